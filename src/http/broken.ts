@@ -1,0 +1,43 @@
+/**
+ * Owns answers to what never becomes a request: broken HTTP, headers that are too large or too slow, CONNECT. They go
+ * onto the socket by hand, since there is no response object, and are JSON like every other error.
+ */
+
+import type { ServerResponse } from "node:http";
+import type { Server } from "node:https";
+import type { Duplex } from "node:stream";
+import { systemCode } from "../errors.js";
+
+const messages: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "the request's headers are larger than the limit of 8192 bytes",
+  ERR_HTTP_REQUEST_TIMEOUT: "the request took too long: headers within 10 s, all of it within 30 s",
+};
+
+export function answerBrokenRequests(server: Server): void {
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  server.prependListener("request", (req, res) => responses.set(req.socket, res));
+  server.on("clientError", (error: Error, socket: Duplex) => {
+    const message = messages[systemCode(error) ?? ""] ?? "the request is not valid HTTP/1.1";
+    const pending = responses.get(socket);
+    if (pending === undefined || pending.writableFinished) return refuse(socket, message);
+    if (pending.headersSent) return void socket.destroy();
+    // A whole request before the broken one must get its own answer first.
+    if (pending.req.complete) pending.once("finish", () => refuse(socket, message));
+    else refuse(socket, message);
+  });
+  server.on("connect", (_req, socket: Duplex) => refuse(socket, "CONNECT is not supported: this is not a proxy"));
+}
+
+function refuse(socket: Duplex, message: string): void {
+  if (!socket.writable) return void socket.destroy();
+  const body = JSON.stringify({ error: message, code: "BAD_REQUEST" });
+  socket.end(
+    "HTTP/1.1 400 Bad Request\r\n" +
+      "Content-Type: application/json; charset=utf-8\r\n" +
+      "Cache-Control: no-store\r\n" +
+      "X-Content-Type-Options: nosniff\r\n" +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}

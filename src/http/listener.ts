@@ -1,0 +1,58 @@
+/** Owns the HTTPS server itself: TLS, limits, timeouts, listening and draining. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { StartError, systemCode } from "../errors.js";
+import { answerBrokenRequests } from "./broken.js";
+
+export type Credentials = { readonly cert: string; readonly key: string };
+
+const limits = {
+  handshakeTimeout: 5_000,
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  keepAliveTimeout: 30_000,
+  maxHeaderSize: 8_192,
+} as const;
+const maxConnections = 256;
+
+export function createListener(
+  { cert, key }: Credentials,
+  handle: (req: IncomingMessage, res: ServerResponse) => void,
+): Server {
+  // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
+  const server = createServer({ cert, key, minVersion: "TLSv1.2", requireHostHeader: false, ...limits }, handle);
+  server.maxConnections = maxConnections;
+  server.on("checkContinue", handle); // the body is asked for only when it is read
+  server.on("checkExpectation", handle);
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  answerBrokenRequests(server);
+  return server;
+}
+
+/** @throws StartError when the address cannot be had. */
+export function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error) => reject(new StartError(whyNotListening(systemCode(error), host, port))));
+    server.listen(port, host, () => resolve(server.address() as AddressInfo));
+  });
+}
+
+function whyNotListening(code: string | undefined, host: string, port: number): string {
+  if (code === "EADDRINUSE")
+    return `port ${port} of ${host} is taken: stop what uses it, or choose another with --port`;
+  if (code === "EACCES") return `port ${port} needs more rights: choose one above 1023 with --port`;
+  return `cannot listen on ${host}, port ${port} (${code}): choose another address with --host`;
+}
+
+/** Takes no new connections, lets requests under way finish for at most `graceMs`, then cuts what is left. */
+export async function drain(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(cut);
+}

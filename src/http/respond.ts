@@ -1,0 +1,92 @@
+/** Owns how answers leave: always JSON, of known length, never stored by anyone; and the one place that answers errors. */
+import { randomUUID } from "node:crypto";
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
+import helmet from "helmet";
+import { statusOf, VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import { ClientGone } from "./body.js";
+import { exchangeOf } from "./exchange.js";
+
+/** An unread body of at most this is left to Node to discard, so that the connection can go on. */
+const discardableBytes = 64 * 1024;
+
+/** Helmet's headers. HSTS would bind every port of localhost to HTTPS for a year. */
+export function securityHeaders(): RequestHandler[] {
+  const noStore: RequestHandler = (_req, res, next) => {
+    res.setHeader("Cache-Control", "no-store");
+    next();
+  };
+  return [helmet({ strictTransportSecurity: false }), noStore];
+}
+
+export function sendJson(res: Response, status: number, body: object): void {
+  sendBytes(res, status, [Buffer.from(JSON.stringify(body))]);
+}
+
+/** Sends the pieces as one body, and wipes them once they have left or the client has gone. */
+export function sendBytes(res: Response, status: number, pieces: readonly Uint8Array[]): void {
+  res.once("close", () => {
+    for (const piece of pieces) piece.fill(0);
+  });
+  res.statusCode = status;
+  res.setHeader("Content-Type", "application/json; charset=utf-8");
+  res.setHeader(
+    "Content-Length",
+    pieces.reduce((sum, piece) => sum + piece.length, 0),
+  );
+  for (const piece of pieces.slice(0, -1)) res.write(piece);
+  res.end(pieces.at(-1));
+}
+
+export function answerErrors(log: Log): ErrorRequestHandler {
+  // Express knows an error handler by its four parameters.
+  return (error: unknown, req, res, _next) => {
+    if (error instanceof ClientGone || res.headersSent) {
+      req.socket.destroy();
+      return;
+    }
+    const refusal = error instanceof VaultError ? error : unexpected(error);
+    sendError(req, res, refusal, log);
+  };
+}
+
+function unexpected(cause: unknown): VaultError {
+  return new VaultError("INTERNAL", "something failed inside the server: its log has more under this request id", {
+    cause,
+  });
+}
+
+function sendError(req: Request, res: Response, error: VaultError, log: Log): void {
+  const { code, message, retryAfter, allow } = error;
+  const status = statusOf[code];
+  if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
+  if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
+  if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
+  if (mustClose(req)) res.setHeader("Connection", "close");
+  if (status < 500) {
+    sendJson(res, status, { error: message, code });
+    return;
+  }
+  const requestId = randomUUID();
+  log.error({ event: "request-failed", requestId, method: req.method, route: exchangeOf(req).route, code, error });
+  sendJson(res, status, { error: message, code, requestId });
+}
+
+/** Whether a body is on its way that nobody will read, and that is unwelcome or too long to be discarded. */
+function mustClose(req: Request): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
+  if (req.complete || (length === undefined && encoding === undefined)) return false;
+  return !exchangeOf(req).authenticated || encoding !== undefined || Number(length) > discardableBytes;
+}
+
+/** One debug line a request, once it is answered. */
+export function logRequests(log: Log): RequestHandler {
+  return (req, res, next) => {
+    res.once("finish", () => {
+      const { route, started } = exchangeOf(req);
+      const durationMs = Math.round(performance.now() - started);
+      log.debug({ event: "request", method: req.method, route, status: res.statusCode, durationMs });
+    });
+    next();
+  };
+}

@@ -1,0 +1,162 @@
+/** Owns the table of endpoints: which path has which methods, and what each does with the vault. */
+import type { Request, RequestHandler, Response } from "express";
+import { VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import { parseSecretPath } from "../paths/secret-path.js";
+import type { ListQuery, Vault } from "../vault/vault.js";
+import { readBody } from "./body.js";
+import { exchangeOf } from "./exchange.js";
+import type { Lockout } from "./lockout.js";
+import { sendBytes, sendJson } from "./respond.js";
+import { parseQuery } from "./target.js";
+
+export type Service = {
+  readonly vault: Vault;
+  readonly log: Log;
+  readonly passphraseLockout: Lockout;
+  readonly maxBodyBytes: number;
+  /** The port listened on. */
+  readonly port: () => number;
+  readonly isShuttingDown: () => boolean;
+  /** Begins the shutdown; its answer is already on its way. */
+  readonly shutDown: () => void;
+};
+
+/** `rest` is what stands behind `/v1/secrets/`, as it came. */
+type Endpoint = (service: Service, req: Request, res: Response, rest: string) => Promise<void> | void;
+
+type Resource = {
+  readonly route: string;
+  readonly methods: Readonly<Record<string, Endpoint>>;
+  readonly secret: boolean;
+};
+
+const secretsRoot = "/v1/secrets";
+const listResource: Resource = { route: secretsRoot, methods: { GET: list }, secret: true };
+const secretResource: Resource = {
+  route: `${secretsRoot}/:path`,
+  methods: { GET: get, PUT: put, DELETE: remove },
+  secret: true,
+};
+const resources = new Map<string, Resource>([
+  ["/v1/status", { route: "/v1/status", methods: { GET: status }, secret: false }],
+  ["/v1/init", { route: "/v1/init", methods: { POST: init }, secret: false }],
+  ["/v1/unlock", { route: "/v1/unlock", methods: { POST: unlock }, secret: false }],
+  ["/v1/lock", { route: "/v1/lock", methods: { POST: lock }, secret: false }],
+  ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
+  [secretsRoot, listResource],
+]);
+
+export function isStatus(req: Request): boolean {
+  return req.method === "GET" && exchangeOf(req).target.path === "/v1/status";
+}
+
+export function isUnlock(req: Request): boolean {
+  return req.method === "POST" && exchangeOf(req).target.path === "/v1/unlock";
+}
+
+/** `GET /v1/status`, which needs no token and is never limited; all else goes on. */
+export function answerStatus(service: Service): RequestHandler {
+  return (req, res, next) => {
+    if (!isStatus(req)) return next();
+    exchangeOf(req).route = "/v1/status";
+    status(service, req, res);
+  };
+}
+
+/** Unknown route 404 → shutting down 503 → vault locked 403 → the endpoint. */
+export function dispatch(service: Service): RequestHandler {
+  return async (req, res) => {
+    const exchange = exchangeOf(req);
+    const { path } = exchange.target;
+    const resource = resourceAt(path);
+    if (resource === undefined) throw new VaultError("NOT_FOUND", "there is no such endpoint");
+    exchange.route = resource.route;
+    const endpoint = Object.hasOwn(resource.methods, req.method) ? resource.methods[req.method] : undefined;
+    if (endpoint === undefined) throw wrongMethod(resource);
+    if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
+    if (resource.secret) service.vault.admit();
+    await endpoint(service, req, res, path.slice(secretsRoot.length + 1));
+  };
+}
+
+function resourceAt(path: string): Resource | undefined {
+  return resources.get(path) ?? (path.startsWith(`${secretsRoot}/`) ? secretResource : undefined);
+}
+
+function wrongMethod({ methods }: Resource): VaultError {
+  const allow = Object.keys(methods);
+  return new VaultError("NOT_FOUND", `this endpoint has only ${allow.join(", ")}`, { allow });
+}
+
+function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): void {
+  sendJson(res, 200, { ...vault.status(), serverRunning: !isShuttingDown(), port: port() });
+}
+
+async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
+  const { keptAt } = await vault.init(await readBody(req, res, maxBodyBytes));
+  const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
+  const { vaultPath } = vault.status();
+  sendJson(res, 200, { ok: true, message: `the vault is initialized and unlocked${kept}`, vaultPath });
+}
+
+async function unlock(service: Service, req: Request, res: Response): Promise<void> {
+  const { vault, passphraseLockout, log } = service;
+  const body = await readBody(req, res, service.maxBodyBytes);
+  try {
+    sendBytes(res, 200, [await vault.unlock(body)]);
+  } catch (error) {
+    if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
+    passphraseLockout.check(req); // many at once pass the gate before the first has failed
+    if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong passphrases" });
+    throw error;
+  }
+}
+
+async function lock({ vault }: Service, _req: Request, res: Response): Promise<void> {
+  await vault.lock();
+  sendJson(res, 200, { ok: true, message: "the vault is locked" });
+}
+
+function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
+  res.setHeader("Connection", "close");
+  sendJson(res, 200, { ok: true, message: "the vault is being locked and the server stops" });
+  shutDown();
+}
+
+async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {
+  const path = parseSecretPath(rest);
+  const body = await readBody(req, res, service.maxBodyBytes);
+  sendBytes(res, 200, [await service.vault.put(path, body)]);
+}
+
+async function get(service: Service, req: Request, res: Response, rest: string): Promise<void> {
+  if (rest === "") return list(service, req, res);
+  sendBytes(res, 200, [await service.vault.get(parseSecretPath(rest))]);
+}
+
+async function remove({ vault }: Service, _req: Request, res: Response, rest: string): Promise<void> {
+  const path = parseSecretPath(rest);
+  await vault.remove(path);
+  sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
+}
+
+async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
+  const query = listQuery(exchangeOf(req).target.query);
+  sendBytes(res, 200, await vault.list(query));
+}
+
+const maxListLimit = 1000;
+
+function listQuery(query: string): ListQuery {
+  const parameters = parseQuery(query, ["prefix", "after", "limit"]);
+  const limit = parameters.get("limit");
+  if (limit !== undefined && !/^(?:[1-9]\d{0,2}|1000)$/.test(limit)) {
+    throw new VaultError("BAD_REQUEST", `the parameter limit must be a whole number from 1 to ${maxListLimit}`);
+  }
+  return {
+    prefix: (parameters.get("prefix") ?? "").normalize("NFC"),
+    after: (parameters.get("after") ?? "").normalize("NFC"),
+    limit: limit === undefined ? null : Number(limit),
+  };
+}

@@ -1,0 +1,42 @@
+/** Owns the request target (RFC 9112 section 3.2): taken apart as it came, before any library has an opinion on it. */
+import { VaultError } from "../errors.js";
+import { percentDecode } from "../paths/secret-path.js";
+
+/** `authority` is there only in absolute form (`GET https://host/path`); it then counts instead of `Host`. */
+export type Target = { readonly path: string; readonly query: string; readonly authority: string | null };
+
+const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+export function parseTarget(raw: string): Target {
+  const [, authority = null, origin = raw] = absoluteForm.exec(raw) ?? [];
+  const mark = origin.indexOf("?");
+  const path = mark < 0 ? origin : origin.slice(0, mark);
+  return { path: path === "" ? "/" : path, query: mark < 0 ? "" : origin.slice(mark + 1), authority };
+}
+
+/**
+ * The named parameters, percent-decoded once; others are ignored.
+ * @throws VaultError BAD_REQUEST for one that is repeated or malformed.
+ */
+export function parseQuery(query: string, names: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const pair of query.split("&")) {
+    const equals = pair.indexOf("=");
+    const name = percentDecode(equals < 0 ? pair : pair.slice(0, equals), "a parameter's name");
+    if (!names.includes(name)) continue;
+    if (found.has(name)) throw new VaultError("BAD_REQUEST", `the parameter ${name} is given more than once`);
+    found.set(name, percentDecode(equals < 0 ? "" : pair.slice(equals + 1), `the parameter ${name}`));
+  }
+  return found;
+}
+
+/** The value of a header that must come at most once; null when it is missing or repeated. */
+export function onlyHeader(rawHeaders: readonly string[], name: string): string | null {
+  let value: string | null = null;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== name) continue;
+    if (value !== null) return null;
+    value = rawHeaders[i + 1] ?? null;
+  }
+  return value;
+}

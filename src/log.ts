@@ -1,0 +1,56 @@
+/**
+ * Owns the log: one line of JSON an event, from a closed set of fields, so that no body, token, passphrase, value or
+ * secret path can get in. Errors are told by name, system code and the places they passed, never by their text.
+ */
+import { systemCode } from "./errors.js";
+
+export const logLevels = ["error", "warn", "info", "debug"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** All that a line may hold besides its time and level. */
+export type LogFields = {
+  readonly event: string;
+  readonly requestId?: string;
+  readonly method?: string;
+  /** The route's pattern, never the path that was asked for. */
+  readonly route?: string;
+  readonly status?: number;
+  readonly code?: string;
+  readonly address?: string;
+  readonly durationMs?: number;
+  readonly count?: number;
+  /** A sentence from the program's own text. */
+  readonly hint?: string;
+  readonly error?: unknown;
+};
+
+export type Log = { readonly [L in LogLevel]: (fields: LogFields) => void };
+
+export function createLog(level: LogLevel, write: (line: string) => void, now: () => number): Log {
+  const line = (at: LogLevel) => (fields: LogFields) => write(format(at, now(), fields));
+  const silent = () => {};
+  const enabled = (at: LogLevel) => (logLevels.indexOf(at) <= logLevels.indexOf(level) ? line(at) : silent);
+  return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug") };
+}
+
+function format(level: LogLevel, now: number, fields: LogFields): string {
+  const { event, requestId, method, route, status, code, address, durationMs, count, hint, error } = fields;
+  const told = error === undefined ? undefined : describeError(error);
+  const time = new Date(now).toISOString();
+  const known = { event, requestId, method, route, status, code, address, durationMs, count, hint };
+  return `${JSON.stringify({ time, level, ...known, error: told })}\n`;
+}
+
+type ErrorDescription = { name: string; system?: string; at: string[]; cause?: ErrorDescription };
+
+function describeError(error: unknown, depth = 0): ErrorDescription {
+  if (!(error instanceof Error)) return { name: typeof error, at: [] };
+  const frames = error.stack?.split("\n").filter((line) => line.startsWith("    at ")) ?? [];
+  const system = systemCode(error);
+  return {
+    name: error.name,
+    ...(system && { system }),
+    at: frames.slice(0, 6).map((frame) => frame.trim().slice(3)),
+    ...(error.cause !== undefined && depth < 3 && { cause: describeError(error.cause, depth + 1) }),
+  };
+}

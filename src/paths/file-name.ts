@@ -1,0 +1,51 @@
+/**
+ * Owns how a segment of a secret path is spelled as a file name. The spelling can be read by a person, is undone by any
+ * URL decoder, and never lets two segments share a name: not on file systems that ignore case, normalise Unicode, or
+ * follow Windows' rules.
+ *
+ *   a secret a/B/c is the file  a/%42/c.sealed   the segment a is the directory  a
+ *
+ * Lower-case ASCII letters, digits, `-`, `_` and `.` stand for themselves; every other byte of UTF-8 is `%` and two
+ * lower-case hex digits. A dot is escaped where it has a meaning: first (our own files begin with one), last (Windows
+ * drops it) and before a final `sealed`. The first letter of a Windows device name (`con`, `nul`, `com1`, …) is escaped.
+ */
+
+export const sealedSuffix = ".sealed";
+
+/** In bytes: what every usual file system takes as one name. */
+const maxNameLength = 255;
+
+const escaped = /[^a-z0-9._-]|^\.|\.$|\.(?=sealed$)/gu;
+const deviceName = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/;
+
+export function directoryName(segment: string): string {
+  const name = segment.replace(escaped, percent);
+  return deviceName.test(name) ? percent(name.slice(0, 1)) + name.slice(1) : name;
+}
+
+export function secretFileName(segment: string): string {
+  return directoryName(segment) + sealedSuffix;
+}
+
+export function fitsFileName(segment: string): boolean {
+  return secretFileName(segment).length <= maxNameLength;
+}
+
+/** The segment that a directory of ours stands for; null for a name that we would not have given. */
+export function segmentOfDirectory(name: string): string | null {
+  try {
+    const segment = decodeURIComponent(name);
+    return directoryName(segment) === name ? segment : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The last segment of the secret that a file of ours holds; null for a name that we would not have given. */
+export function segmentOfFile(name: string): string | null {
+  return name.endsWith(sealedSuffix) ? segmentOfDirectory(name.slice(0, -sealedSuffix.length)) : null;
+}
+
+function percent(character: string): string {
+  return Buffer.from(character, "utf8").toString("hex").replace(/../g, "%$&");
+}

@@ -1,0 +1,70 @@
+/** Owns what a secret path is: its canonical form, what is refused, and the order of paths. */
+import { VaultError } from "../errors.js";
+import { fitsFileName } from "./file-name.js";
+
+const maxPathBytes = 1024;
+const maxSegments = 32;
+
+/**
+ * The canonical path for what stands behind `/v1/secrets/` in a request's target: percent-decoded once, NFC.
+ * @throws VaultError BAD_REQUEST that says which rule was broken.
+ */
+export function parseSecretPath(raw: string): string {
+  const path = percentDecode(raw, "the path").normalize("NFC");
+  const problem = problemOf(path);
+  if (problem !== null) throw new VaultError("BAD_REQUEST", `the path ${problem}`);
+  return path;
+}
+
+/** Whether a path found on disk is one that we could have stored. */
+export function isSecretPath(path: string): boolean {
+  return path.normalize("NFC") === path && problemOf(path) === null;
+}
+
+/**
+ * Undoes percent-encoding exactly once; `+` stays a plus. Raw bytes above ASCII, which Node shows as Latin-1, are taken
+ * as the UTF-8 that the client sent.
+ */
+export function percentDecode(raw: string, what: string): string {
+  try {
+    return decodeURIComponent(raw.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
+  } catch {
+    throw new VaultError("BAD_REQUEST", `${what} is not valid percent-encoded UTF-8`);
+  }
+}
+
+function problemOf(path: string): string | null {
+  if (Buffer.byteLength(path) > maxPathBytes) return `is longer than ${maxPathBytes} bytes`;
+  const segments = path.split("/");
+  if (segments.length > maxSegments) return `has more than ${maxSegments} segments`;
+  for (const segment of segments) {
+    const problem = problemOfSegment(segment);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function problemOfSegment(segment: string): string | null {
+  if (segment === "") return "has an empty segment (a slash at an end, or two in a row)";
+  if (segment === "." || segment === "..") return "has a segment that is . or ..";
+  if (/[\p{Cc}\\]/u.test(segment)) return "has a control character or a backslash";
+  if (/\p{Cs}/u.test(segment)) return "has a lone surrogate";
+  if (/^\s|\s$/u.test(segment)) return "has a segment that begins or ends with white space";
+  if (!fitsFileName(segment)) return "has a segment that is too long for a file name (255 bytes once escaped)";
+  return null;
+}
+
+/** Orders texts by their UTF-8 bytes; JavaScript's own order differs where surrogates meet U+E000 to U+FFFF. */
+export function compareUtf8(a: string, b: string): number {
+  const shared = Math.min(a.length, b.length);
+  for (let i = 0; i < shared; i++) {
+    const difference = utf8Rank(a.charCodeAt(i)) - utf8Rank(b.charCodeAt(i));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+function utf8Rank(unit: number): number {
+  if (unit >= 0xe000) return unit - 0x800;
+  return unit >= 0xd800 ? unit + 0x2000 : unit;
+}

@@ -1,0 +1,124 @@
+/** Owns the certificate: the user's own by setting, or a self-signed one, made at first start and renewed in time. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { generate } from "selfsigned";
+import type { Clock } from "../clock.js";
+import type { Settings } from "../config/settings.js";
+import { StartError, systemCode } from "../errors.js";
+import type { Credentials } from "../http/listener.js";
+import { replaceFile, systemFiles } from "../storage/durable.js";
+import type { Home } from "./home.js";
+
+const day = 24 * 3600 * 1000;
+const lifetime = 730 * day;
+const renewWhenLeft = 30 * day;
+const ownNames = ["localhost", "127.0.0.1", "::1"];
+
+export type Certificate = Credentials & {
+  readonly file: string;
+  /** It was made at this start, so clients that kept the old one must fetch it anew. */
+  readonly made: boolean;
+  /** SHA-256, as openssl prints it. */
+  readonly fingerprint: string;
+};
+
+/** @throws StartError when a certificate or key is there and cannot be used. */
+export async function findCertificate(settings: Settings, home: Home, clock: Clock): Promise<Certificate> {
+  const { tlsCert, tlsKey } = settings;
+  if (tlsCert !== null && tlsKey !== null) return describe(await readOwn(tlsCert, tlsKey, clock), tlsCert, false);
+  const names = namesFor(settings);
+  const kept = await readKept(home);
+  if (kept !== null && isGood(kept, names, clock)) return describe(kept, home.certificate, false);
+  const made = await makeCertificate(names, clock);
+  await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
+  await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
+  return describe(made, home.certificate, true);
+}
+
+function describe(credentials: Credentials, file: string, made: boolean): Certificate {
+  return { ...credentials, file, made, fingerprint: new X509Certificate(credentials.cert).fingerprint256 };
+}
+
+/** Every name by which a client may reach the server; an address that stands for "all" is no name. */
+function namesFor({ host, serverNames }: Settings): string[] {
+  const listening = host === "0.0.0.0" || host === "::" ? [] : [host];
+  return [...new Set([...ownNames, ...listening, ...serverNames])];
+}
+
+async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<Credentials> {
+  const credentials = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
+  if (!fits(credentials, certFile, keyFile)) {
+    throw new StartError(`${keyFile} is not the private key of ${certFile}: name the pair that belongs together`);
+  }
+  if (clock.now() >= endOf(credentials)) {
+    throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
+  }
+  return credentials;
+}
+
+async function readKept(home: Home): Promise<Credentials | null> {
+  const cert = await readIfThere(home.certificate);
+  const key = await readIfThere(home.privateKey);
+  if (cert === null || key === null) return null;
+  // A crash between the two writes of a renewal leaves a pair that does not fit: it is made anew.
+  return fits({ cert, key }, home.certificate, home.privateKey) ? { cert, key } : null;
+}
+
+async function mustRead(file: string): Promise<string> {
+  const text = await readIfThere(file);
+  if (text === null) throw new StartError(`${file} is missing: mend the setting, or put the file there`);
+  return text;
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return null;
+    throw new StartError(`${file} cannot be read (${systemCode(error)}): mend it, then start again`);
+  }
+}
+
+function fits({ cert, key }: Credentials, certFile: string, keyFile: string): boolean {
+  const parse = <T>(file: string, make: () => T): T => {
+    try {
+      return make();
+    } catch {
+      throw new StartError(`${file} is not valid PEM: mend it, or move it away to have one made`);
+    }
+  };
+  const certificate = parse(certFile, () => new X509Certificate(cert));
+  return certificate.checkPrivateKey(parse(keyFile, () => createPrivateKey(key)));
+}
+
+function isGood(credentials: Credentials, names: readonly string[], clock: Clock): boolean {
+  const certificate = new X509Certificate(credentials.cert);
+  const covers = (name: string) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined;
+  return endOf(credentials) - clock.now() >= renewWhenLeft && names.every(covers);
+}
+
+/** Milliseconds since 1970. */
+function endOf({ cert }: Credentials): number {
+  return Date.parse(new X509Certificate(cert).validTo);
+}
+
+async function makeCertificate(names: readonly string[], clock: Clock): Promise<Credentials> {
+  const altNames = names.map((name) =>
+    isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
+  );
+  const { cert, private: key } = await generate([{ name: "commonName", value: "strongroom" }], {
+    keyType: "ec",
+    curve: "P-256",
+    algorithm: "sha256",
+    notBeforeDate: new Date(clock.now() - day), // a client's clock may be a little behind
+    notAfterDate: new Date(clock.now() + lifetime),
+    extensions: [
+      { name: "basicConstraints", cA: false, critical: true },
+      { name: "keyUsage", digitalSignature: true, critical: true },
+      { name: "extKeyUsage", serverAuth: true },
+      { name: "subjectAltName", altNames },
+    ],
+  });
+  return { cert, key };
+}

@@ -1,0 +1,117 @@
+/**
+ * Owns writing so that it survives a power cut, and nothing half-written is ever seen:
+ * temp file in the same directory → write all → fsync → close → rename → fsync the directory.
+ *
+ * After a failed fsync nothing is tried again on that file: the kernel may have dropped the pages and would then report
+ * success for data that is not there.
+ */
+
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import * as nodeFiles from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { systemCode } from "../errors.js";
+
+/** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
+export type FileOperations = Pick<
+  typeof nodeFiles,
+  "lstat" | "mkdir" | "open" | "readdir" | "rename" | "rmdir" | "unlink"
+>;
+
+export const systemFiles: FileOperations = nodeFiles;
+
+const tempName = /^\.tmp-[0-9a-f]{16}$/;
+
+export function isTempName(name: string): boolean {
+  return tempName.test(name);
+}
+
+/** Replaces a file durably. When it throws, the old file stands as it was, or the new one does, whole. */
+export async function replaceFile(files: FileOperations, path: string, bytes: Uint8Array, mode = 0o600): Promise<void> {
+  await moveIntoPlace(files, path, bytes, mode);
+  await syncDirectory(files, dirname(path));
+}
+
+/** All of a durable replace but its last step: `syncDirectory` of the directory makes it last. */
+export async function moveIntoPlace(
+  files: FileOperations,
+  path: string,
+  bytes: Uint8Array,
+  mode = 0o600,
+): Promise<void> {
+  const temp = join(dirname(path), `.tmp-${randomBytes(8).toString("hex")}`);
+  try {
+    await writeNew(files, temp, bytes, mode);
+    await files.rename(temp, path);
+  } catch (error) {
+    await ignoring(files.unlink(temp), "ENOENT");
+    throw error;
+  }
+}
+
+async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, mode: number): Promise<void> {
+  const handle = await files.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
+  try {
+    await handle.writeFile(bytes); // unlike write(), it never returns short on a full disk
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes the names in a directory durable. */
+export async function syncDirectory(files: FileOperations, path: string): Promise<void> {
+  if (process.platform === "win32") return; // cannot open directories, and journals their names itself
+  const handle = await files.open(path, constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Never follow a link that somebody put where a file of ours should be. Windows has no such flag. */
+const noFollow = constants.O_NOFOLLOW ?? 0;
+
+/** The first `limit` bytes of a plain file, in memory that can be moved to another thread; null when there is none. */
+export async function readFileBytes(
+  files: FileOperations,
+  path: string,
+  limit: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const handle = await missingAsNull(files.open(path, constants.O_RDONLY | noFollow));
+  if (handle === null) return null;
+  try {
+    const { size } = await handle.stat();
+    const bytes = new Uint8Array(new ArrayBuffer(Math.min(size, limit)));
+    let length = 0;
+    while (length < bytes.length) {
+      const { bytesRead } = await handle.read(bytes, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return length === bytes.length ? bytes : bytes.slice(0, length);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR") return null;
+    throw error;
+  }
+}
+
+/** Awaits an operation whose failure for one of these reasons changes nothing; true when it succeeded. */
+export async function ignoring(attempt: Promise<unknown>, ...codes: readonly string[]): Promise<boolean> {
+  try {
+    await attempt;
+    return true;
+  } catch (error) {
+    if (codes.includes(systemCode(error) ?? "")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Owns the vaults of one home: each lives in a directory of its own, and one small file says which is in force.
+ *
+ *   vault/current            "gen-2\n": replaced in one step, which is what makes a forced init atomic
+ *   vault/gen-1/…            an earlier vault, kept whole under its old passphrase
+ *   vault/gen-2/header.json  the header, written before `current` names it
+ *   vault/gen-2/secrets/…    the tree of blobs
+ */
+import { join } from "node:path";
+import type { Bytes } from "../../workers/protocol.js";
+import { StartError } from "../errors.js";
+import { type FileOperations, ignoring, readFileBytes, replaceFile, syncDirectory } from "./durable.js";
+
+const pointer = /^gen-[1-9][0-9]{0,8}\n$/;
+const maxHeaderBytes = 4096;
+
+export type Generation = { readonly directory: string; readonly secrets: string; readonly header: Bytes };
+
+/** The vault in force; null before the first init. */
+export async function currentGeneration(files: FileOperations, vault: string): Promise<Generation | null> {
+  const bytes = await readFileBytes(files, join(vault, "current"), 64);
+  if (bytes === null) {
+    await refuseLostPointer(files, vault);
+    return null;
+  }
+  const text = Buffer.from(bytes).toString("latin1");
+  if (!pointer.test(text)) throw damagedPointer(vault);
+  return loadGeneration(files, join(vault, text.trimEnd()));
+}
+
+/** Writes a new, empty vault beside the one in force, and then makes it the one in force. */
+export async function switchGeneration(
+  files: FileOperations,
+  vault: string,
+  header: Bytes,
+  before: Generation | null,
+): Promise<Generation> {
+  const name = `gen-${1 + Math.max(0, ...(await numbers(files, vault)))}`;
+  const next = { ...paths(join(vault, name)), header };
+  try {
+    await writeGeneration(files, vault, next);
+    await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
+    return next;
+  } catch (error) {
+    await undo(files, vault, next, before).catch(() => {}); // the first failure is the one to tell
+    throw error;
+  }
+}
+
+async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
+  await files.mkdir(next.directory, { mode: 0o700 });
+  await files.mkdir(next.secrets, { mode: 0o700 });
+  await replaceFile(files, join(next.directory, "header.json"), next.header);
+  await syncDirectory(files, vault);
+}
+
+/** Puts the old vault back in force, if `current` was already replaced, and clears the new one away. */
+async function undo(files: FileOperations, vault: string, next: Generation, before: Generation | null): Promise<void> {
+  const current = join(vault, "current");
+  if (before === null) await ignoring(files.unlink(current), "ENOENT");
+  else await replaceFile(files, current, Buffer.from(`${before.directory.slice(vault.length + 1)}\n`));
+  await ignoring(files.unlink(join(next.directory, "header.json")), "ENOENT");
+  await ignoring(files.rmdir(next.secrets), "ENOENT");
+  await ignoring(files.rmdir(next.directory), "ENOENT");
+}
+
+function paths(directory: string): Omit<Generation, "header"> {
+  return { directory, secrets: join(directory, "secrets") };
+}
+
+async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
+  const header = await readFileBytes(files, join(directory, "header.json"), maxHeaderBytes);
+  if (header === null) {
+    throw new StartError(`${join(directory, "header.json")} is missing: put it back from a backup, then start again`);
+  }
+  return { ...paths(directory), header };
+}
+
+async function numbers(files: FileOperations, vault: string): Promise<number[]> {
+  const names = await files.readdir(vault);
+  return names.filter((name) => pointer.test(`${name}\n`)).map((name) => Number(name.slice(4)));
+}
+
+/** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
+async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
+  for (const number of await numbers(files, vault)) {
+    const names = await files.readdir(join(vault, `gen-${number}`, "secrets")).catch((): string[] => []);
+    if (names.length > 0) throw damagedPointer(vault);
+  }
+}
+
+function damagedPointer(vault: string): StartError {
+  return new StartError(
+    `${join(vault, "current")} is missing or damaged: write the name of the vault in force into it ` +
+      `(the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
+  );
+}

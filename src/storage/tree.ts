@@ -1,0 +1,52 @@
+/** Owns reading the tree of blobs at start: which secrets there are, by their file names alone. */
+import type { Dirent } from "node:fs";
+import { join } from "node:path";
+import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
+import { isSecretPath } from "../paths/secret-path.js";
+import { type FileOperations, ignoring, isTempName } from "./durable.js";
+
+export type Tree = {
+  readonly paths: string[];
+  /** How many files and directories are not ours; they are left alone. */
+  strangers: number;
+};
+
+/** Walks the tree, removes temp files and empty directories that a crash left, and follows no links. */
+export async function readTree(files: FileOperations, root: string): Promise<Tree> {
+  const tree: Tree = { paths: [], strangers: 0 };
+  await readDirectory(files, root, "", tree);
+  return tree;
+}
+
+async function readDirectory(files: FileOperations, directory: string, prefix: string, tree: Tree): Promise<void> {
+  for (const entry of await files.readdir(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) await readSubdirectory(files, directory, entry, prefix, tree);
+    else if (entry.isFile() && isTempName(entry.name)) await files.unlink(join(directory, entry.name));
+    else readFile(entry, prefix, tree);
+  }
+}
+
+async function readSubdirectory(
+  files: FileOperations,
+  parent: string,
+  { name }: Dirent,
+  prefix: string,
+  tree: Tree,
+): Promise<void> {
+  const segment = segmentOfDirectory(name);
+  if (segment === null || !isSecretPath(prefix + segment)) {
+    tree.strangers++;
+    return;
+  }
+  const before = tree.paths.length;
+  const directory = join(parent, name);
+  await readDirectory(files, directory, `${prefix}${segment}/`, tree);
+  if (tree.paths.length === before) await ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST");
+}
+
+function readFile(entry: Dirent, prefix: string, tree: Tree): void {
+  const segment = entry.isFile() ? segmentOfFile(entry.name) : null;
+  const path = prefix + (segment ?? "");
+  if (segment !== null && isSecretPath(path)) tree.paths.push(path);
+  else tree.strangers++;
+}

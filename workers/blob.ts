@@ -1,0 +1,69 @@
+/**
+ * Owns the blob: one entry as storage sees it, metadata and value sealed apart so that a list never opens a value.
+ *
+ *   offset  size  what
+ *   0       4     magic, "SRVB"
+ *   4       1     version, 1
+ *   5       4     m, length of the metadata box, big endian
+ *   9       m     metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
+ *   9 + m   …     value box, the same, to the end
+ *
+ * Plaintexts are UTF-8 JSON, so that a reply is made by putting pieces together:
+ *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…"}
+ *   value     a JSON string, spelled as JSON.stringify spells it
+ *
+ * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
+ *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
+ */
+import { allocate, concat, utf8 } from "./memory.js";
+import type { Bytes } from "./protocol.js";
+import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
+
+const magic = utf8("SRVB");
+const version = 1;
+const boxesAt = 9;
+const shortestBox = nonceBytes + tagBytes;
+const label = utf8("strongroom v1 entry");
+
+/** What an unlocked vault seals with. */
+export type SealingKey = { readonly masterKey: Bytes; readonly vaultId: Bytes };
+
+export function sealBlob(key: SealingKey, path: string, metadata: Bytes, value: Bytes): Bytes {
+  const metadataBox = seal(key.masterKey, metadata, metadataAad(key, path));
+  const valueBox = seal(key.masterKey, value, valueAad(key, path, metadataBox));
+  return concat([magic, Uint8Array.of(version), uint32(metadataBox.length), metadataBox, valueBox]);
+}
+
+/** The metadata of a blob, of which the beginning is enough; null when it is damaged, moved or foreign. */
+export function openMetadata(key: SealingKey, path: string, blob: Uint8Array): Bytes | null {
+  const box = metadataBox(blob);
+  return box && open(key.masterKey, box, metadataAad(key, path));
+}
+
+/** The value of a whole blob, which the caller wipes; null when it is damaged, moved or foreign. */
+export function openValue(key: SealingKey, path: string, blob: Uint8Array): Bytes | null {
+  const box = metadataBox(blob);
+  return box && open(key.masterKey, blob.subarray(boxesAt + box.length), valueAad(key, path, box));
+}
+
+function metadataBox(blob: Uint8Array): Uint8Array | null {
+  if (blob.length < boxesAt + shortestBox || blob[magic.length] !== version) return null;
+  if (!magic.every((byte, i) => blob[i] === byte)) return null;
+  const length = new DataView(blob.buffer, blob.byteOffset).getUint32(5);
+  return length >= shortestBox && boxesAt + length <= blob.length ? blob.subarray(boxesAt, boxesAt + length) : null;
+}
+
+function metadataAad(key: SealingKey, path: string): Bytes {
+  return concat([label, key.vaultId, "m", uint32(Buffer.byteLength(path)), path]);
+}
+
+function valueAad(key: SealingKey, path: string, metadataBox: Uint8Array): Bytes {
+  const nonce = metadataBox.subarray(0, nonceBytes);
+  return concat([label, key.vaultId, "v", uint32(Buffer.byteLength(path)), path, nonce]);
+}
+
+function uint32(value: number): Bytes {
+  const bytes = allocate(4);
+  new DataView(bytes.buffer).setUint32(0, value);
+  return bytes;
+}

@@ -1,0 +1,70 @@
+/**
+ * Owns the messages between the vault and the key worker: types only, nothing that runs.
+ *
+ * Errors do not cross threads, replies do: every answer is a union that says `ok` first. Bytes that cross are moved, not
+ * copied: the sender must not touch them afterwards.
+ */
+
+/** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Why the key worker refuses. The texts are written for the client and never repeat any input. */
+export type Refusal = {
+  readonly ok: false;
+  readonly code:
+    | "ALREADY_EXISTS"
+    | "BAD_REQUEST"
+    | "INTEGRITY"
+    | "INTERNAL"
+    | "RATE_LIMITED"
+    | "UNAUTHORIZED"
+    | "VAULT_LOCKED";
+  readonly detail: string;
+};
+
+export type Done = { readonly ok: true };
+
+/** One secret of a list: its path and the beginning of its blob, long enough to hold all of its sealed metadata. */
+export type SealedEntry = { readonly path: string; readonly head: Bytes };
+
+/**
+ * What the key worker does.
+ *
+ * - `mount` gives it the vault's header (or none); first message to every fresh thread.
+ * - `init` makes a new vault that waits, unused, until `adopt` (it is on disk) or `discard` (it is not).
+ * - `unlock` derives, checks the passphrase and holds the master key.
+ * - `lock` wipes the master key and answers once no derivation runs any more.
+ * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ */
+export interface Operations {
+  mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
+  init: {
+    request: { op: "init"; body: Bytes; logN: number; now: number };
+    reply: { readonly ok: true; readonly header: Bytes } | Refusal;
+  };
+  adopt: { request: { op: "adopt" }; reply: Done | Refusal };
+  discard: { request: { op: "discard" }; reply: Done };
+  unlock: { request: { op: "unlock"; body: Bytes }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };
+  lock: { request: { op: "lock" }; reply: Done };
+  seal: {
+    request: { op: "seal"; path: string; body: Bytes; previous: Bytes | null; now: number };
+    reply: { readonly ok: true; readonly blob: Bytes; readonly reply: Bytes } | Refusal;
+  };
+  open: {
+    request: { op: "open"; path: string; blob: Bytes };
+    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
+  describe: {
+    request: { op: "describe"; entries: readonly SealedEntry[] };
+    reply: { readonly ok: true; readonly reply: Bytes; readonly damaged: readonly string[] } | Refusal;
+  };
+}
+
+export type Operation = keyof Operations;
+export type RequestOf<O extends Operation> = Operations[O]["request"];
+export type ReplyOf<O extends Operation> = Operations[O]["reply"];
+export type Request = RequestOf<Operation>;
+export type Reply = ReplyOf<Operation>;
+
+/** What a fresh key worker is told once, when its thread starts. */
+export type WorkerSettings = { readonly maxValueBytes: number };
