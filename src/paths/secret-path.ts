@@ -21,13 +21,10 @@ export function isSecretPath(path: string): boolean {
   return path.normalize("NFC") === path && problemOf(path) === null;
 }
 
-/**
- * Undoes percent-encoding exactly once; `+` stays a plus. Raw bytes above ASCII, which Node shows as Latin-1, are taken
- * as the UTF-8 that the client sent.
- */
+/** Undoes percent-encoding exactly once; `+` stays a plus. @throws VaultError BAD_REQUEST */
 export function percentDecode(raw: string, what: string): string {
   try {
-    return decodeURIComponent(raw.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
+    return decodeURIComponent(raw);
   } catch {
     throw new VaultError("BAD_REQUEST", `${what} is not valid percent-encoded UTF-8`);
   }

@@ -59,15 +59,39 @@ async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, 
   }
 }
 
+/** Deletes a file durably; false when there is none. `gone` is called as soon as it is, even if it may come back. */
+export async function removeFile(files: FileOperations, path: string, gone: () => void): Promise<boolean> {
+  // Opened before: once the file is gone, another delete may prune the directory, and its name with it.
+  const directory = await missingAsNull(openDirectory(files, dirname(path)));
+  if (directory === null) {
+    gone();
+    return false;
+  }
+  try {
+    const existed = await ignoring(files.unlink(path), "ENOENT");
+    gone();
+    if (existed) await directory.sync();
+    return existed;
+  } finally {
+    await directory.close();
+  }
+}
+
 /** Makes the names in a directory durable. */
 export async function syncDirectory(files: FileOperations, path: string): Promise<void> {
-  if (process.platform === "win32") return; // cannot open directories, and journals their names itself
-  const handle = await files.open(path, constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
+  const directory = await openDirectory(files, path);
   try {
-    await handle.sync();
+    await directory.sync();
   } finally {
-    await handle.close();
+    await directory.close();
   }
+}
+
+type OpenDirectory = Pick<nodeFiles.FileHandle, "sync" | "close">;
+
+async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
+  if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
+  return { sync: async () => {}, close: async () => {} }; // Windows cannot open directories, and journals names itself
 }
 
 /** Never follow a link that somebody put where a file of ours should be. Windows has no such flag. */

@@ -5,7 +5,14 @@ import { systemCode, VaultError } from "../errors.js";
 import { directoryName, secretFileName } from "../paths/file-name.js";
 import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
-import { type FileOperations, ignoring, moveIntoPlace, readFileBytes, syncDirectory, systemFiles } from "./durable.js";
+import {
+  type FileOperations,
+  moveIntoPlace,
+  readFileBytes,
+  removeFile,
+  syncDirectory,
+  systemFiles,
+} from "./durable.js";
 import { currentGeneration, type Generation, switchGeneration } from "./generations.js";
 import { NameIndex } from "./name-index.js";
 import type { SecretStore } from "./secret-store.js";
@@ -107,12 +114,10 @@ export class FileStore implements SecretStore {
   async remove(path: string): Promise<boolean> {
     const { names, directories } = this.#inForce();
     if (!names.has(path)) return false;
-    const directory = dirname(this.#fileOf(path));
+    const file = this.#fileOf(path);
     try {
-      const existed = await ignoring(this.#files.unlink(this.#fileOf(path)), "ENOENT", "ENOTDIR");
-      names.delete(path);
-      if (existed) await syncDirectory(this.#files, directory);
-      await directories.prune(directory).catch(() => {}); // the secret is gone; an empty directory does no harm
+      const existed = await removeFile(this.#files, file, () => names.delete(path));
+      await directories.prune(dirname(file)).catch(() => {}); // the secret is gone; an empty directory does no harm
       return existed;
     } catch (error) {
       throw unavailable("the storage cannot delete now: mend the disk, then try again", error);

@@ -45,6 +45,8 @@ export class Vault {
   readonly #paths = new Turns();
   #unlocked = false;
   #closed = false;
+  /** The present thread has seen a passphrase. */
+  #derived = false;
   #locking: Promise<void> | null = null;
 
   private constructor(store: SecretStore, settings: VaultSettings, clock: Clock, log: Log) {
@@ -198,10 +200,11 @@ export class Vault {
     }
   }
 
-  /** A thread that is about to be replaced must not begin a derivation. */
+  /** Before a derivation: a thread that is about to be replaced must not begin one. */
   async #settled(): Promise<void> {
     this.#lockIfIdle();
     while (this.#locking !== null) await this.#locking;
+    this.#derived = true;
   }
 
   #becomeUnlocked(): void {
@@ -220,8 +223,9 @@ export class Vault {
     this.#idle.stop();
     await this.#worker.call<"lock">({ op: "lock" });
     await this.#gate.exclusive(async () => {
-      if (this.#closed) return;
+      if (this.#closed || !this.#derived) return;
       this.#worker.replace();
+      this.#derived = false;
       this.#remount();
     });
     this.#log.info({ event: "locked" });

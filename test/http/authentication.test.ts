@@ -1,0 +1,293 @@
+/** Section 5 of the interface and "Authentication" of the decisions: token, lockout, passphrase counter. */
+import { expect } from "chai";
+import { mustInit, mustRefuse, mustSucceed, mustUnlock, parseRaw, send, sendRaw } from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+const endpoints: readonly (readonly [string, string])[] = [
+  ["POST", "/v1/init"],
+  ["POST", "/v1/unlock"],
+  ["POST", "/v1/lock"],
+  ["POST", "/v1/shutdown"],
+  ["PUT", "/v1/secrets/a"],
+  ["GET", "/v1/secrets/a"],
+  ["DELETE", "/v1/secrets/a"],
+  ["GET", "/v1/secrets"],
+  ["POST", "/v1/status"],
+  ["GET", "/v1/no-such-route"],
+  ["GET", "/"],
+];
+
+describe("bearer token", () => {
+  for (const [method, path] of endpoints) {
+    it(`${method} ${path} without a token answers 401 UNAUTHORIZED with WWW-Authenticate: Bearer`, async () => {
+      const server = await startTestServer();
+      const answer = await send(server, { method, path, token: null, body: method === "GET" ? "" : "{}" });
+      mustRefuse(answer, 401, "UNAUTHORIZED");
+      expect(answer.headers["www-authenticate"]).to.equal("Bearer");
+    });
+  }
+
+  const accepted: readonly (readonly [string, (token: string) => string])[] = [
+    ["Bearer and the token", (token) => `Bearer ${token}`],
+    ["the scheme in lower case", (token) => `bearer ${token}`],
+    ["the scheme in upper case", (token) => `BEARER ${token}`],
+    ["several spaces before the token", (token) => `Bearer   ${token}`],
+  ];
+  const refused: readonly (readonly [string, (token: string) => string])[] = [
+    ["another token", () => `Bearer srt_${"A".repeat(43)}`],
+    ["the token's beginning", (token) => `Bearer ${token.slice(0, -1)}`],
+    ["the token and more", (token) => `Bearer ${token}x`],
+    ["the token in other case", (token) => `Bearer ${token.toUpperCase()}`],
+    ["two tokens", (token) => `Bearer ${token} ${token}`],
+    ["two tokens with a comma", (token) => `Bearer ${token},${token}`],
+    ["no token", () => "Bearer"],
+    ["no scheme", (token) => token],
+    ["another scheme", (token) => `Basic ${token}`],
+    ["nothing at all", () => ""],
+  ];
+
+  describe("is accepted as", () => {
+    const server = shareTestServer();
+    for (const [name, header] of accepted) {
+      it(name, async () => {
+        const headers = { authorization: header(server().token) };
+        mustSucceed(await send(server(), { method: "POST", path: "/v1/lock", token: null, headers }));
+      });
+    }
+  });
+
+  for (const [name, header] of refused) {
+    it(`is refused as ${name}`, async () => {
+      const server = await startTestServer();
+      const headers = { authorization: header(server.token) };
+      mustRefuse(await send(server, { method: "POST", path: "/v1/lock", token: null, headers }), 401, "UNAUTHORIZED");
+    });
+  }
+
+  it("is refused in two Authorization headers", async () => {
+    const server = await startTestServer();
+    const line = `Authorization: Bearer ${server.token}\r\n`;
+    const answer = await sendRaw(server, `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\n${line}${line}\r\n`);
+    expect(parseRaw(answer).status).to.equal(401);
+  });
+
+  it("is never accepted from the query", async () => {
+    const server = await startTestServer();
+    for (const name of ["token", "access_token", "authorization"]) {
+      const path = `/v1/lock?${name}=${server.token}`;
+      mustRefuse(await send(server, { method: "POST", path, token: null }), 401, "UNAUTHORIZED");
+    }
+  });
+
+  it("is judged before any byte of the body is read", async () => {
+    const server = await startTestServer();
+    const head = "POST /v1/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+    const { status, head: answer } = parseRaw(await sendRaw(server, head));
+    expect(status).to.equal(401);
+    expect(answer).to.match(/connection: close/i);
+  });
+
+  it("asks for no body with 100 Continue before it is accepted", async () => {
+    const server = await startTestServer();
+    const expectation = "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    const refusedAnswer = await sendRaw(server, `POST /v1/init HTTP/1.1\r\nHost: localhost\r\n${expectation}`);
+    expect(refusedAnswer).to.match(/^HTTP\/1\.1 401/);
+    const authorization = `Authorization: Bearer ${server.token}\r\n`;
+    const asked = await sendRaw(server, `POST /v1/init HTTP/1.1\r\nHost: localhost\r\n${authorization}${expectation}`);
+    expect(asked).to.match(/^HTTP\/1\.1 100 Continue/);
+  });
+
+  it("a client that sends 4 MiB with a wrong token still reads its 401", async () => {
+    const server = await startTestServer();
+    const body = Buffer.alloc(4 * 2 ** 20, "x");
+    mustRefuse(await send(server, { method: "POST", path: "/v1/init", token: "wrong", body }), 401, "UNAUTHORIZED");
+  });
+});
+
+async function failTimes(server: TestServer, times: number): Promise<number[]> {
+  const statuses: number[] = [];
+  for (let i = 0; i < times; i++) {
+    statuses.push((await send(server, { method: "POST", path: "/v1/lock", token: "wrong" })).status);
+  }
+  return statuses;
+}
+
+describe("lockout", () => {
+  it("the tenth failure within a minute still answers 401, the eleventh request 429 with Retry-After", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    expect(await failTimes(server, 10)).to.deep.equal(Array(10).fill(401));
+    const answer = await send(server, { method: "POST", path: "/v1/lock", token: "wrong" });
+    mustRefuse(answer, 429, "RATE_LIMITED");
+    expect(answer.headers["retry-after"]).to.equal("300");
+  });
+
+  for (const [method, path] of endpoints) {
+    it(`${method} ${path} is refused during a lockout, a valid token included`, async () => {
+      const server = await startTestServer({ clock: new FakeClock() });
+      await failTimes(server, 10);
+      mustRefuse(await send(server, { method, path }), 429, "RATE_LIMITED");
+    });
+  }
+
+  it("lasts 300 s: at 299.999 s refused, at 300 s accepted", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    await failTimes(server, 10);
+    clock.jump(299_999);
+    const answer = await send(server, { method: "POST", path: "/v1/lock" });
+    mustRefuse(answer, 429, "RATE_LIMITED");
+    expect(answer.headers["retry-after"]).to.equal("1");
+    clock.jump(1);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+  });
+
+  it("requests during a lockout do not prolong it, and the count begins anew after it", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    await failTimes(server, 10);
+    clock.jump(200_000);
+    expect(await failTimes(server, 20)).to.deep.equal(Array(20).fill(429));
+    clock.jump(100_000);
+    expect(await failTimes(server, 9)).to.deep.equal(Array(9).fill(401));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+  });
+
+  it("the window slides: failures older than 60 s do not count", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    await failTimes(server, 5);
+    clock.jump(59_999);
+    await failTimes(server, 4);
+    clock.jump(1);
+    expect(await failTimes(server, 5)).to.deep.equal(Array(5).fill(401));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(await failTimes(server, 1)).to.deep.equal([401]);
+    mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
+  });
+
+  it("successes never count and never clear the count", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await failTimes(server, 9);
+    for (let i = 0; i < 30; i++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(await failTimes(server, 1)).to.deep.equal([401]);
+    mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
+  });
+
+  it("200 honest requests at once, half of them broken off, never count", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    const { connectRaw } = await import("../support/client.js");
+    const broken = Array.from({ length: 100 }, () => {
+      const socket = connectRaw(server);
+      socket.on("error", () => {});
+      return new Promise<void>((resolve) => {
+        socket.once("secureConnect", () => {
+          socket.write(`GET /v1/secrets HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n\r\n`);
+          socket.destroy();
+          resolve();
+        });
+      });
+    });
+    const honest = Array.from({ length: 100 }, () => send(server, { path: "/v1/secrets" }));
+    await Promise.all(broken);
+    for (const answer of await Promise.all(honest)) mustSucceed(answer);
+    mustSucceed(await send(server, { path: "/v1/secrets" }));
+  });
+
+  it("GET /v1/status is never limited", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await failTimes(server, 10);
+    for (let i = 0; i < 30; i++) mustSucceed(await send(server, { path: "/v1/status", token: null }));
+  });
+
+  it("is the socket's address alone: another address is not touched, and proxy headers are ignored", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    for (let i = 0; i < 10; i++) {
+      const headers = { "x-forwarded-for": `10.0.0.${i}`, forwarded: `for=10.0.0.${i}` };
+      await send(server, { method: "POST", path: "/v1/lock", token: "wrong", headers, localAddress: "127.0.0.2" });
+    }
+    mustRefuse(
+      await send(server, { method: "POST", path: "/v1/lock", localAddress: "127.0.0.2" }),
+      429,
+      "RATE_LIMITED",
+    );
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", localAddress: "127.0.0.3" }));
+  });
+
+  it("is decided before unknown routes, a locked vault and broken paths", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await failTimes(server, 10);
+    for (const path of ["/nowhere", "/v1/secrets/a", "/v1/secrets/%zz"]) {
+      mustRefuse(await send(server, { path }), 429, "RATE_LIMITED");
+    }
+  });
+});
+
+describe("wrong passphrase", () => {
+  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
+  const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+
+  it("answers 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const answer = await send(server, wrong);
+    mustRefuse(answer, 401, "UNAUTHORIZED");
+    expect(answer.headers["www-authenticate"]).to.equal("Bearer");
+  });
+
+  it("has its own counter: ten lock unlock out for 300 s, and nothing else", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock, idleTimeoutMs: 0 });
+    await mustInit(server);
+    for (let i = 0; i < 10; i++) mustRefuse(await send(server, wrong), 401, "UNAUTHORIZED");
+    const answer = await send(server, right);
+    mustRefuse(answer, 429, "RATE_LIMITED");
+    expect(answer.headers["retry-after"]).to.equal("300");
+    mustSucceed(await send(server, { path: "/v1/secrets" }));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    clock.jump(300_000);
+    await mustUnlock(server);
+  });
+
+  it("never feeds the bearer lockout, nor the other way round", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    for (let i = 0; i < 9; i++) await send(server, wrong);
+    expect(await failTimes(server, 9)).to.deep.equal(Array(9).fill(401));
+    await mustUnlock(server);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+  });
+
+  it("malformed bodies and a missing vault do not count", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    for (let i = 0; i < 12; i++) mustRefuse(await send(server, right), 400, "BAD_REQUEST");
+    await mustInit(server);
+    for (let i = 0; i < 12; i++) mustRefuse(await send(server, { ...wrong, body: "{}" }), 400, "BAD_REQUEST");
+    await mustUnlock(server);
+  });
+
+  it("16 guesses at once learn of at most ten", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    const statuses = (await Promise.all(Array.from({ length: 16 }, () => send(server, wrong)))).map((a) => a.status);
+    expect(statuses.filter((status) => status === 401)).to.have.lengthOf(10);
+    expect(statuses.filter((status) => status === 429)).to.have.lengthOf(6);
+  });
+});
+
+describe("key derivation overload", () => {
+  it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
+    const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });
+    await mustInit(server);
+    const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+    const answers = await Promise.all(Array.from({ length: 40 }, () => send(server, unlock)));
+    const refusedAnswers = answers.filter(({ status }) => status !== 200);
+    expect(answers.length - refusedAnswers.length).to.be.at.least(17);
+    expect(refusedAnswers.length).to.be.above(0);
+    for (const answer of refusedAnswers) {
+      mustRefuse(answer, 429, "RATE_LIMITED");
+      expect(answer.headers["retry-after"]).to.equal("1");
+    }
+  });
+});

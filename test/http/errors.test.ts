@@ -1,0 +1,311 @@
+/** Section 7 of the interface, "Errors" and "The order of checks" of the decisions. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type ErrorCode, statusOf } from "../../src/errors.js";
+import {
+  mustGet,
+  mustInit,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/client.js";
+import { failingFiles } from "../support/failing-files.js";
+import { crashKeyWorkers } from "../support/key-worker.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+
+type Situation = { readonly server: TestServer; readonly request: Send; readonly meanwhile?: () => Promise<void> };
+
+/** How each code is brought about. */
+const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
+  BAD_REQUEST: async () => ({
+    server: await unlockedServer(),
+    request: { method: "PUT", path: "/v1/secrets/a", body: "{}" },
+  }),
+  UNAUTHORIZED: async () => ({ server: await startTestServer(), request: { path: "/v1/secrets", token: null } }),
+  VAULT_LOCKED: async () => ({ server: await startTestServer(), request: { path: "/v1/secrets" } }),
+  NOT_FOUND: async () => ({ server: await unlockedServer(), request: { path: "/v1/secrets/a" } }),
+  ALREADY_EXISTS: async () => ({ server: await unlockedServer(), request: { ...unlock, path: "/v1/init" } }),
+  RATE_LIMITED: async () => {
+    const server = await startTestServer();
+    for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
+    return { server, request: { path: "/v1/secrets" } };
+  },
+  INTEGRITY: async () => {
+    const server = await unlockedServer();
+    await mustPut(server, "a", "v");
+    await writeFile(secretFile(server, "a"), "not a blob");
+    return { server, request: { path: "/v1/secrets/a" } };
+  },
+  UNAVAILABLE: async () => {
+    const { files, fail } = failingFiles();
+    const server = await unlockedServer({ files });
+    fail("rename", "ENOSPC");
+    return { server, request: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } } };
+  },
+  INTERNAL: async () => {
+    const server = await unlockedServer({ scryptLogN: 17 });
+    return { server, request: unlock, meanwhile: crashKeyWorkers };
+  },
+};
+
+async function unlockedServer(options = {}): Promise<TestServer> {
+  const server = await startTestServer(options);
+  await mustInit(server);
+  return server;
+}
+
+function secretFile(server: TestServer, name: string): string {
+  return join(server.home, "vault", "gen-1", "secrets", `${name}.sealed`);
+}
+
+describe("errors", () => {
+  for (const [code, status] of Object.entries(statusOf)) {
+    it(`${code} is answered as ${status}, a JSON object with error and code`, async () => {
+      const { server, request, meanwhile } = await causes[code as ErrorCode]();
+      const answer = send(server, request);
+      if (meanwhile) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        await meanwhile();
+      }
+      mustRefuse(await answer, status, code);
+    });
+  }
+
+  it("a 500 carries a request id that the log has too, and no detail", async () => {
+    const { server, request } = await causes.INTEGRITY();
+    const { json } = await send(server, request);
+    expect(json["requestId"]).to.match(/^[0-9a-f-]{36}$/);
+    expect(server.logged()).to.contain(String(json["requestId"]));
+  });
+});
+
+describe("a crash of the key worker", () => {
+  it("leaves the vault locked and the server up; the next unlock works", async () => {
+    const server = await unlockedServer();
+    await mustPut(server, "a", "v");
+    await crashKeyWorkers();
+    expect((await mustStatus(server))["locked"]).to.equal(true);
+    mustRefuse(await send(server, { path: "/v1/secrets/a" }), 403, "VAULT_LOCKED");
+    await mustUnlock(server);
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  });
+
+  it("answers the requests under way with an error or the right value, never with a wrong one", async () => {
+    const server = await unlockedServer();
+    await mustPut(server, "a", "v");
+    for (let round = 0; round < 10; round++) {
+      const answers = Array.from({ length: 20 }, () => send(server, { path: "/v1/secrets/a" }));
+      await Promise.all([crashKeyWorkers(), ...answers.slice(0, round)]);
+      for (const { status, json } of await Promise.all(answers)) {
+        if (status === 200) expect(json["value"]).to.equal("v");
+        else expect(json["code"]).to.be.oneOf(["INTERNAL", "VAULT_LOCKED"]);
+      }
+      await mustUnlock(server);
+    }
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  });
+});
+
+describe("the order of checks", () => {
+  const server = shareTestServer();
+  const orders: readonly (readonly [string, Send, number, string])[] = [
+    [
+      "a foreign Host goes before the token",
+      { path: "/v1/secrets", token: null, headers: { host: "evil.test" } },
+      400,
+      "BAD_REQUEST",
+    ],
+    ["the token goes before an unknown route", { path: "/nowhere", token: null }, 401, "UNAUTHORIZED"],
+    ["the token goes before a wrong method", { method: "PATCH", path: "/v1/init", token: null }, 401, "UNAUTHORIZED"],
+    [
+      "the token goes before a broken body",
+      { method: "POST", path: "/v1/init", body: "{", token: null },
+      401,
+      "UNAUTHORIZED",
+    ],
+    ["an unknown route goes before the lock", { path: "/v1/secret/a" }, 404, "NOT_FOUND"],
+    ["a wrong method goes before the lock", { method: "POST", path: "/v1/secrets/a" }, 404, "NOT_FOUND"],
+    ["the lock goes before a broken path", { path: "/v1/secrets/%zz" }, 403, "VAULT_LOCKED"],
+    ["the lock goes before a broken body", { method: "PUT", path: "/v1/secrets/a", body: "{" }, 403, "VAULT_LOCKED"],
+    ["the lock goes before a missing secret", { path: "/v1/secrets/a" }, 403, "VAULT_LOCKED"],
+    ["a broken path goes before a missing secret", { path: "/v1/secrets/a//b" }, 403, "VAULT_LOCKED"],
+  ];
+  for (const [name, request, status, code] of orders) {
+    it(name, async () => mustRefuse(await send(server(), request), status, code));
+  }
+
+  it("a broken body goes before the conflict: init without a passphrase answers 400, not 409", async () => {
+    const initialized = await unlockedServer();
+    mustRefuse(await send(initialized, { method: "POST", path: "/v1/init", body: {} }), 400, "BAD_REQUEST");
+    mustRefuse(
+      await send(initialized, { ...unlock, path: "/v1/init", body: { passphrase, force: "yes" } }),
+      400,
+      "BAD_REQUEST",
+    );
+  });
+
+  it("a broken path goes before a missing secret", async () => {
+    const initialized = await unlockedServer();
+    mustRefuse(await send(initialized, { path: "/v1/secrets/a//b" }), 400, "BAD_REQUEST");
+  });
+});
+
+describe("unknown routes and wrong methods", () => {
+  const server = shareTestServer({}, mustInit);
+  const unknown = [
+    "/",
+    "/v1",
+    "/v1/",
+    "/v2/status",
+    "/v1/Status",
+    "/V1/status",
+    "/v1/status/",
+    "/v1/init/",
+    "/v1/secret",
+    "//v1/status",
+  ];
+  for (const path of unknown) {
+    it(`GET ${path} with a valid token answers 404 NOT_FOUND`, async () => {
+      mustRefuse(await send(server(), { path }), 404, "NOT_FOUND");
+    });
+  }
+
+  const wrong: readonly (readonly [string, string, string])[] = [
+    ["GET", "/v1/init", "POST"],
+    ["PUT", "/v1/unlock", "POST"],
+    ["GET", "/v1/lock", "POST"],
+    ["DELETE", "/v1/status", "GET"],
+    ["GET", "/v1/shutdown", "POST"],
+    ["POST", "/v1/secrets", "GET"],
+    ["DELETE", "/v1/secrets", "GET"],
+    ["POST", "/v1/secrets/a", "GET, PUT, DELETE"],
+    ["OPTIONS", "/v1/secrets/a", "GET, PUT, DELETE"],
+    ["TRACE", "/v1/status", "GET"],
+  ];
+  for (const [method, path, allow] of wrong) {
+    it(`${method} ${path} answers 404 NOT_FOUND with Allow: ${allow}`, async () => {
+      const answer = await send(server(), { method, path });
+      mustRefuse(answer, 404, "NOT_FOUND");
+      expect(answer.headers.allow).to.equal(allow);
+    });
+  }
+
+  it("HEAD answers 404 with Allow and no body", async () => {
+    const answer = await send(server(), { method: "HEAD", path: "/v1/secrets/a" });
+    expect(answer.status).to.equal(404);
+    expect(answer.headers.allow).to.equal("GET, PUT, DELETE");
+    expect(answer.text).to.equal("");
+  });
+});
+
+describe("a damaged, moved or foreign blob", () => {
+  const server = shareTestServer({}, async (fresh) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "good", "good");
+    for (const name of ["cut", "flipped", "empty", "directory"]) await mustPut(fresh, name, "v");
+    await mustPut(fresh, "from", "moved");
+    await mustPut(fresh, "to", "replaced");
+    await damage(fresh);
+  });
+
+  async function damage(fresh: TestServer): Promise<void> {
+    const { readFile, copyFile, mkdir, rm, truncate } = await import("node:fs/promises");
+    await truncate(secretFile(fresh, "cut"), 60);
+    await truncate(secretFile(fresh, "empty"), 0);
+    const blob = await readFile(secretFile(fresh, "flipped"));
+    blob[blob.length - 1] = (blob.at(-1) ?? 0) ^ 1;
+    await writeFile(secretFile(fresh, "flipped"), blob);
+    await copyFile(secretFile(fresh, "from"), secretFile(fresh, "to"));
+    await rm(secretFile(fresh, "directory"));
+    await mkdir(secretFile(fresh, "directory"));
+  }
+
+  for (const name of ["cut", "flipped", "empty", "to", "directory"]) {
+    it(`answers 500 INTEGRITY that names the path (${name})`, async () => {
+      const answer = await send(server(), { path: `/v1/secrets/${name}` });
+      mustRefuse(answer, 500, "INTEGRITY");
+      expect(answer.json["error"]).to.contain(name);
+    });
+  }
+
+  it("leaves every other secret working, and the list", async () => {
+    expect((await mustGet(server(), "good"))["value"]).to.equal("good");
+    const { entries, damaged } = mustSucceed(await send(server(), { path: "/v1/secrets" }));
+    expect((entries as { path: string }[]).map(({ path }) => path)).to.deep.equal(["flipped", "from", "good"]);
+    expect(damaged).to.deep.equal(["cut", "directory", "empty", "to"]);
+  });
+
+  it("is not overwritten by a put, and can be deleted and stored anew", async () => {
+    const put = { method: "PUT", path: "/v1/secrets/cut", body: { value: "new" } };
+    mustRefuse(await send(server(), put), 500, "INTEGRITY");
+    mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/cut" }));
+    mustSucceed(await send(server(), put));
+    expect((await mustGet(server(), "cut"))["value"]).to.equal("new");
+  });
+});
+
+describe("storage that fails", () => {
+  const steps = ["open", "writeFile", "sync", "rename"] as const;
+  for (const step of steps) {
+    for (const code of ["ENOSPC", "EIO", "EROFS"]) {
+      it(`a put whose ${step} fails with ${code} answers 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
+        const { files, fail, mend } = failingFiles();
+        const server = await unlockedServer({ files });
+        await mustPut(server, "a/b", "old");
+        fail(step, code);
+        mustRefuse(
+          await send(server, { method: "PUT", path: "/v1/secrets/a/b", body: { value: "new" } }),
+          503,
+          "UNAVAILABLE",
+        );
+        mustRefuse(
+          await send(server, { method: "PUT", path: "/v1/secrets/n/e/w", body: { value: "new" } }),
+          503,
+          "UNAVAILABLE",
+        );
+        mend();
+        expect((await mustGet(server, "a/b"))["value"]).to.equal("old");
+        expect((await mustList(server)).map(({ path }) => path)).to.deep.equal(["a/b"]);
+        await mustPut(server, "a/b", "newer");
+        expect((await mustGet(server, "a/b"))["value"]).to.equal("newer");
+      });
+    }
+  }
+
+  it("a forced init that cannot be written leaves the old vault untouched, whichever operation fails", async () => {
+    const { files, failOnce, mend } = failingFiles();
+    const server = await unlockedServer({ files });
+    await mustPut(server, "a", "old");
+    for (let k = 1; k <= 20; k++) {
+      failOnce(k, "EIO");
+      const answer = await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } });
+      mend();
+      if (answer.status === 200) return expect(k).to.be.above(8);
+      mustRefuse(answer, 503, "UNAVAILABLE");
+      expect((await mustGet(server, "a"))["value"], `operation ${k}`).to.equal("old");
+      await mustLock(server);
+      await mustUnlock(server);
+      expect((await mustGet(server, "a"))["value"], `operation ${k}`).to.equal("old");
+    }
+    return expect.fail("no attempt succeeded");
+  });
+
+  it("while shutting down answers 503 UNAVAILABLE", async () => {
+    const server = await unlockedServer({ scryptLogN: 17 });
+    const slow = send(server, unlock);
+    const idle = await Promise.all([mustStatus(server), mustStatus(server)]);
+    expect(idle).to.have.lengthOf(2);
+    const stopping = server.stop();
+    await stopping;
+    expect((await slow).status).to.be.oneOf([200, 403, 503]);
+  });
+});

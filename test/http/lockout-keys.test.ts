@@ -1,0 +1,34 @@
+/** What counts as one address for the lockout, and that its table is bounded. */
+import { expect } from "chai";
+import { FailureStore, keyOfAddress } from "../../src/http/lockout.js";
+import { FakeClock } from "../support/clock.js";
+
+const same: readonly (readonly [string, string])[] = [
+  ["192.0.2.1", "::ffff:192.0.2.1"],
+  ["2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"],
+  ["fe80::1%eth0", "fe80::2"],
+];
+const different: readonly (readonly [string, string])[] = [
+  ["192.0.2.1", "192.0.2.2"],
+  ["::ffff:192.0.2.1", "::ffff:192.0.2.2"],
+  ["2001:db8:1:2::1", "2001:db8:1:3::1"],
+];
+
+describe("the lockout's key", () => {
+  for (const [a, b] of same) it(`${a} and ${b} are one`, () => expect(keyOfAddress(a)).to.equal(keyOfAddress(b)));
+  for (const [a, b] of different) {
+    it(`${a} and ${b} are two`, () => expect(keyOfAddress(a)).not.to.equal(keyOfAddress(b)));
+  }
+});
+
+describe("the lockout's table", () => {
+  it("forgets the address whose last failure is longest ago, once there are 10,000", () => {
+    const store = new FailureStore(new FakeClock());
+    for (let i = 0; i < 10; i++) store.fail("first");
+    expect(store.secondsLeft("first")).to.equal(300);
+    for (let i = 0; i < 9_999; i++) store.fail(`address ${i}`);
+    expect(store.secondsLeft("first")).to.equal(300);
+    store.fail("one more");
+    expect(store.secondsLeft("first")).to.equal(0);
+  });
+});

@@ -1,0 +1,326 @@
+/** TLS, Host and Origin, headers, limits and timeouts of the HTTP server. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { request as plainRequest } from "node:http";
+import { connect as connectPlain, type Socket } from "node:net";
+import { join } from "node:path";
+import { connect, type TLSSocket } from "node:tls";
+import { expect } from "chai";
+import { later } from "../support/clean-up.js";
+import { connectRaw, mustInit, mustPut, mustRefuse, mustSucceed, parseRaw, send, sendRaw } from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
+import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+const day = 24 * 3600 * 1000;
+
+describe("TLS", () => {
+  const server = shareTestServer();
+
+  for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
+    it(`${version} is spoken`, async () => {
+      expect(await handshake(server(), version)).to.equal(version);
+    });
+  }
+  for (const version of ["TLSv1", "TLSv1.1"] as const) {
+    it(`${version} is refused`, async () => {
+      expect(await handshake(server(), version)).to.match(/ERR|alert|protocol/i);
+    });
+  }
+
+  it("plain HTTP is not served", async () => {
+    const outcome = await new Promise((resolve) => {
+      const request = plainRequest({ host: "127.0.0.1", port: server().port, path: "/v1/status" }, () =>
+        resolve("answered"),
+      );
+      request.on("error", () => resolve("refused")).end();
+    });
+    expect(outcome).to.equal("refused");
+  });
+
+  it("the certificate is self-signed EC, for localhost, 127.0.0.1 and ::1", () => {
+    const certificate = new X509Certificate(server().certificate);
+    expect(certificate.publicKey.asymmetricKeyType).to.equal("ec");
+    expect(certificate.issuer).to.equal(certificate.subject);
+    expect(certificate.checkHost("localhost")).to.equal("localhost");
+    expect(certificate.checkIP("127.0.0.1")).to.equal("127.0.0.1");
+    expect(certificate.checkIP("::1")).to.equal("::1");
+  });
+});
+
+function handshake(server: TestServer, version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): Promise<string> {
+  return new Promise((resolve) => {
+    const { port, certificate: ca } = server;
+    const weak = { ciphers: "DEFAULT@SECLEVEL=0" }; // so that it is the server that refuses old versions
+    const socket = connect({
+      host: "127.0.0.1",
+      port,
+      servername: "localhost",
+      ca,
+      minVersion: version,
+      maxVersion: version,
+      ...weak,
+    });
+    socket.once("secureConnect", () => {
+      resolve(String(socket.getProtocol()));
+      socket.destroy();
+    });
+    socket.once("error", (error) => resolve(error.message));
+  });
+}
+
+describe("the certificate at start", () => {
+  const restart = async (options: Parameters<typeof startTestServer>[0], change: (home: string) => void = () => {}) => {
+    const first = await startTestServer({ clock: new FakeClock() });
+    await first.stop();
+    change(first.home);
+    const second = await startTestServer({ home: first.home, clock: new FakeClock(), ...options });
+    return second.certificate === first.certificate ? "kept" : "made anew";
+  };
+  const later1 = (ms: number) => new FakeClock(new FakeClock().now() + ms);
+  const rules: readonly (readonly [string, string, Parameters<typeof restart>])[] = [
+    ["with 31 days left is kept", "kept", [{ clock: later1((730 - 31) * day) }]],
+    ["with less than 30 days left is made anew", "made anew", [{ clock: later1((730 - 29) * day) }]],
+    ["that lacks a configured name is made anew", "made anew", [{ serverNames: ["vault.test"] }]],
+    ["that lacks the listening address is made anew", "made anew", [{ host: "127.0.0.5" }]],
+    ["whose key does not fit, after a crash between two writes, is made anew", "made anew", [{}, swapKey]],
+  ];
+  for (const [name, want, args] of rules) {
+    it(name, async () => {
+      expect(await restart(...args)).to.equal(want);
+    });
+  }
+
+  it("the user's own is served when it is set", async () => {
+    const first = await startTestServer();
+    const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
+    const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
+    expect(second.certificate).to.equal(first.certificate);
+    mustSucceed(await send(second, { path: "/v1/status" }));
+  });
+
+  it("the user's own that does not fit its key is refused", async () => {
+    const [first, second] = [await startTestServer(), await startTestServer()];
+    const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
+    expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
+      /not the private key/,
+    );
+  });
+
+  it("that cannot be understood stops the start and is not overwritten", async () => {
+    const first = await startTestServer();
+    await first.stop();
+    const file = join(first.home, "tls", "cert.pem");
+    writeFileSync(file, "my precious");
+    expect(String(await startTestServer({ home: first.home }).catch((error: Error) => error.message))).to.contain(file);
+    expect(readFileSync(file, "utf8")).to.equal("my precious");
+  });
+});
+
+const otherKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvqZCZwj1bLjRLInr
+xpb7rXlF1CH4YRjDBlfuMPfudBmhRANCAAQ20rnQWEGWs2N1dPE2EYPX+G2EFVRG
+6ZPKDftTwf3rGKBNz07u/Kl73GI1AywZ8hq2kfUKnKcp33xEgKHKYIqh
+-----END PRIVATE KEY-----
+`;
+
+function swapKey(home: string): void {
+  writeFileSync(join(home, "tls", "key.pem"), otherKey);
+}
+
+describe("Host and Origin", () => {
+  const server = shareTestServer({ serverNames: ["vault.test"] });
+  const hosts: readonly (readonly [string, boolean])[] = [
+    ["localhost", true],
+    ["localhost:13100", true],
+    ["LOCALHOST", true],
+    ["127.0.0.1", true],
+    ["[::1]:13100", true],
+    ["vault.test", true],
+    ["evil.test", false],
+    ["localhost.evil.test", false],
+    ["evil.test:13100", false],
+    ["127.0.0.2", false],
+    ["localhost evil.test", false],
+  ];
+  for (const [host, good] of hosts) {
+    it(`Host: ${host} is ${good ? "accepted" : "answered 400"}`, async () => {
+      const answer = await send(server(), { path: "/v1/status", headers: { host } });
+      if (good) mustSucceed(answer);
+      else mustRefuse(answer, 400, "BAD_REQUEST");
+    });
+  }
+
+  it("a missing Host, an empty one and two of them are answered 400", async () => {
+    for (const lines of ["", "Host:\r\n", "Host: localhost\r\nHost: localhost\r\n"]) {
+      const { status, json } = parseRaw(await sendRaw(server(), `GET /v1/status HTTP/1.1\r\n${lines}\r\n`));
+      expect(status).to.equal(400);
+      expect(json["code"]).to.equal("BAD_REQUEST");
+    }
+  });
+
+  it("a target in absolute form is judged by its own authority", async () => {
+    const ask = async (target: string) =>
+      parseRaw(await sendRaw(server(), `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).status;
+    expect(await ask("https://localhost/v1/status")).to.equal(200);
+    expect(await ask("https://evil.test/v1/status")).to.equal(400);
+  });
+
+  const origins: readonly (readonly [string, boolean])[] = [
+    ["https://localhost", true],
+    ["HTTPS://LOCALHOST", true],
+    ["https://evil.test", false],
+    ["http://localhost", false],
+    ["https://localhost:3000", false],
+    ["null", false],
+    ["", false],
+  ];
+  for (const [origin, good] of origins) {
+    it(`Origin: ${origin || "(empty)"} is ${good ? "accepted" : "answered 400"}`, async () => {
+      const answer = await send(server(), { path: "/v1/status", headers: { host: "localhost", origin } });
+      if (good) mustSucceed(answer);
+      else mustRefuse(answer, 400, "BAD_REQUEST");
+    });
+  }
+
+  it("a refusal comes before authentication and is not counted as a failure of it", async () => {
+    const fresh = await startTestServer();
+    for (let i = 0; i < 15; i++) {
+      const headers = { host: "evil.test" };
+      mustRefuse(await send(fresh, { method: "POST", path: "/v1/lock", token: "wrong", headers }), 400, "BAD_REQUEST");
+    }
+    mustSucceed(await send(fresh, { method: "POST", path: "/v1/lock" }));
+  });
+});
+
+describe("answers", () => {
+  const server = shareTestServer({}, async (fresh) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "a", "v");
+  });
+  for (const path of ["/v1/status", "/v1/secrets", "/v1/secrets/a", "/v1/secrets/missing", "/nowhere"]) {
+    it(`${path}: JSON, no-store, helmet's headers, no HSTS, no ETag, no trace of Express`, async () => {
+      const { headers } = await send(server(), { path });
+      expect(headers["content-type"]).to.equal("application/json; charset=utf-8");
+      expect(headers["cache-control"]).to.equal("no-store");
+      expect(headers["x-content-type-options"]).to.equal("nosniff");
+      expect(headers["content-security-policy"]).to.be.a("string");
+      expect(headers["x-frame-options"]).to.be.a("string");
+      expect(headers).not.to.have.any.keys("strict-transport-security", "etag", "x-powered-by");
+    });
+  }
+
+  it("conditional requests and ranges change nothing", async () => {
+    const headers = { "if-none-match": "*", range: "bytes=0-1", "if-modified-since": new Date().toUTCString() };
+    expect(mustSucceed(await send(server(), { path: "/v1/secrets/a", headers }))["value"]).to.equal("v");
+  });
+});
+
+describe("broken HTTP", () => {
+  const server = shareTestServer();
+  const authorization = () => `Host: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
+  const broken: readonly (readonly [string, () => string])[] = [
+    ["no HTTP at all", () => "hello\r\n\r\n"],
+    ["a version that is none", () => "GET /v1/status HTTP/7.0\r\nHost: localhost\r\n\r\n"],
+    ["a header without a colon", () => "GET /v1/status HTTP/1.1\r\nHost localhost\r\n\r\n"],
+    ["a space in the target", () => "GET /v1/ status HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+    ["raw bytes above ASCII in the target", () => `GET /v1/secrets/\u00e9 HTTP/1.1\r\n${authorization()}\r\n`],
+    [
+      "two Content-Lengths",
+      () => `PUT /v1/secrets/a HTTP/1.1\r\n${authorization()}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
+    ],
+    [
+      "both Content-Length and chunked",
+      () => `PUT /v1/secrets/a HTTP/1.1\r\n${authorization()}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    ],
+    [
+      "a chunk size that is none",
+      () => `POST /v1/init HTTP/1.1\r\n${authorization()}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    ],
+    [
+      "another transfer encoding",
+      () => `POST /v1/init HTTP/1.1\r\n${authorization()}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    ["headers over 8 KiB", () => `GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(9000)}\r\n\r\n`],
+    ["CONNECT", () => "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+  ];
+  for (const [name, text] of broken) {
+    it(`${name} is answered as JSON, 400 BAD_REQUEST`, async () => {
+      const { status, head, json } = parseRaw(await sendRaw(server(), text()));
+      expect(status).to.equal(400);
+      expect(json["code"]).to.equal("BAD_REQUEST");
+      expect(json["error"]).to.be.a("string");
+      expect(head)
+        .to.match(/content-type: application\/json/i)
+        .and.to.match(/cache-control: no-store/i);
+    });
+  }
+
+  it("a broken request behind a good one leaves the good one's answer in its place", async () => {
+    const both = `GET /v1/secrets HTTP/1.1\r\n${authorization()}\r\nbroken\r\n\r\n`;
+    const statuses = [...(await sendRaw(server(), both)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).to.deep.equal(["403", "400"]);
+  });
+
+  it("requests that are pipelined are answered in their order", async () => {
+    const one = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nowhere HTTP/1.1\r\n${authorization()}\r\n`;
+    const statuses = [...(await sendRaw(server(), one)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).to.deep.equal(["200", "404"]);
+  });
+});
+
+describe("limits", () => {
+  it("no more than 256 connections at once", async () => {
+    const server = await startTestServer();
+    const sockets = await Promise.all(Array.from({ length: 300 }, () => opened(server)));
+    later(() => {
+      for (const socket of sockets) socket?.destroy();
+    });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const open = sockets.filter((socket) => socket !== null && !socket.destroyed);
+    expect(open).to.have.lengthOf(256);
+  });
+
+  it("a handshake is cut after 5 s, headers after 10 s, a request after 30 s, the last two with a JSON 400", async function () {
+    this.timeout(60_000);
+    const server = await startTestServer();
+    const silent = connectPlain({ host: "127.0.0.1", port: server.port });
+    const head = `POST /v1/init HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+    const [handshakeMs, headers, body] = await Promise.all([
+      closing(silent),
+      answerTo(server, "GET /v1/status HTTP/1.1\r\nHost: local"),
+      answerTo(server, `${head}Content-Length: 10\r\n\r\n{`),
+    ]);
+    expect(handshakeMs).to.be.within(4_000, 9_000);
+    expect(headers.ms).to.be.within(9_000, 16_000);
+    expect(body.ms).to.be.within(29_000, 38_000);
+    for (const { text } of [headers, body]) expect(parseRaw(text).json["code"], text).to.equal("BAD_REQUEST");
+    mustSucceed(await send(server, { path: "/v1/status" }));
+  });
+});
+
+function opened(server: TestServer): Promise<TLSSocket | null> {
+  return new Promise((resolve) => {
+    const socket = connectRaw(server);
+    socket.once("secureConnect", () => resolve(socket));
+    socket.once("error", () => resolve(null));
+    socket.once("close", () => resolve(null));
+  });
+}
+
+async function closing(socket: Socket): Promise<number> {
+  const start = performance.now();
+  socket.on("error", () => {});
+  await new Promise((resolve) => socket.once("close", resolve));
+  return performance.now() - start;
+}
+
+async function answerTo(server: TestServer, text: string): Promise<{ text: string; ms: number }> {
+  const socket = connectRaw(server);
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  socket.once("secureConnect", () => socket.write(text));
+  const ms = await closing(socket);
+  return { text: received, ms };
+}

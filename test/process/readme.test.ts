@@ -1,0 +1,55 @@
+/** The README says what the program does: its commands run as printed, its table is that of the settings. */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { definitions } from "../../src/config/settings.js";
+import { statusOf } from "../../src/errors.js";
+import { startProcess } from "../support/process.js";
+
+const readme = readFileSync("README.md", "utf8");
+
+describe("the README", () => {
+  it("has curl lines that work as printed, from init to shutdown, with --cacert and never -k", async function () {
+    const [, script = ""] = /```bash\n(.*?)```/s.exec(readme) ?? [];
+    expect(script)
+      .to.contain("--cacert")
+      .and.not.to.match(/\s(-k|--insecure)\b/);
+    const curl = promisify(execFile)("curl", ["--version"]);
+    if (
+      !(await curl.then(
+        () => true,
+        () => false,
+      ))
+    )
+      this.skip();
+    const server = await startProcess([], { STRONGROOM_SCRYPT_LOG_N: "17" });
+    const here = script.replaceAll("13100", String(server.port));
+    const environment = { PATH: process.env["PATH"], HOME: server.home, STRONGROOM_HOME: server.home };
+    const { stdout, stderr } = await promisify(execFile)("bash", ["-euc", here], { env: environment });
+    expect(stderr).to.equal("");
+    const answers = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const [init, put, get, list, lock, unlock, remove, status, shutdown] = answers;
+    for (const answer of [init, put, lock, unlock, remove, shutdown]) expect(answer).to.include({ ok: true });
+    expect(put).to.include({ path: "app/db/password", bytes: 6 });
+    expect(get).to.include({ path: "app/db/password", value: "s3cr3t" });
+    expect(list?.["entries"]).to.have.lengthOf(1);
+    expect(status).to.include({ initialized: true, locked: false, secretCount: 0 });
+    expect((await server.ended).code).to.equal(0);
+  });
+
+  it("has the table of settings", () => {
+    for (const { flag, variable, meaning, shownDefault } of Object.values(definitions)) {
+      const spelled = flag === null ? "" : `\`--${flag}\``;
+      expect(readme).to.contain(`| ${spelled} | \`${variable}\` | ${meaning} | ${shownDefault} |`);
+    }
+    expect([...readme.matchAll(/\| `STRONGROOM_\w+` \|/g)]).to.have.lengthOf(Object.keys(definitions).length);
+  });
+
+  it("has the table of errors", () => {
+    for (const [code, status] of Object.entries(statusOf)) expect(readme).to.contain(`| \`${code}\` | ${status} |`);
+  });
+});

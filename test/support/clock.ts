@@ -1,0 +1,39 @@
+/** Owns a clock whose hands the test moves. */
+import type { Clock } from "../../src/clock.js";
+
+export class FakeClock implements Clock {
+  #now: number;
+  readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>();
+
+  constructor(now = Date.parse("2026-03-01T12:00:00.000Z")) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const timer = { at: this.#now + ms, callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** As awake time passes: timers fire in their order. */
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    for (;;) {
+      const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
+      if (next === undefined) break;
+      this.#timers.delete(next);
+      this.#now = Math.max(this.#now, next.at);
+      next.callback();
+    }
+    this.#now = end;
+  }
+
+  /** As the machine's sleep, or somebody's hand, moves the wall clock: timers do not notice. */
+  jump(ms: number): void {
+    this.#now += ms;
+  }
+}

@@ -1,0 +1,14 @@
+/** Owns crashing the key worker from outside, as a fatal error in its thread would. */
+import type { Worker } from "node:worker_threads";
+
+const alive = new Set<Worker>();
+
+process.on("worker", (worker: Worker) => {
+  alive.add(worker);
+  worker.once("exit", () => alive.delete(worker));
+});
+
+/** Ends every thread of this process. */
+export async function crashKeyWorkers(): Promise<void> {
+  await Promise.all([...alive].map((worker) => worker.terminate()));
+}

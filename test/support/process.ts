@@ -1,0 +1,95 @@
+/** Owns the real `strongroom` command as a process of its own. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { later, temporaryDirectory } from "./clean-up.js";
+import type { TestServer } from "./server.js";
+
+export const mainFile = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url));
+
+export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+type Environment = Readonly<Record<string, string>>;
+
+/** A clean environment: nothing of the developer's own settings, home or data directory gets in. */
+function environment(more: Environment): NodeJS.ProcessEnv {
+  const home = temporaryDirectory();
+  const path = process.env["PATH"] ?? "";
+  return { PATH: path, HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
+}
+
+/** Runs the command to its end. */
+export async function run(args: readonly string[], more: Environment = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [mainFile, ...args], { env: environment(more), cwd: temporaryDirectory() });
+  return collect(child).ended;
+}
+
+function collect(child: ChildProcess) {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr?.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const ended = once(child, "close").then(([code]): Ended => ({ code: code as number | null, stdout, stderr }));
+  return { ended, stdout: () => stdout, stderr: () => stderr };
+}
+
+export type ServerProcess = TestServer & {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  readonly startLine: string;
+};
+
+/** `strongroom serve` on a free port in a temporary home, killed when the test ends. */
+export async function startProcess(args: readonly string[] = [], more: Environment = {}): Promise<ServerProcess> {
+  const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
+  const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
+  const child = spawn(process.execPath, [mainFile, "serve", ...args], {
+    env: environment(settings),
+    cwd: temporaryDirectory(),
+  });
+  const output = collect(child);
+  later(async () => {
+    child.kill("SIGKILL");
+    await output.ended;
+  });
+  const startLine = await firstLine(output);
+  const [, url = "", certificateFile = ""] = /listens on (https:\S+), .* certificate (\S+),/.exec(startLine) ?? [];
+  return {
+    child,
+    ended: output.ended,
+    startLine,
+    url,
+    port: Number(new URL(url).port),
+    home,
+    certificateFile,
+    vaultPath: join(home, "vault"),
+    tokenSource: join(home, "token"),
+    token:
+      more["STRONGROOM_TOKEN"] ?? readFileSync(more["STRONGROOM_TOKEN_FILE"] ?? join(home, "token"), "utf8").trim(),
+    certificate: readFileSync(certificateFile, "utf8"),
+    logged: output.stderr,
+    stopped: output.ended.then(() => {}),
+    async stop() {
+      child.kill("SIGTERM");
+      await output.ended;
+    },
+  };
+}
+
+async function firstLine(output: ReturnType<typeof collect>): Promise<string> {
+  let ended: Ended | null = null;
+  void output.ended.then((result) => {
+    ended = result;
+  });
+  while (!output.stdout().includes("\n")) {
+    if (ended !== null) throw new Error(`the server ended: ${JSON.stringify(ended)}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return output.stdout();
+}

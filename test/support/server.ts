@@ -1,0 +1,60 @@
+/** Owns the real server for tests: real TLS, real files, a real key worker; only clock, files and cost are chosen. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readSettings, type Settings } from "../../src/config/settings.js";
+import { createLog } from "../../src/log.js";
+import { type Strongroom, type Surroundings, startStrongroom } from "../../src/server/strongroom.js";
+import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";
+
+export const passphrase = "correct horse battery staple";
+
+export type TestServer = Strongroom & {
+  readonly home: string;
+  readonly token: string;
+  readonly certificate: string;
+  /** All that was logged, at level debug. */
+  readonly logged: () => string;
+};
+
+export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>;
+
+/** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
+export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
+  const { clock, files, ...overrides } = options;
+  const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
+  const lines: string[] = [];
+  const log = createLog("debug", (line) => lines.push(line), Date.now);
+  const strongroom = await startStrongroom(settings, { log, ...(clock && { clock }), ...(files && { files }) });
+  later(() => strongroom.stop());
+  return {
+    ...strongroom,
+    home: settings.home,
+    token: settings.token ?? readFileSync(join(settings.home, "token"), "utf8").trim(),
+    certificate: readFileSync(strongroom.certificateFile, "utf8"),
+    logged: () => lines.join(""),
+  };
+}
+
+/** The defaults, but for a free port and the cheapest scrypt that a header may have. */
+export function testSettings(): Settings {
+  return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
+}
+
+/** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */
+export function shareTestServer(
+  options: TestOptions = {},
+  prepare?: (server: TestServer) => Promise<unknown>,
+): () => TestServer {
+  let shared: TestServer | null = null;
+  let mark = 0;
+  before(async () => {
+    mark = cleanUpMark();
+    shared = await startTestServer(options);
+    await prepare?.(shared);
+  });
+  after(() => cleanUpTo(mark));
+  return () => {
+    if (shared === null) throw new Error("asked for before the suite began");
+    return shared;
+  };
+}

@@ -1,0 +1,156 @@
+/** The byte-level JSON reader and writer, judged by JSON.parse and JSON.stringify. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { JsonText, type JsonValue, readObject, writeString } from "../../workers/json.js";
+import { utf8 } from "../../workers/memory.js";
+
+/** What JSON.parse finds in the field, in the reader's words; undefined when it refuses, null when there is none. */
+function judged(text: string, field: string): unknown {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
+  const value: unknown = Object.hasOwn(parsed, field) ? (parsed as Record<string, unknown>)[field] : "absent";
+  if (typeof value === "number") return "number";
+  if (Array.isArray(value)) return "array";
+  return typeof value === "object" && value !== null ? "object" : typeof value === "string" ? { text: value } : value;
+}
+
+function found(bytes: Uint8Array, field: string): unknown {
+  const fields = readObject(bytes, [field]);
+  if (fields === null) return undefined;
+  const value: JsonValue | undefined = fields.get(field);
+  if (value === undefined) return { text: "absent" };
+  if (!(value instanceof JsonText)) return value;
+  return value.wellFormed ? { text: value.toString() } : "lone surrogate";
+}
+
+function expected(text: string, field: string): unknown {
+  const value = judged(text, field);
+  const isText = typeof value === "object" && value !== null && "text" in value;
+  return isText && !isWellFormed(String(value.text)) ? "lone surrogate" : value;
+}
+
+function isWellFormed(text: string): boolean {
+  return Buffer.from(text).toString() === text;
+}
+
+function agree(text: string): void {
+  expect(found(utf8(text), "f"), text).to.deep.equal(expected(text, "f"));
+}
+
+describe("the JSON reader", () => {
+  it("agrees with JSON.parse on every value, however it is spelled", () => {
+    const spaced = fc.constantFrom(undefined, 1, "\t", "\n ");
+    const value = fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.string({ unit: "binary" }));
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom("f", "g", "", "é"), value), spaced, (object, space) => {
+        agree(JSON.stringify(object, undefined, space));
+        agree(
+          JSON.stringify(object, undefined, space).replace(/[f-m]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`),
+        );
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  it("agrees with JSON.parse on what is accepted and refused, over texts that are almost JSON", () => {
+    const token = fc.constantFrom(
+      ...[
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        '"f"',
+        '"f":',
+        '"',
+        "\\",
+        "\\u",
+        "\\ud83d",
+        "\\ude00",
+        "\\n",
+        "\\x",
+        "/",
+        " ",
+        "\n",
+      ],
+      ...[
+        "true",
+        "false",
+        "null",
+        "nul",
+        "0",
+        "-",
+        "1",
+        "01",
+        "1.",
+        ".5",
+        "1e5",
+        "1E+5",
+        "1e",
+        "-0",
+        "NaN",
+        "\u0000",
+        "é",
+        "\ufeff",
+      ],
+    );
+    const almost = fc.array(token, { maxLength: 9 }).map((tokens) => tokens.join(""));
+    fc.assert(
+      fc.property(almost, fc.boolean(), (middle, wrapped) => agree(wrapped ? `{"f":${middle}}` : middle)),
+      { numRuns: 50_000 },
+    );
+  });
+
+  it("agrees with JSON.parse when one character of valid JSON is changed, lost or doubled", () => {
+    const json = '{"a":[1,{"b":[]},"x\\u00e9\\\\"],"f":"v\\ud83d\\ude00","c":-1.5e-7,"d":{},"e":true}';
+    for (let at = 0; at < json.length; at++) {
+      for (const other of ["", '"', "\\", "{", "}", "[", "]", ",", ":", "0", "e", "u", " ", "\n"]) {
+        agree(json.slice(0, at) + other + json.slice(at + 1));
+        agree(json.slice(0, at) + other + json.slice(at));
+      }
+    }
+  });
+
+  it("refuses what is no UTF-8, as a decoder that replaces nothing does", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 6 }), (noise) => {
+        const bytes = Buffer.concat([Buffer.from('{"f":"'), noise, Buffer.from('"}')]);
+        let text: string | null = null;
+        try {
+          text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+        } catch {}
+        expect(found(bytes, "f")).to.deep.equal(text === null ? undefined : expected(text, "f"));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it("does not overflow on a million brackets, open or closed", () => {
+    const deep = 1_000_000;
+    expect(readObject(Buffer.from(`{"x":${"[".repeat(deep)}`), ["f"])).to.equal(null);
+    const closed = Buffer.from(`{"x":${"[".repeat(deep)}${"]".repeat(deep)},"f":"v"}`);
+    expect(found(closed, "f")).to.deep.equal({ text: "v" });
+  });
+});
+
+describe("the JSON writer", () => {
+  it("writes strings byte for byte as JSON.stringify does", () => {
+    const text = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.string({ unit: fc.integer({ min: 0, max: 0x7f }).map((c) => String.fromCharCode(c)) }),
+    );
+    fc.assert(
+      fc.property(text, (value) => {
+        fc.pre(isWellFormed(value));
+        expect(Buffer.from(writeString(utf8(value))).toString()).to.equal(JSON.stringify(value));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+});
