@@ -3,7 +3,8 @@
  * are written here and never repeat any input.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import { JsonText, type JsonValue, readObject, wipeFields } from "./json.js";
+import { type JsonValue, readObject, wipeFields } from "./json.js";
+import { JsonText } from "./json-string.js";
 import { wipe } from "./memory.js";
 import type { Bytes, Refusal } from "./protocol.js";
 

@@ -1,6 +1,6 @@
 /** Owns an entry's plaintext: what put makes of a body, and the replies of put, get and list that are made of it. */
 import type { PutBody } from "./bodies.js";
-import { writeString } from "./json.js";
+import { writeString } from "./json-string.js";
 import { concat, utf8, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 

@@ -5,24 +5,8 @@
  * exactly what `JSON.parse` accepts of UTF-8, decodes every string into memory of our own, and refuses without a reason.
  */
 import { isUtf8 } from "node:buffer";
-import { allocate, wipe } from "./memory.js";
-import type { Bytes } from "./protocol.js";
-
-/** A decoded JSON string. Not well-formed: it has a lone surrogate, which UTF-8 cannot express. */
-export class JsonText {
-  readonly bytes: Bytes;
-  readonly wellFormed: boolean;
-
-  constructor(bytes: Bytes, wellFormed: boolean) {
-    this.bytes = bytes;
-    this.wellFormed = wellFormed;
-  }
-
-  /** For texts that are not secret. */
-  toString(): string {
-    return Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length).toString("utf8");
-  }
-}
+import { code, decodeString, hexUnit, isDigit, isShortEscape, JsonText, letterU } from "./json-string.js";
+import { wipe } from "./memory.js";
 
 /** What a field holds. Numbers, arrays and objects are checked and skipped: only their type is told. */
 export type JsonValue = JsonText | boolean | null | "number" | "array" | "object";
@@ -31,7 +15,6 @@ class Malformed extends Error {}
 
 type Cursor = { readonly bytes: Uint8Array; at: number };
 
-const code = (character: string): number => character.charCodeAt(0);
 const quote = code('"');
 const backslash = code("\\");
 const comma = code(",");
@@ -40,7 +23,6 @@ const braceOpen = code("{");
 const braceClose = code("}");
 const bracketOpen = code("[");
 const bracketClose = code("]");
-const letterU = code("u");
 
 /** The named fields of the object that `source` is, the last of equal names; null when it is not one JSON object. */
 export function readObject(source: Uint8Array, names: readonly string[]): Map<string, JsonValue> | null {
@@ -212,10 +194,6 @@ function skipDigits(cursor: Cursor): void {
   if (cursor.at === start) throw new Malformed();
 }
 
-function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
-}
-
 /** Passes a string, checking its escapes; answers where its content began and ended. */
 function skipString(cursor: Cursor): { start: number; end: number } {
   take(cursor, quote);
@@ -229,113 +207,15 @@ function skipString(cursor: Cursor): { start: number; end: number } {
   }
 }
 
-/** What stands after the backslash, and what it means. */
-const shortEscapes = new Map(
-  Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }).map(
-    ([letter, meaning]) => [code(letter), code(meaning)],
-  ),
-);
-
 function skipEscape(cursor: Cursor): void {
   const letter = cursor.bytes[cursor.at] ?? 0;
   cursor.at++;
-  if (shortEscapes.has(letter)) return;
+  if (isShortEscape(letter)) return;
   if (letter !== letterU || hexUnit(cursor.bytes, cursor.at) < 0) throw new Malformed();
   cursor.at += 4;
 }
 
-/** The UTF-16 code unit that four hex digits spell, or -1. */
-function hexUnit(bytes: Uint8Array, at: number): number {
-  let unit = 0;
-  for (let i = at; i < at + 4; i++) {
-    const digit = hexDigit(bytes[i] ?? 0);
-    if (digit < 0) return -1;
-    unit = unit * 16 + digit;
-  }
-  return unit;
-}
-
-function hexDigit(byte: number): number {
-  if (isDigit(byte)) return byte - 0x30;
-  const lower = byte | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
-}
-
 function readString(cursor: Cursor): JsonText {
   const { start, end } = skipString(cursor);
-  return decode(cursor.bytes.subarray(start, end));
-}
-
-/** Undoes the escapes of a string that `skipString` has checked. Decoding never makes it longer. */
-function decode(escaped: Uint8Array): JsonText {
-  const decoded = allocate(escaped.length);
-  let wellFormed = true;
-  let length = 0;
-  for (let at = 0; at < escaped.length; ) {
-    const byte = escaped[at] ?? 0;
-    if (byte !== backslash) {
-      decoded[length++] = byte;
-      at++;
-      continue;
-    }
-    const { point, size } = readEscape(escaped, at + 1);
-    if (point >= 0xd800 && point <= 0xdfff) wellFormed = false;
-    length += writeUtf8(decoded, length, point);
-    at += 1 + size;
-  }
-  return new JsonText(decoded.subarray(0, length), wellFormed);
-}
-
-/** The code point of the escape after a backslash, and how many bytes spell it; a surrogate pair is one. */
-function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
-  const letter = escaped[at] ?? 0;
-  if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
-  const high = hexUnit(escaped, at + 1);
-  const paired = escaped[at + 5] === backslash && escaped[at + 6] === letterU;
-  const low = paired ? hexUnit(escaped, at + 7) : -1;
-  if (high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
-    return { point: 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00), size: 11 };
-  }
-  return { point: high, size: 5 };
-}
-
-function writeUtf8(target: Bytes, at: number, point: number): number {
-  if (point < 0x80) {
-    target[at] = point;
-    return 1;
-  }
-  const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-  target[at] = ([0, 0xc0, 0xe0, 0xf0][tail] ?? 0) | (point >> (6 * tail));
-  for (let i = 1; i <= tail; i++) target[at + i] = 0x80 | ((point >> (6 * (tail - i))) & 0x3f);
-  return tail + 1;
-}
-
-const hexDigits = Buffer.from("0123456789abcdef");
-const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
-
-/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. */
-export function writeString(text: Uint8Array): Bytes {
-  const json = allocate(text.reduce((sum, byte) => sum + writtenLength(byte), 2));
-  let at = 0;
-  json[at++] = quote;
-  for (const byte of text) {
-    const letter = writtenEscapes.get(byte);
-    if (byte >= 0x20 && letter === undefined) {
-      json[at++] = byte;
-      continue;
-    }
-    json[at++] = backslash;
-    json[at++] = letter ?? letterU;
-    if (letter === undefined) {
-      json.set([0x30, 0x30, hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0], at);
-      at += 4;
-    }
-  }
-  json[at] = quote;
-  return json;
-}
-
-function writtenLength(byte: number): number {
-  if (writtenEscapes.has(byte)) return 2;
-  return byte < 0x20 ? 6 : 1;
+  return decodeString(cursor.bytes.subarray(start, end));
 }

@@ -2,12 +2,12 @@
  * Owns the settings: one table that says of each its flag, its environment variable, its default, what it means and how
  * it is read. Flag goes before environment, environment before default. All problems are told at once.
  */
-import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import envPaths from "env-paths";
 import { StartError } from "../errors.js";
 import { type LogLevel, logLevels } from "../log.js";
+import { integer, Problem, readHost, readLogLevel, readNames, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
@@ -23,9 +23,6 @@ export interface Settings {
   readonly maxValueBytes: number;
   readonly logLevel: LogLevel;
 }
-
-/** A problem with a setting's text: what it must be. */
-class Problem extends Error {}
 
 export type Definition<T> = {
   /** Null: environment only. */
@@ -200,46 +197,4 @@ function readSetting<T>(
     problems.push(`${given === undefined ? variable : `--${flag}`} must be ${error.message}`);
     return fallback();
   }
-}
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new Problem(`a whole number from ${min} to ${max}`);
-  };
-}
-
-const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-
-function readHost(text: string): string {
-  const host = text.toLowerCase();
-  if (isIP(host) === 0 && !hostName.test(host)) throw new Problem("an IP address or a host name");
-  return host;
-}
-
-function readNames(text: string): string[] {
-  return text.split(",").map((name) => {
-    try {
-      return readHost(name.trim());
-    } catch {
-      throw new Problem("IP addresses or host names, separated by commas");
-    }
-  });
-}
-
-/** RFC 6750's b64token, so that it can stand in a header as it is. */
-export function isToken(text: string): boolean {
-  return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
-}
-
-function readToken(text: string): string {
-  if (!isToken(text)) throw new Problem("up to 512 letters, digits and . _ ~ + / - (then perhaps =)");
-  return text;
-}
-
-function readLogLevel(text: string): LogLevel {
-  const level = logLevels.find((known) => known === text);
-  if (level === undefined) throw new Problem(`one of ${logLevels.join(", ")}`);
-  return level;
 }

@@ -1,7 +1,8 @@
 /** The byte-level JSON reader and writer, judged by JSON.parse and JSON.stringify. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { JsonText, type JsonValue, readObject, writeString } from "../../workers/json.js";
+import { type JsonValue, readObject } from "../../workers/json.js";
+import { JsonText, writeString } from "../../workers/json-string.js";
 import { utf8 } from "../../workers/memory.js";
 
 /** What JSON.parse finds in the field, in the reader's words; undefined when it refuses, null when there is none. */

@@ -1,0 +1,48 @@
+/** Owns how the text of a setting is read: each reader answers the value, or says what it must be. */
+import { isIP } from "node:net";
+import { type LogLevel, logLevels } from "../log.js";
+
+/** A problem with a setting's text: what it must be. */
+export class Problem extends Error {}
+
+export function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new Problem(`a whole number from ${min} to ${max}`);
+  };
+}
+
+const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+export function readHost(text: string): string {
+  const host = text.toLowerCase();
+  if (isIP(host) === 0 && !hostName.test(host)) throw new Problem("an IP address or a host name");
+  return host;
+}
+
+export function readNames(text: string): string[] {
+  return text.split(",").map((name) => {
+    try {
+      return readHost(name.trim());
+    } catch {
+      throw new Problem("IP addresses or host names, separated by commas");
+    }
+  });
+}
+
+/** RFC 6750's b64token, so that it can stand in a header as it is. */
+export function isToken(text: string): boolean {
+  return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
+}
+
+export function readToken(text: string): string {
+  if (!isToken(text)) throw new Problem("up to 512 letters, digits and . _ ~ + / - (then perhaps =)");
+  return text;
+}
+
+export function readLogLevel(text: string): LogLevel {
+  const level = logLevels.find((known) => known === text);
+  if (level === undefined) throw new Problem(`one of ${logLevels.join(", ")}`);
+  return level;
+}

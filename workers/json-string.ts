@@ -1,0 +1,136 @@
+/**
+ * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
+ * JSON.stringify does.
+ */
+import { allocate } from "./memory.js";
+import type { Bytes } from "./protocol.js";
+
+export function code(character: string): number {
+  return character.charCodeAt(0);
+}
+
+const quote = code('"');
+const backslash = code("\\");
+export const letterU = code("u");
+
+/** A decoded JSON string. Not well-formed: it has a lone surrogate, which UTF-8 cannot express. */
+export class JsonText {
+  readonly bytes: Bytes;
+  readonly wellFormed: boolean;
+
+  constructor(bytes: Bytes, wellFormed: boolean) {
+    this.bytes = bytes;
+    this.wellFormed = wellFormed;
+  }
+
+  /** For texts that are not secret. */
+  toString(): string {
+    return Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length).toString("utf8");
+  }
+}
+
+/** What stands after the backslash, and what it means. */
+const shortEscapes = new Map(
+  Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }).map(
+    ([letter, meaning]) => [code(letter), code(meaning)],
+  ),
+);
+
+export function isShortEscape(letter: number): boolean {
+  return shortEscapes.has(letter);
+}
+
+export function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+/** The UTF-16 code unit that four hex digits spell, or -1. */
+export function hexUnit(bytes: Uint8Array, at: number): number {
+  let unit = 0;
+  for (let i = at; i < at + 4; i++) {
+    const digit = hexDigit(bytes[i] ?? 0);
+    if (digit < 0) return -1;
+    unit = unit * 16 + digit;
+  }
+  return unit;
+}
+
+function hexDigit(byte: number): number {
+  if (isDigit(byte)) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+
+/** Undoes the escapes of a string whose spelling was checked before. Decoding never makes it longer. */
+export function decodeString(escaped: Uint8Array): JsonText {
+  const decoded = allocate(escaped.length);
+  let wellFormed = true;
+  let length = 0;
+  for (let at = 0; at < escaped.length; ) {
+    const byte = escaped[at] ?? 0;
+    if (byte !== backslash) {
+      decoded[length++] = byte;
+      at++;
+      continue;
+    }
+    const { point, size } = readEscape(escaped, at + 1);
+    if (point >= 0xd800 && point <= 0xdfff) wellFormed = false;
+    length += writeUtf8(decoded, length, point);
+    at += 1 + size;
+  }
+  return new JsonText(decoded.subarray(0, length), wellFormed);
+}
+
+/** The code point of the escape after a backslash, and how many bytes spell it; a surrogate pair is one. */
+function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
+  const letter = escaped[at] ?? 0;
+  if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
+  const high = hexUnit(escaped, at + 1);
+  const paired = escaped[at + 5] === backslash && escaped[at + 6] === letterU;
+  const low = paired ? hexUnit(escaped, at + 7) : -1;
+  if (high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
+    return { point: 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00), size: 11 };
+  }
+  return { point: high, size: 5 };
+}
+
+function writeUtf8(target: Bytes, at: number, point: number): number {
+  if (point < 0x80) {
+    target[at] = point;
+    return 1;
+  }
+  const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  target[at] = ([0, 0xc0, 0xe0, 0xf0][tail] ?? 0) | (point >> (6 * tail));
+  for (let i = 1; i <= tail; i++) target[at + i] = 0x80 | ((point >> (6 * (tail - i))) & 0x3f);
+  return tail + 1;
+}
+
+const hexDigits = Buffer.from("0123456789abcdef");
+const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
+
+/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. */
+export function writeString(text: Uint8Array): Bytes {
+  const json = allocate(text.reduce((sum, byte) => sum + writtenLength(byte), 2));
+  let at = 0;
+  json[at++] = quote;
+  for (const byte of text) {
+    const letter = writtenEscapes.get(byte);
+    if (byte >= 0x20 && letter === undefined) {
+      json[at++] = byte;
+      continue;
+    }
+    json[at++] = backslash;
+    json[at++] = letter ?? letterU;
+    if (letter === undefined) {
+      json.set([0x30, 0x30, hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0], at);
+      at += 4;
+    }
+  }
+  json[at] = quote;
+  return json;
+}
+
+function writtenLength(byte: number): number {
+  if (writtenEscapes.has(byte)) return 2;
+  return byte < 0x20 ? 6 : 1;
+}

@@ -1,0 +1,119 @@
+/** Owns what a passphrase can do, make a vault and unlock it, and what ends it, lock. */
+import type { BodyReaders, InitBody } from "./bodies.js";
+import { DerivationQueue } from "./derivation.js";
+import { createHeader, parseHeader, unwrapMasterKey } from "./header.js";
+import type { Keyring } from "./keyring.js";
+import { concat, utf8, wipe } from "./memory.js";
+import type { Bytes, Done, ReplyOf, RequestOf } from "./protocol.js";
+import {
+  alreadyExists,
+  brokenHeader,
+  lockedMeanwhile,
+  notInitialized,
+  tooMany,
+  unexpected,
+  wrongPassphrase,
+} from "./refusals.js";
+
+const waitingDerivations = 16;
+const done: Done = { ok: true };
+
+export class Lifecycle {
+  readonly #keyring: Keyring;
+  readonly #readers: BodyReaders;
+  readonly #derivations = new DerivationQueue(waitingDerivations);
+
+  constructor(keyring: Keyring, readers: BodyReaders) {
+    this.#keyring = keyring;
+    this.#readers = readers;
+  }
+
+  mount({ header }: RequestOf<"mount">): ReplyOf<"mount"> {
+    const parsed = header && parseHeader(header);
+    if (header && !parsed) return brokenHeader;
+    this.#keyring.mount(parsed);
+    return done;
+  }
+
+  init({ body, logN, now }: RequestOf<"init">): ReplyOf<"init"> | Promise<ReplyOf<"init">> {
+    const read = this.#readers.init(body);
+    if (!read.ok) return read;
+    const { fields } = read;
+    if (this.#mayNotInit(fields)) {
+      wipe(fields.passphrase.bytes);
+      return alreadyExists;
+    }
+    return new Promise((answer) => {
+      const job = () => this.#initInTurn(fields, logN, now, answer);
+      this.#derivations.run(fields.passphrase.bytes, job).then(
+        (outcome) => outcome && answer(outcome === "full" ? tooMany : lockedMeanwhile),
+        () => answer(unexpected),
+      );
+    });
+  }
+
+  adopt(): ReplyOf<"adopt"> {
+    return this.#keyring.adopt() ? done : unexpected;
+  }
+
+  discard(): ReplyOf<"discard"> {
+    this.#keyring.discard();
+    return done;
+  }
+
+  async unlock({ body }: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
+    const read = this.#readers.unlock(body);
+    if (!read.ok) return read;
+    const passphrase = read.fields.passphrase.bytes;
+    if (this.#keyring.header === null) {
+      wipe(passphrase);
+      return notInitialized;
+    }
+    const outcome = await this.#derivations.run(passphrase, () => this.#unlockInTurn(passphrase));
+    if (outcome === "full") return tooMany;
+    return outcome === "cancelled" ? lockedMeanwhile : outcome;
+  }
+
+  async lock(): Promise<ReplyOf<"lock">> {
+    this.#keyring.lock();
+    await this.#derivations.cancel();
+    return done;
+  }
+
+  #mayNotInit({ force }: InitBody): boolean {
+    return this.#keyring.header !== null && force !== true;
+  }
+
+  /** Answers early and then keeps its turn until the vault has decided: no unlock may come between. */
+  async #initInTurn(
+    body: InitBody,
+    logN: number,
+    now: number,
+    answer: (reply: ReplyOf<"init">) => void,
+  ): Promise<void> {
+    if (this.#mayNotInit(body)) return answer(alreadyExists);
+    const { lockings } = this.#keyring;
+    const { header, masterKey } = await createHeader(body.passphrase.bytes, logN, now);
+    wipe(body.passphrase.bytes);
+    if (lockings !== this.#keyring.lockings) {
+      wipe(masterKey);
+      return answer(lockedMeanwhile);
+    }
+    const decided = this.#keyring.propose(header, masterKey);
+    answer({ ok: true, header: concat([header.bytes]) });
+    return decided;
+  }
+
+  async #unlockInTurn(passphrase: Bytes): Promise<ReplyOf<"unlock">> {
+    const { header, lockings } = this.#keyring;
+    if (header === null) return notInitialized;
+    const masterKey = await unwrapMasterKey(header, passphrase);
+    if (masterKey === null) return wrongPassphrase;
+    if (lockings !== this.#keyring.lockings) {
+      wipe(masterKey);
+      return lockedMeanwhile;
+    }
+    this.#keyring.unlock(masterKey);
+    return { ok: true, reply: utf8('{"ok":true,"message":"the vault is unlocked"}') };
+  }
+}

@@ -1,0 +1,73 @@
+/** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
+import { openMetadata, openValue, type SealingKey, sealBlob } from "./blob.js";
+import type { BodyReaders, PutBody } from "./bodies.js";
+import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
+import type { Keyring } from "./keyring.js";
+import { concat, wipe } from "./memory.js";
+import type { Bytes, ReplyOf, RequestOf } from "./protocol.js";
+import { damaged, lockedNow } from "./refusals.js";
+
+export class Secrets {
+  readonly #keyring: Keyring;
+  readonly #readers: BodyReaders;
+
+  constructor(keyring: Keyring, readers: BodyReaders) {
+    this.#keyring = keyring;
+    this.#readers = readers;
+  }
+
+  seal({ path, body, previous, now }: RequestOf<"seal">): ReplyOf<"seal"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) {
+      wipe(body);
+      return lockedNow;
+    }
+    const read = this.#readers.put(body);
+    if (!read.ok) return read;
+    try {
+      return sealFields(key, path, read.fields, previous, now);
+    } finally {
+      wipe(read.fields.value.bytes, read.fields.description?.bytes);
+    }
+  }
+
+  open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    const metadata = openMetadata(key, path, blob);
+    const value = metadata && openValue(key, path, blob);
+    return value ? { ok: true, reply: getReply(path, value, metadata) } : damaged(path);
+  }
+
+  describe({ entries }: RequestOf<"describe">): ReplyOf<"describe"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    const parts: (Bytes | string)[] = [];
+    const unreadable: string[] = [];
+    for (const { path, head } of entries) {
+      const metadata = openMetadata(key, path, head);
+      if (metadata === null) unreadable.push(path);
+      else parts.push(parts.length > 0 ? "," : "", listEntry(path, metadata));
+    }
+    return { ok: true, reply: concat(parts), damaged: unreadable };
+  }
+}
+
+function sealFields(
+  key: SealingKey,
+  path: string,
+  body: PutBody,
+  previous: Bytes | null,
+  now: number,
+): ReplyOf<"seal"> {
+  const before = previous && openMetadata(key, path, previous);
+  if (previous && !before) return damaged(path, ": delete it before you store another");
+  const supplied = suppliedMetadata(body);
+  const value = valueText(body);
+  try {
+    const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), value);
+    return { ok: true, blob, reply: putReply(path, body.value.bytes.length, supplied) };
+  } finally {
+    wipe(value);
+  }
+}
