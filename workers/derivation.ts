@@ -19,8 +19,11 @@ export function derive(
   const cost = { N: 2 ** logN, r, p, maxmem: 128 * r * (2 ** logN + p + 2) };
   return new Promise((resolve, reject) => {
     scrypt(passphrase, salt, length, cost, (error, key) => {
-      if (error) reject(error);
-      else resolve(new Uint8Array(key.buffer as ArrayBuffer, key.byteOffset, key.byteLength));
+      // DANGER: the job keeps its copy of the passphrase until this callback, and all that it sets off, has returned.
+      setImmediate(() => {
+        if (error) reject(error);
+        else resolve(new Uint8Array(key.buffer as ArrayBuffer, key.byteOffset, key.byteLength));
+      });
     });
   });
 }

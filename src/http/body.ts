@@ -5,6 +5,7 @@
 import type { Request, Response } from "express";
 import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
+import { overwriteStackSoon } from "./plaintext.js";
 
 /** The client went away before its request was whole: there is nobody left to answer. */
 export class ClientGone extends Error {}
@@ -46,6 +47,7 @@ function collect(req: Request, declared: number, limit: number): Promise<Bytes> 
     };
     const finish = () => {
       req.off("close", gone);
+      overwriteStackSoon();
       resolve(body.subarray(0, length));
     };
     const gone = () => fail(new ClientGone());

@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import { answerBrokenRequests } from "./broken.js";
+import { cleansePlaintext, wipeReceived } from "./plaintext.js";
 
 export type Credentials = { readonly cert: string; readonly key: string };
 
@@ -22,11 +23,15 @@ export function createListener(
   handle: (req: IncomingMessage, res: ServerResponse) => void,
 ): Server {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
-  const server = createServer({ cert, key, minVersion: "TLSv1.2", requireHostHeader: false, ...limits }, handle);
+  const server = createServer(
+    { cert, key, minVersion: "TLSv1.2", requireHostHeader: false, secureOptions: cleansePlaintext, ...limits },
+    handle,
+  );
   server.maxConnections = maxConnections;
   server.on("checkContinue", handle); // the body is asked for only when it is read
   server.on("checkExpectation", handle);
   server.on("tlsClientError", (_error, socket) => socket.destroy());
+  server.on("secureConnection", wipeReceived);
   answerBrokenRequests(server);
   return server;
 }

@@ -1,0 +1,27 @@
+/**
+ * Owns that what clients send does not stay behind in the memory that TLS and HTTP read it into. Each place was found by
+ * scanning the process from outside, on Node 20, 22 and 24.
+ */
+import type { TLSSocket } from "node:tls";
+
+/** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT: it overwrites its record buffer once we have read it. Node has no name for it. */
+export const cleansePlaintext = 0x2;
+
+/**
+ * Wipes each piece of a connection's plaintext once Node's HTTP parser, which listens first and copies, is through with
+ * it. Listening also keeps Node from reading into one buffer for the whole process, which nobody could reach.
+ */
+export function wipeReceived(socket: TLSSocket): void {
+  socket.on("data", (piece: Buffer) => piece.fill(0));
+}
+
+/** 64 KiB of arguments. */
+const filler: readonly number[] = Array(8192).fill(0);
+
+/**
+ * Node decrypts into 16 KiB of its stack and leaves them there. Arguments go onto the stack too, over whatever was
+ * there: called from the event loop, these reach deeper than it lay.
+ */
+export function overwriteStackSoon(): void {
+  setImmediate(() => String.fromCharCode(...filler));
+}

@@ -1,0 +1,103 @@
+/**
+ * Owns looking for secrets in a process's memory from outside (Linux, /proc/PID/mem): every copy of given bytes, raw, as
+ * hex, base64 or UTF-16, and halves of them. It proves on a planted canary that it can see before it is believed.
+ */
+import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+
+/** How often a secret was found: whole, in any form, and in raw halves that are not part of a whole. */
+export type Found = { readonly full: number; readonly half: number };
+
+type Region = { readonly start: number; readonly end: number };
+type Pattern = { readonly bytes: Buffer; readonly weight: "full" | "first" | "second"; readonly name: string };
+
+const chunkBytes = 4 * 2 ** 20;
+
+/** Looks for each named secret in all of the process's memory. The process is stopped meanwhile. */
+export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
+  const patterns = [...secrets].flatMap(([name, bytes]) => patternsOf(name, bytes));
+  const counts = new Map(patterns.map((pattern) => [pattern, 0]));
+  const overlap = Math.max(...patterns.map(({ bytes }) => bytes.length));
+  process.kill(pid, "SIGSTOP");
+  const memory = openSync(`/proc/${pid}/mem`, "r");
+  try {
+    for (const region of regionsOf(pid)) scanRegion(memory, region, overlap, counts);
+  } finally {
+    closeSync(memory);
+    process.kill(pid, "SIGCONT");
+  }
+  return new Map([...secrets.keys()].map((name) => [name, sum(name, counts)]));
+}
+
+/** A half is counted where a whole is, too: the difference is what stands alone. */
+function sum(name: string, counts: ReadonlyMap<Pattern, number>): Found {
+  const of = (weight: Pattern["weight"], only = (_: Pattern) => true) =>
+    [...counts].reduce((total, [p, n]) => total + (p.name === name && p.weight === weight && only(p) ? n : 0), 0);
+  const firstForm = [...counts.keys()].find((pattern) => pattern.name === name);
+  const raw = of("full", (pattern) => pattern === firstForm);
+  return { full: of("full"), half: of("first") + of("second") - 2 * raw };
+}
+
+function patternsOf(name: string, secret: Uint8Array): Pattern[] {
+  const raw = Buffer.from(secret);
+  const texts = [
+    raw.toString("hex"),
+    raw.toString("hex").toUpperCase(),
+    unpadded(raw.toString("base64")),
+    raw.toString("base64url"),
+  ];
+  const forms = [raw, ...texts.map((text) => Buffer.from(text, "latin1"))];
+  const wide = [raw.toString("latin1"), ...texts].map((text) => Buffer.from(text, "utf16le"));
+  const distinct = [...new Map([...forms, ...wide].map((bytes) => [bytes.toString("hex"), bytes])).values()];
+  const middle = raw.length >> 1;
+  return [
+    ...distinct.map((bytes) => ({ name, bytes, weight: "full" as const })),
+    { name, bytes: raw.subarray(0, middle), weight: "first" },
+    { name, bytes: raw.subarray(middle), weight: "second" },
+  ];
+}
+
+/** The last characters of base64 depend on what follows; what is left still tells. */
+function unpadded(base64: string): string {
+  return base64.replace(/.?=*$/, "");
+}
+
+/** All memory that can be read, but for the program's own read-only files and the kernel's pages. */
+function regionsOf(pid: number): Region[] {
+  const lines = readFileSync(`/proc/${pid}/maps`, "latin1").trimEnd().split("\n");
+  return lines.flatMap((line) => {
+    const [, start = "", end = "", mode = "", file = ""] = /^(\w+)-(\w+) (\S+) \S+ \S+ \S+ *(.*)$/.exec(line) ?? [];
+    const readable = mode.startsWith("r") && (mode[1] === "w" || !file.startsWith("/"));
+    if (!readable || file.startsWith("[v")) return [];
+    return [{ start: Number.parseInt(start, 16), end: Number.parseInt(end, 16) }];
+  });
+}
+
+const chunk = Buffer.alloc(chunkBytes);
+
+function scanRegion(memory: number, { start, end }: Region, overlap: number, counts: Map<Pattern, number>): void {
+  for (let at = start; at < end; at += chunkBytes - overlap) {
+    const length = readAt(memory, at, Math.min(chunkBytes, end - at));
+    const last = at + length >= end;
+    const window = chunk.subarray(0, length);
+    for (const [pattern, count] of counts) {
+      counts.set(pattern, count + occurrences(window, pattern.bytes, last ? length : chunkBytes - overlap));
+    }
+    if (last) return;
+  }
+}
+
+/** Pages that the process itself could not read either count as empty. */
+function readAt(memory: number, position: number, length: number): number {
+  try {
+    return readSync(memory, chunk, 0, length, position);
+  } catch {
+    return chunk.fill(0, 0, length).length && length;
+  }
+}
+
+/** How often the pattern begins before `limit`: what begins behind it is seen with the next window. */
+function occurrences(window: Buffer, pattern: Buffer, limit: number): number {
+  let count = 0;
+  for (let at = window.indexOf(pattern); at >= 0 && at < limit; at = window.indexOf(pattern, at + 1)) count++;
+  return count;
+}
