@@ -15,7 +15,7 @@
  * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, concat, utf8 } from "./memory.js";
+import { byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
 
@@ -31,7 +31,7 @@ export type SealingKey = { readonly masterKey: Bytes; readonly vaultId: Bytes };
 export function sealBlob(key: SealingKey, path: string, metadata: Bytes, value: Bytes): Bytes {
   const metadataBox = seal(key.masterKey, metadata, metadataAad(key, path));
   const valueBox = seal(key.masterKey, value, valueAad(key, path, metadataBox));
-  return concat([magic, Uint8Array.of(version), uint32(metadataBox.length), metadataBox, valueBox]);
+  return concat([magic, bytesOf(version), uint32(metadataBox.length), metadataBox, valueBox]);
 }
 
 /** The metadata of a blob, of which the beginning is enough; null when it is damaged, moved or foreign. */
@@ -49,21 +49,15 @@ export function openValue(key: SealingKey, path: string, blob: Uint8Array): Byte
 function metadataBox(blob: Uint8Array): Uint8Array | null {
   if (blob.length < boxesAt + shortestBox || blob[magic.length] !== version) return null;
   if (!magic.every((byte, i) => blob[i] === byte)) return null;
-  const length = new DataView(blob.buffer, blob.byteOffset).getUint32(5);
+  const length = readUint32(blob, 5);
   return length >= shortestBox && boxesAt + length <= blob.length ? blob.subarray(boxesAt, boxesAt + length) : null;
 }
 
 function metadataAad(key: SealingKey, path: string): Bytes {
-  return concat([label, key.vaultId, "m", uint32(Buffer.byteLength(path)), path]);
+  return concat([label, key.vaultId, "m", uint32(byteLength(path)), path]);
 }
 
 function valueAad(key: SealingKey, path: string, metadataBox: Uint8Array): Bytes {
   const nonce = metadataBox.subarray(0, nonceBytes);
-  return concat([label, key.vaultId, "v", uint32(Buffer.byteLength(path)), path, nonce]);
-}
-
-function uint32(value: number): Bytes {
-  const bytes = allocate(4);
-  new DataView(bytes.buffer).setUint32(0, value);
-  return bytes;
+  return concat([label, key.vaultId, "v", uint32(byteLength(path)), path, nonce]);
 }

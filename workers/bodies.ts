@@ -4,8 +4,8 @@
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { type JsonValue, readObject, wipeFields } from "./json.js";
-import { JsonText } from "./json-string.js";
-import { wipe } from "./memory.js";
+import { JsonText, type Memory } from "./json-string.js";
+import { allocate, allocateVanishing, wipe } from "./memory.js";
 import type { Bytes, Refusal } from "./protocol.js";
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
@@ -51,22 +51,27 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
   };
-  const reader = <T>(properties: object, required: readonly string[]): Reader<T> =>
-    bodyReader(ajv.compile<T>({ type: "object", properties, required }), Object.keys(properties), sentences);
+  const reader = <T>(properties: object, required: readonly string[], memory: Memory): Reader<T> =>
+    bodyReader(ajv.compile<T>({ type: "object", properties, required }), Object.keys(properties), sentences, memory);
   return {
-    init: reader<InitBody>({ passphrase, force }, ["passphrase"]),
-    unlock: reader<UnlockBody>({ passphrase }, ["passphrase"]),
-    put: reader<PutBody>({ value, type, description }, ["value"]),
+    init: reader<InitBody>({ passphrase, force }, ["passphrase"], allocateVanishing),
+    unlock: reader<UnlockBody>({ passphrase }, ["passphrase"], allocateVanishing),
+    put: reader<PutBody>({ value, type, description }, ["value"], allocate),
   };
 }
 
 type Sentences = Readonly<Record<string, string>>;
 
-function bodyReader<T>(validate: ValidateFunction<T>, names: readonly string[], sentences: Sentences): Reader<T> {
+function bodyReader<T>(
+  validate: ValidateFunction<T>,
+  names: readonly string[],
+  sentences: Sentences,
+  memory: Memory,
+): Reader<T> {
   return (body) => {
     let found: Map<string, JsonValue> | null;
     try {
-      found = readObject(body, names);
+      found = readObject(body, names, memory);
     } finally {
       wipe(body);
     }

@@ -3,7 +3,7 @@
  * and about 0.4 s of a libuv thread, so more than one at once would starve the file operations of the whole process.
  */
 import { scrypt } from "node:crypto";
-import { wipe } from "./memory.js";
+import { viewOf, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
@@ -22,7 +22,7 @@ export function derive(
       // DANGER: the job keeps its copy of the passphrase until this callback, and all that it sets off, has returned.
       setImmediate(() => {
         if (error) reject(error);
-        else resolve(new Uint8Array(key.buffer as ArrayBuffer, key.byteOffset, key.byteLength));
+        else resolve(viewOf(key));
       });
     });
   });

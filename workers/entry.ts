@@ -1,7 +1,7 @@
 /** Owns an entry's plaintext: what put makes of a body, and the replies of put, get and list that are made of it. */
 import type { PutBody } from "./bodies.js";
 import { writeString } from "./json-string.js";
-import { concat, utf8, wipe } from "./memory.js";
+import { concat, textOf, utf8, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
@@ -24,7 +24,7 @@ export function metadataText(supplied: string, times: Times): Bytes {
 export function nextTimes(now: number, previous: Bytes | null): Times {
   const at = new Date(now).toISOString();
   if (previous === null) return { createdAt: at, updatedAt: at };
-  const before = JSON.parse(Buffer.from(previous).toString("utf8")) as Times;
+  const before = JSON.parse(textOf(previous)) as Times;
   const latest = Math.max(now, Date.parse(before.updatedAt));
   return { createdAt: before.createdAt, updatedAt: new Date(latest).toISOString() };
 }

@@ -16,7 +16,18 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { derive, type KdfParameters } from "./derivation.js";
-import { allocate, randomBytes, utf8, wipe } from "./memory.js";
+import {
+  allocate,
+  allocateVanishing,
+  base64url,
+  equal,
+  fromBase64url,
+  randomize,
+  takeOver,
+  textOf,
+  utf8,
+  wipe,
+} from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 const vaultIdBytes = 16;
@@ -40,12 +51,12 @@ export async function createHeader(
   logN: number,
   now: number,
 ): Promise<{ header: Header; masterKey: Bytes }> {
-  const vaultId = randomBytes(vaultIdBytes);
-  const kdf = { logN, r: 8, p: 1, salt: randomBytes(saltBytes) };
-  const masterKey = randomBytes(masterKeyBytes);
+  const vaultId = randomize(allocate(vaultIdBytes));
+  const kdf = { logN, r: 8, p: 1, salt: randomize(allocate(saltBytes)) };
+  const masterKey = randomize(allocateVanishing(masterKeyBytes));
   const kek = await derive(passphrase, kdf.salt, kdf);
   try {
-    const wrappedKey = xorWithPad(masterKey, kek, vaultId);
+    const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
     const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
     const mac = headerMac(kek, utf8(signed));
     const bytes = utf8(`${signed},"mac":${base64(mac)}}\n`);
@@ -61,7 +72,7 @@ export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): P
   try {
     const signed = header.bytes.subarray(0, header.bytes.lastIndexOf(0x2c)); // the comma before "mac"
     if (!timingSafeEqual(headerMac(kek, signed), header.mac)) return null;
-    return xorWithPad(header.wrappedKey, kek, header.vaultId);
+    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateVanishing(masterKeyBytes));
   } finally {
     wipe(kek);
   }
@@ -70,7 +81,7 @@ export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): P
 /** Reads a header, checking every bound before any work is done with it; null when it is not one that we wrote. */
 export function parseHeader(bytes: Bytes): Header | null {
   try {
-    const parsed: unknown = JSON.parse(Buffer.from(bytes).toString("utf8")); // nothing in a header is secret
+    const parsed: unknown = JSON.parse(textOf(bytes)); // nothing in a header is secret
     return checkedHeader(bytes, parsed);
   } catch {
     return null;
@@ -94,7 +105,7 @@ function checkedHeader(bytes: Bytes, parsed: unknown): Header | null {
   const mac = fromBase64(members["mac"], macBytes);
   const signed = signedPart(vaultId, isoTime(members["createdAt"]), kdf, wrappedKey);
   // One spelling only: written again, the header must be the very same bytes.
-  if (Buffer.compare(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`)) !== 0) return null;
+  if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
   return { bytes, vaultId, kdf, wrappedKey, mac };
 }
 
@@ -116,9 +127,8 @@ function headerMac(kek: Bytes, signed: Uint8Array): Bytes {
   }
 }
 
-function xorWithPad(key: Bytes, kek: Bytes, vaultId: Bytes): Bytes {
+function xorWithPad(key: Bytes, kek: Bytes, vaultId: Bytes, result: Bytes): Bytes {
   const pad = hmac(kek, utf8("strongroom v1 key wrap"), vaultId);
-  const result = allocate(masterKeyBytes);
   for (let i = 0; i < masterKeyBytes; i++) result[i] = (key[i] ?? 0) ^ (pad[i] ?? 0);
   wipe(pad);
   return result;
@@ -127,23 +137,17 @@ function xorWithPad(key: Bytes, kek: Bytes, vaultId: Bytes): Bytes {
 function hmac(key: Bytes, ...parts: readonly Uint8Array[]): Bytes {
   const mac = createHmac("sha256", key);
   for (const part of parts) mac.update(part);
-  const digest = mac.digest();
-  const owned = allocate(digest.length);
-  owned.set(digest);
-  wipe(digest);
-  return owned;
+  return takeOver(mac.digest());
 }
 
 function base64(bytes: Bytes): string {
-  return `"${Buffer.from(bytes).toString("base64url")}"`;
+  return `"${base64url(bytes)}"`;
 }
 
 function fromBase64(text: unknown, length: number): Bytes {
-  const decoded = Buffer.from(String(text), "base64url");
+  const decoded = fromBase64url(String(text));
   if (decoded.length !== length) throw new RangeError("length");
-  const owned = allocate(length);
-  owned.set(decoded);
-  return owned;
+  return decoded;
 }
 
 function boundedInteger(value: unknown, min: number, max: number): number {

@@ -2,7 +2,7 @@
  * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
  * JSON.stringify does.
  */
-import { allocate } from "./memory.js";
+import { allocate, textOf, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 export function code(character: string): number {
@@ -25,9 +25,12 @@ export class JsonText {
 
   /** For texts that are not secret. */
   toString(): string {
-    return Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length).toString("utf8");
+    return textOf(this.bytes);
   }
 }
+
+/** Where decoded strings go: `allocate` or `allocateVanishing`. */
+export type Memory = (length: number) => Bytes;
 
 /** What stands after the backslash, and what it means. */
 const shortEscapes = new Map(
@@ -62,8 +65,8 @@ function hexDigit(byte: number): number {
 }
 
 /** Undoes the escapes of a string whose spelling was checked before. Decoding never makes it longer. */
-export function decodeString(escaped: Uint8Array): JsonText {
-  const decoded = allocate(escaped.length);
+export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
+  const decoded = memory(escaped.length);
   let wellFormed = true;
   let length = 0;
   for (let at = 0; at < escaped.length; ) {
@@ -105,7 +108,7 @@ function writeUtf8(target: Bytes, at: number, point: number): number {
   return tail + 1;
 }
 
-const hexDigits = Buffer.from("0123456789abcdef");
+const hexDigits = utf8("0123456789abcdef");
 const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
 
 /** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. */

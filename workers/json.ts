@@ -5,15 +5,15 @@
  * exactly what `JSON.parse` accepts of UTF-8, decodes every string into memory of our own, and refuses without a reason.
  */
 import { isUtf8 } from "node:buffer";
-import { code, decodeString, hexUnit, isDigit, isShortEscape, JsonText, letterU } from "./json-string.js";
-import { wipe } from "./memory.js";
+import { code, decodeString, hexUnit, isDigit, isShortEscape, JsonText, letterU, type Memory } from "./json-string.js";
+import { allocate, utf8, wipe } from "./memory.js";
 
 /** What a field holds. Numbers, arrays and objects are checked and skipped: only their type is told. */
 export type JsonValue = JsonText | boolean | null | "number" | "array" | "object";
 
 class Malformed extends Error {}
 
-type Cursor = { readonly bytes: Uint8Array; at: number };
+type Cursor = { readonly bytes: Uint8Array; readonly memory: Memory; at: number };
 
 const quote = code('"');
 const backslash = code("\\");
@@ -25,9 +25,13 @@ const bracketOpen = code("[");
 const bracketClose = code("]");
 
 /** The named fields of the object that `source` is, the last of equal names; null when it is not one JSON object. */
-export function readObject(source: Uint8Array, names: readonly string[]): Map<string, JsonValue> | null {
+export function readObject(
+  source: Uint8Array,
+  names: readonly string[],
+  memory: Memory = allocate,
+): Map<string, JsonValue> | null {
   if (!isUtf8(source)) return null;
-  const cursor: Cursor = { bytes: source, at: 0 };
+  const cursor: Cursor = { bytes: source, memory, at: 0 };
   const fields = new Map<string, JsonValue>();
   try {
     readFields(cursor, names, fields);
@@ -55,7 +59,7 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   }
   for (;;) {
     skipSpace(cursor);
-    const name = readString(cursor).toString();
+    const name = readString(cursor, allocate).toString();
     skipSpace(cursor);
     take(cursor, colon);
     if (names.includes(name)) keep(fields, name, readValue(cursor));
@@ -75,14 +79,14 @@ function keep(fields: Map<string, JsonValue>, name: string, value: JsonValue): v
 
 function readValue(cursor: Cursor): JsonValue {
   skipSpace(cursor);
-  if (cursor.bytes[cursor.at] === quote) return readString(cursor);
+  if (cursor.bytes[cursor.at] === quote) return readString(cursor, cursor.memory);
   return skipValue(cursor);
 }
 
 const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
-  [Buffer.from("true"), true],
-  [Buffer.from("false"), false],
-  [Buffer.from("null"), null],
+  [utf8("true"), true],
+  [utf8("false"), false],
+  [utf8("null"), null],
 ];
 
 /** Checks and passes one value of any type. */
@@ -215,7 +219,7 @@ function skipEscape(cursor: Cursor): void {
   cursor.at += 4;
 }
 
-function readString(cursor: Cursor): JsonText {
+function readString(cursor: Cursor, memory: Memory): JsonText {
   const { start, end } = skipString(cursor);
-  return decodeString(cursor.bytes.subarray(start, end));
+  return decodeString(cursor.bytes.subarray(start, end), memory);
 }

@@ -1,4 +1,7 @@
-/** Owns how the key worker gets, compares and wipes memory. Nothing here ever makes a string of the bytes it is given. */
+/**
+ * Owns all memory of the key worker: nothing else in `workers/` may make a buffer. Whatever holds a secret is off V8's
+ * heap, outside Node's pool, and wiped by whoever asked for it.
+ */
 import { randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
 
@@ -12,17 +15,36 @@ export function allocate(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 
-export function randomBytes(length: number): Bytes {
-  return randomFillSync(allocate(length));
+/** malloc always maps blocks above 32 MiB, and unmaps them when they are freed (mallopt(3), M_MMAP_THRESHOLD). */
+const mappedBytes = 33 * 2 ** 20;
+
+/**
+ * Zeroed bytes for keys and passphrases, which must be gone even when the thread is killed before it can wipe them: once
+ * freed, these are no longer part of the process. They cost address space; of memory only the page that is touched.
+ */
+export function allocateVanishing(length: number): Bytes {
+  return new Uint8Array(new ArrayBuffer(Math.max(length, mappedBytes)), 0, length);
+}
+
+/** Fills the target with random bytes. */
+export function randomize(target: Bytes): Bytes {
+  return randomFillSync(target);
 }
 
 export function wipe(...parts: readonly (Uint8Array | null | undefined)[]): void {
   for (const part of parts) part?.fill(0);
 }
 
-/** UTF-8 of a text that is not secret. */
-export function utf8(text: string): Bytes {
-  return concat([text]);
+/** Takes what a native function has made into memory of our own, and wipes the original. */
+export function takeOver(native: Uint8Array): Bytes {
+  const owned = concat([native]);
+  wipe(native);
+  return owned;
+}
+
+/** The memory in which Node handed a buffer over, seen as bytes; not a copy. */
+export function viewOf(buffer: Buffer): Bytes {
+  return new Uint8Array(buffer.buffer as ArrayBuffer, buffer.byteOffset, buffer.byteLength);
 }
 
 /** One piece of memory of exactly the right size that holds the parts in order, texts as UTF-8. */
@@ -38,6 +60,46 @@ export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   return joined;
 }
 
-function byteLength(part: Uint8Array | string): number {
+/** UTF-8 of a text that is not secret. */
+export function utf8(text: string): Bytes {
+  return concat([text]);
+}
+
+export function bytesOf(...values: readonly number[]): Bytes {
+  return concat([Uint8Array.from(values)]);
+}
+
+/** Four bytes, big endian. */
+export function uint32(value: number): Bytes {
+  return bytesOf(value >>> 24, value >>> 16, value >>> 8, value);
+}
+
+export function readUint32(bytes: Uint8Array, at: number): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(at);
+}
+
+export function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}
+
+/** The string of bytes that are not secret: a string cannot be wiped. */
+export function textOf(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString("utf8");
+}
+
+/** Base64url without padding, of bytes that are not secret. */
+export function base64url(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString("base64url");
+}
+
+export function fromBase64url(text: string): Bytes {
+  return takeOver(Buffer.from(text, "base64url"));
+}
+
+export function byteLength(part: Uint8Array | string): number {
   return typeof part === "string" ? Buffer.byteLength(part) : part.length;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

@@ -3,7 +3,7 @@
  * 24-byte nonce, so that random nonces never run out. Whoever seals anew calls `seal`, which makes its own nonce.
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, concat, randomBytes, wipe } from "./memory.js";
+import { allocate, bytesOf, concat, randomize, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 export const keyBytes = 32;
@@ -13,7 +13,7 @@ const blockBytes = 16;
 
 /** nonce (24) ‖ ciphertext ‖ tag (16), under a fresh random nonce. */
 export function seal(key: Bytes, plaintext: Uint8Array, aad: Uint8Array): Bytes {
-  const nonce = randomBytes(nonceBytes);
+  const nonce = randomize(allocate(nonceBytes));
   return concat([nonce, sealWithNonce(key, nonce, plaintext, aad)]);
 }
 
@@ -63,7 +63,7 @@ export function deriveSubkey(key: Bytes, nonce: Uint8Array): Bytes {
 }
 
 function counterBlock(counter: number, nonce: Uint8Array): Uint8Array {
-  return concat([Uint8Array.of(0, counter, 0x58, 0), nonce.subarray(0, 12)]);
+  return concat([bytesOf(0, counter, 0x58, 0), nonce.subarray(0, 12)]);
 }
 
 /** Multiplication by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). */

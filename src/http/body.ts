@@ -5,7 +5,7 @@
 import type { Request, Response } from "express";
 import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { overwriteStackSoon } from "./plaintext.js";
+import { type Memory, overwriteStackSoon } from "./plaintext.js";
 
 /** The client went away before its request was whole: there is nobody left to answer. */
 export class ClientGone extends Error {}
@@ -13,12 +13,12 @@ export class ClientGone extends Error {}
 const firstAllocation = 4096;
 
 /** @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes; ClientGone */
-export async function readBody(req: Request, res: Response, limit: number): Promise<Bytes> {
+export async function readBody(req: Request, res: Response, limit: number, memory: Memory): Promise<Bytes> {
   refuseEncoded(req);
   const declared = Number(req.headers["content-length"] ?? firstAllocation);
   if (declared > limit) throw tooLarge(limit);
   if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
-  return collect(req, declared, limit);
+  return collect(req, declared, limit, memory);
 }
 
 function refuseEncoded(req: Request): void {
@@ -29,8 +29,8 @@ function refuseEncoded(req: Request): void {
   }
 }
 
-function collect(req: Request, declared: number, limit: number): Promise<Bytes> {
-  let body = allocate(declared);
+function collect(req: Request, declared: number, limit: number, memory: Memory): Promise<Bytes> {
+  let body = memory(declared);
   let length = 0;
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
@@ -40,7 +40,7 @@ function collect(req: Request, declared: number, limit: number): Promise<Bytes> 
     };
     const take = (chunk: Buffer) => {
       if (length + chunk.length > limit) return fail(tooLarge(limit));
-      if (length + chunk.length > body.length) body = moved(body, Math.min(limit, 2 * (length + chunk.length)));
+      if (length + chunk.length > body.length) body = moved(body, memory(Math.min(limit, 2 * (length + chunk.length))));
       body.set(chunk, length);
       length += chunk.length;
       chunk.fill(0);
@@ -55,16 +55,10 @@ function collect(req: Request, declared: number, limit: number): Promise<Bytes> 
   });
 }
 
-function moved(from: Bytes, size: number): Bytes {
-  const larger = allocate(size);
+function moved(from: Bytes, larger: Bytes): Bytes {
   larger.set(from);
   from.fill(0);
   return larger;
-}
-
-/** An explicit ArrayBuffer is neither on V8's heap nor in Node's pool. */
-function allocate(length: number): Bytes {
-  return new Uint8Array(new ArrayBuffer(length));
 }
 
 function tooLarge(limit: number): VaultError {

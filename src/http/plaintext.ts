@@ -3,6 +3,23 @@
  * scanning the process from outside, on Node 20, 22 and 24.
  */
 import type { TLSSocket } from "node:tls";
+import type { Bytes } from "../../workers/protocol.js";
+
+/** Where a body goes. */
+export type Memory = (length: number) => Bytes;
+
+/** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped, and moved. */
+export function ownMemory(length: number): Bytes {
+  return new Uint8Array(new ArrayBuffer(length));
+}
+
+/**
+ * For passphrases. Above 32 MiB malloc maps blocks, and unmaps them when they are freed (mallopt(3)): what is on its way
+ * to a key worker that crashes leaves the process with it. Costs address space, and of memory only what is touched.
+ */
+export function vanishingMemory(length: number): Bytes {
+  return new Uint8Array(new ArrayBuffer(Math.max(length, 33 * 2 ** 20)), 0, length);
+}
 
 /** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT: it overwrites its record buffer once we have read it. Node has no name for it. */
 export const cleansePlaintext = 0x2;

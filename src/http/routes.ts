@@ -7,6 +7,7 @@ import type { ListQuery, Vault } from "../vault/vault.js";
 import { readBody } from "./body.js";
 import { exchangeOf } from "./exchange.js";
 import type { Lockout } from "./lockout.js";
+import { ownMemory, vanishingMemory } from "./plaintext.js";
 import { sendBytes, sendJson } from "./respond.js";
 import { parseQuery } from "./target.js";
 
@@ -94,7 +95,7 @@ function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Re
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
-  const { keptAt } = await vault.init(await readBody(req, res, maxBodyBytes));
+  const { keptAt } = await vault.init(await readBody(req, res, maxBodyBytes, vanishingMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
   const { vaultPath } = vault.status();
   sendJson(res, 200, { ok: true, message: `the vault is initialized and unlocked${kept}`, vaultPath });
@@ -102,7 +103,7 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
 
 async function unlock(service: Service, req: Request, res: Response): Promise<void> {
   const { vault, passphraseLockout, log } = service;
-  const body = await readBody(req, res, service.maxBodyBytes);
+  const body = await readBody(req, res, service.maxBodyBytes, vanishingMemory);
   try {
     sendBytes(res, 200, [await vault.unlock(body)]);
   } catch (error) {
@@ -126,7 +127,7 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
-  const body = await readBody(req, res, service.maxBodyBytes);
+  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   sendBytes(res, 200, [await service.vault.put(path, body)]);
 }
 

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
+import type { Order } from "./control.js";
 import type { TestServer } from "./server.js";
 
 export const mainFile = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url));
@@ -22,7 +23,7 @@ function environment(more: Environment): NodeJS.ProcessEnv {
 
 /** Runs the command to its end. */
 export async function run(args: readonly string[], more: Environment = {}): Promise<Ended> {
-  const child = spawn(process.execPath, [mainFile, ...args], { env: environment(more), cwd: temporaryDirectory() });
+  const child = spawn(node, [mainFile, ...args], { env: environment(more), cwd: temporaryDirectory() });
   return collect(child).ended;
 }
 
@@ -43,15 +44,23 @@ export type ServerProcess = TestServer & {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
   readonly startLine: string;
+  /** Makes something happen inside the process; see control.ts. */
+  order(order: Order): Promise<void>;
 };
+
+const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
+
+/** The Node that runs servers: the one that runs the tests, unless another version is being tried. */
+const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
 
 /** `strongroom serve` on a free port in a temporary home, killed when the test ends. */
 export async function startProcess(args: readonly string[] = [], more: Environment = {}): Promise<ServerProcess> {
   const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
-  const child = spawn(process.execPath, [mainFile, "serve", ...args], {
+  const child = spawn(node, ["--import", controlFile, mainFile, "serve", ...args], {
     env: environment(settings),
     cwd: temporaryDirectory(),
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   const output = collect(child);
   later(async () => {
@@ -75,6 +84,11 @@ export async function startProcess(args: readonly string[] = [], more: Environme
     certificate: readFileSync(certificateFile, "utf8"),
     logged: output.stderr,
     stopped: output.ended.then(() => {}),
+    async order(order) {
+      child.send(order);
+      const [answer] = await once(child, "message");
+      if (answer !== "done") throw new Error(String(answer));
+    },
     async stop() {
       child.kill("SIGTERM");
       await output.ended;

@@ -1,0 +1,130 @@
+/** The key never leaves its thread, and lock really wipes: looked for in the server's memory from outside. */
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import { mustGet, mustInit, mustLock, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/client.js";
+import { decodeKeys } from "../support/decoder.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { type Found, scanProcess } from "../support/scanner.js";
+import { hitsIn, takeSnapshots } from "../support/snapshot.js";
+
+const passphrase = "correct horse battery staple of the scanner";
+const canary = "canary-that-the-scanner-must-find";
+
+/** Short in the normal suite; 20 and 100 in the long form. */
+const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 3);
+const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 5);
+
+const gone: Found = { full: 0, half: 0 };
+const once: Found = { full: 1, half: 0 };
+
+type Findings = { readonly masterKey: Found; readonly kek: Found; readonly passphrase: Found };
+
+describe("the server's memory", function () {
+  this.timeout(0);
+  before(function () {
+    if (!existsSync("/proc/self/mem")) this.skip();
+  });
+
+  for (let round = 1; round <= rounds; round++) {
+    it(`unlocked holds the master key once, no KEK and no passphrase; locked nothing (round ${round})`, async () => {
+      const server = await startWithCanary();
+      await mustInit(server, { passphrase });
+      const keys = decodeKeys(server.home, passphrase);
+      await requests(server, 30);
+      expect(look(server, keys)).to.deep.equal({ masterKey: once, kek: gone, passphrase: gone });
+      await mustLock(server);
+      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+      await mustUnlock(server, passphrase);
+      await requests(server, 30);
+      expect(look(server, keys)).to.deep.equal({ masterKey: once, kek: gone, passphrase: gone });
+      await mustInit(server, { passphrase: "another, for the forced re-init", force: true });
+      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+    });
+
+    it(`after an idle lock holds nothing (round ${round})`, async () => {
+      const server = await startWithCanary("700");
+      await mustInit(server, { passphrase });
+      const keys = decodeKeys(server.home, passphrase);
+      while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 50));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+    });
+  }
+
+  it("holds no wrong passphrase either", async () => {
+    const server = await startWithCanary();
+    await mustInit(server, { passphrase });
+    const wrong = "a wrong passphrase, which is a secret too";
+    mustRefuse(
+      await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: wrong } }),
+      401,
+      "UNAUTHORIZED",
+    );
+    await requests(server, 30);
+    const found = scanProcess(server.child.pid ?? 0, new Map([["wrong", Buffer.from(wrong)]]));
+    expect(found.get("wrong")).to.deep.equal(gone);
+  });
+
+  it(`is clean after ${crashes} crashes of the key worker in the middle of requests; the next unlock works`, async () => {
+    const server = await startWithCanary();
+    await mustInit(server, { passphrase });
+    await mustPut(server, "a", "v");
+    const keys = decodeKeys(server.home, passphrase);
+    for (let crash = 0; crash < crashes; crash++) {
+      const under = [
+        ...Array(5).fill({ path: "/v1/secrets/a" }),
+        { method: "POST", path: "/v1/unlock", body: { passphrase } },
+      ];
+      const answers = under.map((request) => send(server, request));
+      await new Promise((resolve) => setTimeout(resolve, crash % 20));
+      await server.order({ do: "crash" });
+      await Promise.all(answers);
+      if ((await mustStatus(server))["locked"] === false) continue; // the unlock came to the fresh thread
+      expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+      await mustUnlock(server, passphrase);
+      expect((await mustGet(server, "a"))["value"]).to.equal("v");
+    }
+  });
+});
+
+describe("heap snapshots, unlocked and after 200 mixed operations", function () {
+  this.timeout(0);
+
+  it("of the front end hold no passphrase, master key, KEK or secret value; the canary is found", async () => {
+    const server = await startWithCanary();
+    await mustInit(server, { passphrase });
+    await mustUnlock(server, passphrase);
+    const values = await requests(server, 200);
+    const { kek, masterKey } = decodeKeys(server.home, passphrase);
+    const { frontEnd, keyWorker } = await takeSnapshots(server);
+    expect(hitsIn(frontEnd, canary), "canary").to.be.above(0);
+    for (const secret of [passphrase, kek, masterKey, ...values]) expect(hitsIn(frontEnd, secret)).to.equal(0);
+    for (const secret of [passphrase, kek, masterKey, ...values]) expect(hitsIn(keyWorker, secret)).to.equal(0);
+  });
+});
+
+async function startWithCanary(idleTimeoutMs = "0"): Promise<ServerProcess> {
+  return startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs });
+}
+
+/** Looks for all that must not be there, and first proves that it can find what is. */
+function look(server: ServerProcess, { masterKey, kek }: ReturnType<typeof decodeKeys>): Findings {
+  const wanted = { masterKey, kek, passphrase: Buffer.from(passphrase), canary: Buffer.from(canary) };
+  const found = scanProcess(server.child.pid ?? 0, new Map(Object.entries(wanted)));
+  expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
+  const of = (name: string) => found.get(name) ?? { full: -1, half: -1 };
+  return { masterKey: of("masterKey"), kek: of("kek"), passphrase: of("passphrase") };
+}
+
+/** Puts, gets and lists; answers the values that were written and read. */
+async function requests(server: ServerProcess, count: number): Promise<string[]> {
+  const values: string[] = [];
+  for (let i = 0; i < count; i += 2) {
+    const value = `value number ${i} of ${Math.random().toString(36)} that is secret`;
+    values.push(value);
+    await mustPut(server, `mixed/${i % 40}`, { value, type: "other" });
+    if (i % 3 === 0) await send(server, { path: "/v1/secrets" });
+    else expect((await mustGet(server, `mixed/${i % 40}`))["value"]).to.equal(value);
+  }
+  return values;
+}

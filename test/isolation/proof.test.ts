@@ -1,0 +1,61 @@
+/** The proof can fail: the scanner finds what is there, and catches a server that is written as usual. */
+import { spawn } from "node:child_process";
+import { createHmac, scryptSync } from "node:crypto";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { later } from "../support/clean-up.js";
+import { scanProcess } from "../support/scanner.js";
+
+describe("the scanner", function () {
+  this.timeout(0);
+  before(function () {
+    if (!existsSync("/proc/self/mem")) this.skip();
+  });
+
+  it("counts copies of bytes that a process holds, in every form, and none of what it does not", async () => {
+    const script = `
+      const secret = Buffer.from(process.argv[1], "hex");
+      globalThis.kept = [secret, Buffer.from(secret), secret.toString("base64"), secret.subarray(0, 16).toString("latin1")];
+      process.argv[1] = "";
+      globalThis.half = Buffer.from(secret.subarray(0, 16));
+      console.log("ready");
+      setInterval(() => {}, 1000);`;
+    const secret = Buffer.from(Array.from({ length: 32 }, (_, i) => (i * 37 + 11) & 255));
+    const child = spawn(process.execPath, ["-e", script, secret.toString("hex")]);
+    later(() => void child.kill("SIGKILL"));
+    await once(child.stdout, "data");
+    const wanted = new Map([
+      ["secret", secret],
+      ["absent", Buffer.from(secret.map((byte) => byte ^ 0x5a))],
+    ]);
+    const found = scanProcess(child.pid ?? 0, wanted);
+    expect(found.get("secret")?.full).to.be.at.least(3);
+    expect(found.get("secret")?.half).to.be.at.least(1);
+    expect(found.get("absent")).to.deep.equal({ full: 0, half: 0 });
+  });
+
+  it("catches the naive server: after its lock, passphrase and key are still there", async () => {
+    const child = spawn(process.execPath, [fileURLToPath(new URL("./naive-server.js", import.meta.url))]);
+    later(() => void child.kill("SIGKILL"));
+    const [line] = (await once(child.stdout, "data")) as [Buffer];
+    const base = `http://127.0.0.1:${line.toString().trim()}`;
+    const passphrase = "the passphrase of a naive server";
+    const body = JSON.stringify({ passphrase });
+    await (
+      await fetch(`${base}/unlock`, { method: "POST", headers: { "content-type": "application/json" }, body })
+    ).json();
+    await (await fetch(`${base}/lock`, { method: "POST" })).json();
+    const key = createHmac("sha256", scryptSync(passphrase, "salt", 32, { N: 16384 }))
+      .update("key")
+      .digest();
+    const wanted = new Map<string, Uint8Array>([
+      ["passphrase", Buffer.from(passphrase)],
+      ["key", key],
+    ]);
+    const found = scanProcess(child.pid ?? 0, wanted);
+    expect(found.get("passphrase")?.full).to.be.above(0);
+    expect(found.get("key")?.full).to.be.above(0);
+  });
+});

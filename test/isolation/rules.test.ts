@@ -1,0 +1,34 @@
+/** Rules of the key worker's source that types cannot express. */
+import { readdirSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+
+const makers: readonly (readonly [string, RegExp])[] = [
+  ["Buffer, which is pooled or on V8's heap", /\bBuffer\b(?!\))/],
+  ["new Uint8Array, ArrayBuffer or DataView", /new (?:Uint8Array|ArrayBuffer|DataView|SharedArrayBuffer)\b/],
+  ["Uint8Array.of or .from, which is on V8's heap", /Uint8Array\.(?:of|from)/],
+  ["a decoder that makes strings", /TextDecoder|StringDecoder/],
+  ["hkdf, WebCrypto or a KeyObject, which keep hidden copies", /hkdf|subtle|webcrypto|createSecretKey|KeyObject/],
+  ["a console or a debugger", /console\.|inspector/],
+];
+
+describe("the key worker's source", () => {
+  const files = readdirSync("workers").filter((name) => name !== "memory.ts");
+  for (const file of files) {
+    for (const [name, pattern] of makers) {
+      it(`${file} has no ${name}`, () => {
+        expect(withoutComments(file)).not.to.match(pattern);
+      });
+    }
+  }
+
+  it("memory.ts makes every buffer from an explicit ArrayBuffer", () => {
+    const code = withoutComments("memory.ts");
+    for (const [made] of code.matchAll(/new Uint8Array\([^)]*/g))
+      expect(made).to.match(/new ArrayBuffer\(|buffer\.buffer/);
+    expect(code).not.to.match(/Buffer\.(?:alloc|allocUnsafe|concat)\b/);
+  });
+});
+
+function withoutComments(file: string): string {
+  return readFileSync(`workers/${file}`, "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+}
