@@ -13,7 +13,7 @@ export type JsonValue = JsonText | boolean | null | "number" | "array" | "object
 
 class Malformed extends Error {}
 
-type Cursor = { readonly bytes: Uint8Array; readonly memory: Memory; at: number };
+type Cursor = { readonly bytes: Uint8Array; at: number };
 
 const quote = code('"');
 const backslash = code("\\");
@@ -31,25 +31,33 @@ export function readObject(
   memory: Memory = allocate,
 ): Map<string, JsonValue> | null {
   if (!isUtf8(source)) return null;
-  const cursor: Cursor = { bytes: source, memory, at: 0 };
-  const fields = new Map<string, JsonValue>();
+  const cursor: Cursor = { bytes: source, at: 0 };
+  const fields = new Map<string, Found>();
   try {
     readFields(cursor, names, fields);
     skipSpace(cursor);
     if (cursor.at !== source.length) throw new Malformed();
-    return fields;
   } catch (error) {
-    wipeFields(fields);
     if (error instanceof Malformed) return null;
     throw error;
   }
+  return new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)]));
 }
 
 export function wipeFields(fields: Map<string, JsonValue>): void {
   for (const value of fields.values()) if (value instanceof JsonText) wipe(value.bytes);
 }
 
-function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, JsonValue>): void {
+/** Where a string's content stands. It is decoded once, at the end: a name given a thousand times costs nothing. */
+type Span = { readonly start: number; readonly end: number };
+type Found = Exclude<JsonValue, JsonText> | Span;
+
+function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
+  if (typeof found !== "object" || found === null) return found;
+  return decodeString(source.subarray(found.start, found.end), memory);
+}
+
+function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, Found>): void {
   skipSpace(cursor);
   take(cursor, braceOpen);
   skipSpace(cursor);
@@ -59,28 +67,17 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   }
   for (;;) {
     skipSpace(cursor);
-    const name = readString(cursor, allocate).toString();
+    const { start, end } = skipString(cursor);
+    const name = decodeString(cursor.bytes.subarray(start, end), allocate).toString();
     skipSpace(cursor);
     take(cursor, colon);
-    if (names.includes(name)) keep(fields, name, readValue(cursor));
-    else skipValue(cursor);
+    const found = skipValue(cursor);
+    if (names.includes(name)) fields.set(name, found);
     skipSpace(cursor);
     if (cursor.bytes[cursor.at] !== comma) break;
     cursor.at++;
   }
   take(cursor, braceClose);
-}
-
-function keep(fields: Map<string, JsonValue>, name: string, value: JsonValue): void {
-  const before = fields.get(name);
-  if (before instanceof JsonText) wipe(before.bytes);
-  fields.set(name, value);
-}
-
-function readValue(cursor: Cursor): JsonValue {
-  skipSpace(cursor);
-  if (cursor.bytes[cursor.at] === quote) return readString(cursor, cursor.memory);
-  return skipValue(cursor);
 }
 
 const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
@@ -89,8 +86,8 @@ const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
   [utf8("null"), null],
 ];
 
-/** Checks and passes one value of any type. */
-function skipValue(cursor: Cursor): Exclude<JsonValue, JsonText> {
+/** Checks and passes one value of any type; answers what it is. */
+function skipValue(cursor: Cursor): Found {
   skipSpace(cursor);
   const first = cursor.bytes[cursor.at];
   if (first === braceOpen || first === bracketOpen) {
@@ -100,17 +97,14 @@ function skipValue(cursor: Cursor): Exclude<JsonValue, JsonText> {
   return skipScalar(cursor);
 }
 
-function skipScalar(cursor: Cursor): Exclude<JsonValue, JsonText> {
+function skipScalar(cursor: Cursor): Found {
   for (const [spelling, value] of literals) {
     if (startsWith(cursor, spelling)) {
       cursor.at += spelling.length;
       return value;
     }
   }
-  if (cursor.bytes[cursor.at] === quote) {
-    skipString(cursor);
-    return "object"; // the type of a skipped string is never looked at
-  }
+  if (cursor.bytes[cursor.at] === quote) return skipString(cursor);
   skipNumber(cursor);
   return "number";
 }
@@ -199,7 +193,7 @@ function skipDigits(cursor: Cursor): void {
 }
 
 /** Passes a string, checking its escapes; answers where its content began and ended. */
-function skipString(cursor: Cursor): { start: number; end: number } {
+function skipString(cursor: Cursor): Span {
   take(cursor, quote);
   const start = cursor.at;
   for (;;) {
@@ -217,9 +211,4 @@ function skipEscape(cursor: Cursor): void {
   if (isShortEscape(letter)) return;
   if (letter !== letterU || hexUnit(cursor.bytes, cursor.at) < 0) throw new Malformed();
   cursor.at += 4;
-}
-
-function readString(cursor: Cursor, memory: Memory): JsonText {
-  const { start, end } = skipString(cursor);
-  return decodeString(cursor.bytes.subarray(start, end), memory);
 }

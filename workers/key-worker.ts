@@ -36,8 +36,8 @@ async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply
   try {
     const operation = operations[request.op as O];
     return await operation(request);
-  } catch {
-    return unexpected; // whatever it was, its text may hold what must not leave this thread
+  } catch (error) {
+    return unexpected(error);
   }
 }
 

@@ -15,12 +15,13 @@ type Candidate = {
 };
 
 export class Keyring {
-  #header: Header | null = null;
+  #header: Header | null | undefined;
   #masterKey: Bytes | null = null;
   #candidate: Candidate | null = null;
   #lockings = 0;
 
-  get header(): Header | null {
+  /** Null: there is no vault yet. Undefined: this thread was not told. */
+  get header(): Header | null | undefined {
     return this.#header;
   }
 
@@ -30,11 +31,13 @@ export class Keyring {
   }
 
   get sealingKey(): SealingKey | null {
-    if (this.#masterKey === null || this.#header === null) return null;
+    if (this.#masterKey === null || !this.#header) return null;
     return { masterKey: this.#masterKey, vaultId: this.#header.vaultId };
   }
 
+  /** A key that was held belongs to another header: it goes. */
   mount(header: Header | null): void {
+    this.lock();
     this.#header = header;
   }
 
@@ -64,7 +67,7 @@ export class Keyring {
   adopt(): boolean {
     const candidate = this.#candidate;
     if (candidate === null) return false;
-    this.mount(candidate.header);
+    this.#header = candidate.header;
     if (candidate.lockings !== this.#lockings) wipe(candidate.masterKey);
     else this.unlock(candidate.masterKey);
     this.#settle(candidate);

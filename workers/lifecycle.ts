@@ -4,12 +4,13 @@ import { DerivationQueue } from "./derivation.js";
 import { createHeader, parseHeader, unwrapMasterKey } from "./header.js";
 import type { Keyring } from "./keyring.js";
 import { concat, utf8, wipe } from "./memory.js";
-import type { Bytes, Done, ReplyOf, RequestOf } from "./protocol.js";
+import type { Bytes, Done, Refusal, ReplyOf, RequestOf } from "./protocol.js";
 import {
   alreadyExists,
   brokenHeader,
   lockedMeanwhile,
   notInitialized,
+  notMounted,
   tooMany,
   unexpected,
   wrongPassphrase,
@@ -39,21 +40,22 @@ export class Lifecycle {
     const read = this.#readers.init(body);
     if (!read.ok) return read;
     const { fields } = read;
-    if (this.#mayNotInit(fields)) {
+    const refusal = this.#whyNotInit(fields);
+    if (refusal !== null) {
       wipe(fields.passphrase.bytes);
-      return alreadyExists;
+      return refusal;
     }
     return new Promise((answer) => {
       const job = () => this.#initInTurn(fields, logN, now, answer);
       this.#derivations.run(fields.passphrase.bytes, job).then(
         (outcome) => outcome && answer(outcome === "full" ? tooMany : lockedMeanwhile),
-        () => answer(unexpected),
+        (error: unknown) => answer(unexpected(error)),
       );
     });
   }
 
   adopt(): ReplyOf<"adopt"> {
-    return this.#keyring.adopt() ? done : unexpected;
+    return this.#keyring.adopt() ? done : notMounted;
   }
 
   discard(): ReplyOf<"discard"> {
@@ -65,9 +67,10 @@ export class Lifecycle {
     const read = this.#readers.unlock(body);
     if (!read.ok) return read;
     const passphrase = read.fields.passphrase.bytes;
-    if (this.#keyring.header === null) {
+    const refusal = this.#whyNotUnlock();
+    if (refusal !== null) {
       wipe(passphrase);
-      return notInitialized;
+      return refusal;
     }
     const outcome = await this.#derivations.run(passphrase, () => this.#unlockInTurn(passphrase));
     if (outcome === "full") return tooMany;
@@ -80,8 +83,14 @@ export class Lifecycle {
     return done;
   }
 
-  #mayNotInit({ force }: InitBody): boolean {
-    return this.#keyring.header !== null && force !== true;
+  #whyNotInit({ force }: InitBody): Refusal | null {
+    if (this.#keyring.header === undefined) return notMounted;
+    return this.#keyring.header !== null && force !== true ? alreadyExists : null;
+  }
+
+  #whyNotUnlock(): Refusal | null {
+    if (this.#keyring.header === undefined) return notMounted;
+    return this.#keyring.header === null ? notInitialized : null;
   }
 
   /** Answers early and then keeps its turn until the vault has decided: no unlock may come between. */
@@ -91,7 +100,8 @@ export class Lifecycle {
     now: number,
     answer: (reply: ReplyOf<"init">) => void,
   ): Promise<void> {
-    if (this.#mayNotInit(body)) return answer(alreadyExists);
+    const refusal = this.#whyNotInit(body);
+    if (refusal !== null) return answer(refusal);
     const { lockings } = this.#keyring;
     const { header, masterKey } = await createHeader(body.passphrase.bytes, logN, now);
     wipe(body.passphrase.bytes);
@@ -106,7 +116,7 @@ export class Lifecycle {
 
   async #unlockInTurn(passphrase: Bytes): Promise<ReplyOf<"unlock">> {
     const { header, lockings } = this.#keyring;
-    if (header === null) return notInitialized;
+    if (!header) return notInitialized;
     const masterKey = await unwrapMasterKey(header, passphrase);
     if (masterKey === null) return wrongPassphrase;
     if (lockings !== this.#keyring.lockings) {

@@ -20,6 +20,8 @@ export type Refusal = {
     | "UNAUTHORIZED"
     | "VAULT_LOCKED";
   readonly detail: string;
+  /** For the log: where it was thrown, and nothing of what was said. */
+  readonly trace?: string;
 };
 
 export type Done = { readonly ok: true };

@@ -25,9 +25,14 @@ export function sendJson(res: Response, status: number, body: object): void {
 
 /** Sends the pieces as one body, and wipes them once they have left or the client has gone. */
 export function sendBytes(res: Response, status: number, pieces: readonly Uint8Array[]): void {
-  res.once("close", () => {
+  const wipe = () => {
     for (const piece of pieces) piece.fill(0);
-  });
+  };
+  if (res.closed) {
+    wipe();
+    return;
+  }
+  res.once("close", wipe);
   res.statusCode = status;
   res.setHeader("Content-Type", "application/json; charset=utf-8");
   res.setHeader(

@@ -3,7 +3,8 @@ import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import type { ListQuery, Vault } from "../vault/vault.js";
+import type { ListQuery } from "../vault/list.js";
+import type { Vault } from "../vault/vault.js";
 import { readBody } from "./body.js";
 import { exchangeOf } from "./exchange.js";
 import type { Lockout } from "./lockout.js";
@@ -95,10 +96,14 @@ function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Re
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
-  const { keptAt } = await vault.init(await readBody(req, res, maxBodyBytes, vanishingMemory));
+  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, vanishingMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
   const { vaultPath } = vault.status();
-  sendJson(res, 200, { ok: true, message: `the vault is initialized and unlocked${kept}`, vaultPath });
+  sendJson(res, 200, {
+    ok: true,
+    message: `the vault is initialized and ${locked ? "locked again meanwhile" : "unlocked"}${kept}`,
+    vaultPath,
+  });
 }
 
 async function unlock(service: Service, req: Request, res: Response): Promise<void> {

@@ -49,7 +49,10 @@ function bindAbstract(path: string): Promise<Server | "taken"> {
       if (systemCode(error) === "EADDRINUSE") resolve("taken");
       else reject(error);
     });
-    server.listen({ path }, () => resolve(server.unref()));
+    server.listen({ path }, () => {
+      server.on("error", () => {}); // nobody has any business connecting
+      resolve(server.unref());
+    });
   });
 }
 

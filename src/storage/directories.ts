@@ -35,16 +35,30 @@ export class Directories {
 
   /** Removes the directory and those above it as far as they are empty. It need not last: empty ones do no harm. */
   async prune(directory: string): Promise<void> {
+    for (const parent of this.#above(directory)) if (!(await this.#isPlain(parent))) return;
     for (let at = directory; at !== this.#root; at = dirname(at)) {
+      this.#durable.delete(at); // before it goes, so that whoever makes it again makes it last
       if (!(await ignoring(this.#files.rmdir(at), "ENOTEMPTY", "EEXIST", "ENOENT", "EBUSY"))) return;
-      this.#durable.delete(at);
     }
+  }
+
+  /** The directory and all above it, from the top. */
+  #above(directory: string): string[] {
+    const found: string[] = [];
+    for (let at = directory; at !== this.#root; at = dirname(at)) found.unshift(at);
+    return found;
+  }
+
+  /** A link would lead out of the tree. */
+  async #isPlain(directory: string): Promise<boolean> {
+    return (await this.#files.lstat(directory)).isDirectory();
   }
 
   async #make(directory: string): Promise<void> {
     const parent = dirname(directory);
     await this.ensure(parent);
     await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST");
+    if (!(await this.#isPlain(directory))) throw new Error("a link or a file stands where a directory should");
     await syncDirectory(this.#files, parent);
     this.#durable.add(directory);
   }

@@ -120,7 +120,8 @@ export async function readFileBytes(
   }
 }
 
-async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {
+/** Awaits an operation; null when what it is about does not exist. */
+export async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {
   try {
     return await attempt;
   } catch (error) {

@@ -13,10 +13,10 @@ import {
   syncDirectory,
   systemFiles,
 } from "./durable.js";
-import { currentGeneration, type Generation, switchGeneration } from "./generations.js";
+import { currentGeneration, type Generation, switchGeneration, UncertainSwitch } from "./generations.js";
 import { NameIndex } from "./name-index.js";
 import type { SecretStore } from "./secret-store.js";
-import { readTree } from "./tree.js";
+import { readTree, removeTemps } from "./tree.js";
 
 /** A put that keeps meeting a directory which a delete has just pruned is tried this often as a whole. */
 const maxAttempts = 16;
@@ -29,6 +29,8 @@ type Current = {
   readonly generation: Generation;
   readonly names: NameIndex;
   readonly directories: Directories;
+  /** Paths whose file is gone, but whose delete failed before it was certain to last. */
+  readonly unconfirmed: Set<string>;
 };
 
 export class FileStore implements SecretStore {
@@ -38,6 +40,8 @@ export class FileStore implements SecretStore {
   readonly #files: FileOperations;
   readonly #claim: Claim;
   #current: Current | null;
+  /** A failed init has left open which vault is in force on disk. */
+  #uncertain = false;
 
   private constructor(
     vaultPath: string,
@@ -62,6 +66,7 @@ export class FileStore implements SecretStore {
     try {
       const generation = await currentGeneration(files, vaultPath);
       if (generation === null) return new FileStore(vaultPath, files, claim, null, 0);
+      for (const directory of [vaultPath, generation.directory]) await removeTemps(files, directory);
       const { paths, strangers } = await readTree(files, generation.secrets);
       return new FileStore(vaultPath, files, claim, makeCurrent(files, generation, paths), strangers);
     } catch (error) {
@@ -78,16 +83,12 @@ export class FileStore implements SecretStore {
     return this.#current?.names.count ?? 0;
   }
 
-  has(path: string): boolean {
-    return this.#current?.names.has(path) ?? false;
-  }
-
   list(prefix: string, after: string, limit: number): readonly string[] {
     return this.#current?.names.list(prefix, after, limit) ?? [];
   }
 
   async read(path: string, first = maxBlobBytes): Promise<Bytes | null> {
-    if (!this.has(path)) return null;
+    if (!this.#current?.names.has(path)) return null;
     try {
       return await readFileBytes(this.#files, this.#fileOf(path), first);
     } catch (error) {
@@ -104,6 +105,7 @@ export class FileStore implements SecretStore {
     try {
       await this.#moveIntoTree(file, blob);
       names.add(path);
+      await directories.ensure(dirname(file)); // it may have been pruned and made again since
       await syncDirectory(this.#files, dirname(file));
     } catch (error) {
       if (!names.has(path)) await directories.prune(dirname(file)).catch(() => {});
@@ -112,25 +114,30 @@ export class FileStore implements SecretStore {
   }
 
   async remove(path: string): Promise<boolean> {
-    const { names, directories } = this.#inForce();
-    if (!names.has(path)) return false;
+    const { names, directories, unconfirmed } = this.#inForce();
+    if (!names.has(path) && !unconfirmed.has(path)) return false;
     const file = this.#fileOf(path);
     try {
       const existed = await removeFile(this.#files, file, () => names.delete(path));
+      const removed = unconfirmed.delete(path) || existed;
       await directories.prune(dirname(file)).catch(() => {}); // the secret is gone; an empty directory does no harm
-      return existed;
+      return removed;
     } catch (error) {
+      if (!names.has(path)) unconfirmed.add(path);
       throw unavailable("the storage cannot delete now: mend the disk, then try again", error);
     }
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
     const before = this.#current?.generation ?? null;
+    this.#refuseUncertain();
     try {
       const generation = await switchGeneration(this.#files, this.vaultPath, header, before);
       this.#current = makeCurrent(this.#files, generation, []);
       return before?.directory ?? null;
     } catch (error) {
+      this.#uncertain = error instanceof UncertainSwitch;
+      this.#refuseUncertain();
       throw unavailable("the storage cannot take a new vault: the old state is untouched", error);
     }
   }
@@ -153,7 +160,15 @@ export class FileStore implements SecretStore {
     }
   }
 
+  /** Nothing may be acknowledged in a vault that may not be the one after the next start. */
+  #refuseUncertain(): void {
+    if (!this.#uncertain) return;
+    const mend = "stop the server, mend the disk, see that vault/current names the right vault, and start again";
+    throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${mend}`);
+  }
+
   #inForce(): Current {
+    this.#refuseUncertain();
     if (this.#current === null) throw new Error("no vault is in force");
     return this.#current;
   }
@@ -166,7 +181,8 @@ export class FileStore implements SecretStore {
 }
 
 function makeCurrent(files: FileOperations, generation: Generation, paths: readonly string[]): Current {
-  return { generation, names: new NameIndex(paths), directories: new Directories(files, generation.secrets) };
+  const directories = new Directories(files, generation.secrets);
+  return { generation, names: new NameIndex(paths), directories, unconfirmed: new Set() };
 }
 
 function unavailable(message: string, cause: unknown): VaultError {

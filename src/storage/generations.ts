@@ -6,10 +6,19 @@
  *   vault/gen-2/header.json  the header, written before `current` names it
  *   vault/gen-2/secrets/…    the tree of blobs
  */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { StartError } from "../errors.js";
-import { type FileOperations, ignoring, readFileBytes, replaceFile, syncDirectory } from "./durable.js";
+import {
+  type FileOperations,
+  ignoring,
+  missingAsNull,
+  moveIntoPlace,
+  readFileBytes,
+  removeFile,
+  replaceFile,
+  syncDirectory,
+} from "./durable.js";
 
 const pointer = /^gen-[1-9][0-9]{0,8}\n$/;
 const maxHeaderBytes = 4096;
@@ -37,15 +46,22 @@ export async function switchGeneration(
 ): Promise<Generation> {
   const name = `gen-${1 + Math.max(0, ...(await numbers(files, vault)))}`;
   const next = { ...paths(join(vault, name)), header };
+  let moved = false;
   try {
     await writeGeneration(files, vault, next);
-    await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
+    await moveIntoPlace(files, join(vault, "current"), Buffer.from(`${name}\n`));
+    moved = true;
+    await syncDirectory(files, vault);
     return next;
   } catch (error) {
-    await undo(files, vault, next, before).catch(() => {}); // the first failure is the one to tell
+    if (moved) await putBack(files, vault, before, error);
+    await clearAway(files, next).catch(() => {}); // what stays is not in force, and does no harm
     throw error;
   }
 }
+
+/** The switch failed when `current` had been replaced, and it could not be put back. */
+export class UncertainSwitch extends Error {}
 
 async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
   await files.mkdir(next.directory, { mode: 0o700 });
@@ -54,11 +70,18 @@ async function writeGeneration(files: FileOperations, vault: string, next: Gener
   await syncDirectory(files, vault);
 }
 
-/** Puts the old vault back in force, if `current` was already replaced, and clears the new one away. */
-async function undo(files: FileOperations, vault: string, next: Generation, before: Generation | null): Promise<void> {
+/** Puts the old vault back in force. */
+async function putBack(files: FileOperations, vault: string, before: Generation | null, cause: unknown): Promise<void> {
   const current = join(vault, "current");
-  if (before === null) await ignoring(files.unlink(current), "ENOENT");
-  else await replaceFile(files, current, Buffer.from(`${before.directory.slice(vault.length + 1)}\n`));
+  try {
+    if (before === null) await removeFile(files, current, () => {});
+    else await replaceFile(files, current, Buffer.from(`${basename(before.directory)}\n`));
+  } catch {
+    throw new UncertainSwitch("current", { cause });
+  }
+}
+
+async function clearAway(files: FileOperations, next: Generation): Promise<void> {
   await ignoring(files.unlink(join(next.directory, "header.json")), "ENOENT");
   await ignoring(files.rmdir(next.secrets), "ENOENT");
   await ignoring(files.rmdir(next.directory), "ENOENT");
@@ -84,8 +107,9 @@ async function numbers(files: FileOperations, vault: string): Promise<number[]> 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
 async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
   for (const number of await numbers(files, vault)) {
-    const names = await files.readdir(join(vault, `gen-${number}`, "secrets")).catch((): string[] => []);
-    if (names.length > 0) throw damagedPointer(vault);
+    const secrets = join(vault, `gen-${number}`, "secrets");
+    const names = await missingAsNull(files.readdir(secrets));
+    if (names !== null && names.length > 0) throw damagedPointer(vault);
   }
 }
 

@@ -12,8 +12,6 @@ export interface SecretStore {
   /** Canonical paths that start with `prefix` and stand after `after`, ascending by UTF-8 bytes, at most `limit`. */
   list(prefix: string, after: string, limit: number): readonly string[];
 
-  has(path: string): boolean;
-
   /**
    * The blob at a path, or its first bytes; null when there is none.
    * @throws VaultError INTEGRITY when something else than a blob stands there, UNAVAILABLE when it cannot be read.
@@ -22,7 +20,7 @@ export interface SecretStore {
 
   /**
    * Writes or replaces the blob; when this resolves it survives a power cut.
-   * @throws VaultError UNAVAILABLE; the old blob then still stands, whole.
+   * @throws VaultError UNAVAILABLE; then the old blob stands, or the new one does, whole.
    */
   write(path: string, blob: Bytes): Promise<void>;
 

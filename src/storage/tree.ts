@@ -18,6 +18,13 @@ export async function readTree(files: FileOperations, root: string): Promise<Tre
   return tree;
 }
 
+/** Removes temp files that a crash left in one directory. */
+export async function removeTemps(files: FileOperations, directory: string): Promise<void> {
+  for (const entry of await files.readdir(directory, { withFileTypes: true })) {
+    if (entry.isFile() && isTempName(entry.name)) await files.unlink(join(directory, entry.name));
+  }
+}
+
 async function readDirectory(files: FileOperations, directory: string, prefix: string, tree: Tree): Promise<void> {
   for (const entry of await files.readdir(directory, { withFileTypes: true })) {
     if (entry.isDirectory()) await readSubdirectory(files, directory, entry, prefix, tree);

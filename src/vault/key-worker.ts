@@ -4,33 +4,43 @@
  */
 import { Piscina } from "piscina";
 import type { Operation, Refusal, ReplyOf, RequestOf, WorkerSettings } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 
 /** More than all connections together have under way; piscina's own default is one at a time. */
 const maxUnderWay = 4096;
 
+/** A thread that ended before it answered anything is not started again at once: its file may be gone. */
+const retryMs = 1_000;
+
 type Success<R> = Exclude<R, Refusal>;
+
+type Thread = { readonly pool: Piscina; answered: boolean };
 
 export class KeyWorker {
   readonly #settings: WorkerSettings;
+  readonly #clock: Clock;
   readonly #ended: () => void;
-  #pool: Piscina;
+  #thread: Thread | null = null;
   #stopped = false;
 
-  /** Starts the thread. `ended` is called when it has ended unasked and a fresh one, which holds nothing, is there. */
-  static start(settings: WorkerSettings, ended: () => void): KeyWorker {
-    return new KeyWorker(settings, ended);
+  private constructor(settings: WorkerSettings, clock: Clock, ended: () => void) {
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#ended = ended;
   }
 
-  private constructor(settings: WorkerSettings, ended: () => void) {
-    this.#settings = settings;
-    this.#ended = ended;
-    this.#pool = this.#startThread();
+  /** `ended` is called when the thread has ended unasked and a fresh one, which knows nothing, is there. */
+  static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorker {
+    const worker = new KeyWorker(settings, clock, ended);
+    worker.replace();
+    return worker;
   }
 
   /**
    * Asks the key worker. Byte fields of the request are moved: they are gone here afterwards.
-   * @throws VaultError the worker's refusal, or INTERNAL when the thread ended before it answered.
+   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it answered, UNAVAILABLE when there
+   * is none.
    */
   async call<O extends Operation>(request: RequestOf<O>): Promise<Success<ReplyOf<O>>> {
     const reply = await this.#run<O>(request);
@@ -40,27 +50,31 @@ export class KeyWorker {
 
   /** Ends the thread, once it has wiped what it held, and starts a fresh one. */
   replace(): void {
-    const old = this.#pool;
-    this.#pool = this.#startThread();
-    void old.destroy();
+    const old = this.#thread;
+    this.#thread = this.#startThread();
+    void old?.pool.destroy();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await this.#pool.destroy();
+    const last = this.#thread;
+    this.#thread = null;
+    await last?.pool.destroy();
   }
 
   async #run<O extends Operation>(request: RequestOf<O>): Promise<ReplyOf<O>> {
+    const thread = this.#thread;
+    if (thread === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
     try {
-      return (await this.#pool.run(request, { transferList: buffersOf(request) })) as ReplyOf<O>;
-    } catch (error) {
-      throw new VaultError("INTERNAL", "the key worker ended before it answered: the vault is locked", {
-        cause: error,
-      });
+      const reply: ReplyOf<O> = await thread.pool.run(request, { transferList: buffersOf(request) });
+      thread.answered = true;
+      return reply;
+    } catch (cause) {
+      throw new VaultError("INTERNAL", "the key worker did not answer: see whether the vault is locked", { cause });
     }
   }
 
-  #startThread(): Piscina {
+  #startThread(): Thread {
     const pool = new Piscina({
       filename: new URL("../../workers/key-worker.js", import.meta.url).href,
       name: "handle",
@@ -74,13 +88,24 @@ export class KeyWorker {
       env: {}, // the token may be in ours
       execArgv: [],
     });
+    const thread = { pool, answered: false };
     pool.on("error", () => {}); // told by workerDestroy, which comes with and without tasks under way
-    pool.on("workerDestroy", () => {
-      if (this.#stopped || pool !== this.#pool) return;
-      this.replace();
-      this.#ended();
-    });
-    return pool;
+    pool.on("workerDestroy", () => this.#threadEnded(thread));
+    return thread;
+  }
+
+  #threadEnded(thread: Thread): void {
+    if (this.#stopped || thread !== this.#thread) return;
+    this.#thread = null;
+    void thread.pool.destroy();
+    if (thread.answered) this.#startAgain();
+    else this.#clock.after(retryMs, () => this.#startAgain());
+  }
+
+  #startAgain(): void {
+    if (this.#stopped || this.#thread !== null) return;
+    this.replace();
+    this.#ended();
   }
 }
 
@@ -91,6 +116,8 @@ function buffersOf(request: object): ArrayBuffer[] {
   });
 }
 
-function refusal({ code, detail }: Refusal): VaultError {
-  return new VaultError(code, detail, code === "RATE_LIMITED" ? { retryAfter: 1 } : {});
+function refusal({ code, detail, trace }: Refusal): VaultError {
+  const cause =
+    trace === undefined ? {} : { cause: Object.assign(new Error(), { name: "KeyWorkerError", stack: trace }) };
+  return new VaultError(code, detail, { ...cause, ...(code === "RATE_LIMITED" && { retryAfter: 1 }) });
 }

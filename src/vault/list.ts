@@ -2,7 +2,9 @@
 import type { Bytes, ReplyOf, RequestOf, SealedEntry } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
-import type { ListQuery } from "./vault.js";
+
+/** What a list asks for; see `SecretStore.list`. `limit` null: all. */
+export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
 
 /** Small enough that a get which waits behind a slice hardly notices. */
 const sliceSize = 128;
