@@ -8,6 +8,8 @@ export type FailingFiles = {
   readonly files: FileOperations;
   /** From now on each such step fails with this system code, until `mend`. */
   fail(step: Step, code: string): void;
+  /** The k-th file operation from now on, and all after it, fail until `mend`. */
+  failFrom(k: number, code: string): void;
   /** Only the k-th file operation from now on, whatever it is, fails. */
   failOnce(k: number, code: string): void;
   mend(): void;
@@ -17,9 +19,19 @@ export function failingFiles(): FailingFiles {
   const failing = new Map<Step, string>();
   let countdown = 0;
   let codeOnce = "";
+  let forGood = false;
   const check = (step: Step) => {
-    const code = failing.get(step) ?? (countdown > 0 && --countdown === 0 ? codeOnce : undefined);
+    const code = failing.get(step) ?? dueNow();
     if (code !== undefined) throw Object.assign(new Error(`${code}: made to fail`), { code });
+  };
+  const dueNow = () => {
+    if (countdown > 1) {
+      countdown--;
+      return undefined;
+    }
+    if (countdown === 0) return undefined;
+    if (!forGood) countdown = 0;
+    return codeOnce;
   };
   const files: FileOperations = {
     lstat: guarded("lstat", systemFiles.lstat),
@@ -42,8 +54,10 @@ export function failingFiles(): FailingFiles {
     files,
     fail: (step, code) => void failing.set(step, code),
     failOnce(k, code) {
-      countdown = k;
-      codeOnce = code;
+      [countdown, codeOnce, forGood] = [k, code, false];
+    },
+    failFrom(k, code) {
+      [countdown, codeOnce, forGood] = [k, code, true];
     },
     mend() {
       failing.clear();
