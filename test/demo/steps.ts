@@ -6,8 +6,8 @@ import { scanProcess } from "../support/scanner.js";
 import { hitsIn, type Snapshots, takeSnapshots } from "../support/snapshot.js";
 import type { Row, Step } from "./report.js";
 
-const passphrase = "the passphrase of the demonstration";
-const secretValue = "the secret value of the demonstration";
+const passphrase = "correct horse battery staple";
+const secretValue = "s3cr3t-value-that-nobody-may-see";
 const canary = "canary-in-the-front-end";
 const idleTimeoutMs = 8_000;
 
