@@ -42,7 +42,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     variable: "STRONGROOM_HOME",
     meaning: "directory of the vault, the token and the certificate",
     shownDefault: "the user's data directory",
-    fallback: () => envPaths("strongroom", { suffix: "" }).data,
+    fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
     read: (text) => resolve(text),
   },
   host: {
@@ -174,7 +174,7 @@ function readFlags(args: readonly string[], problems: string[]): ReadonlyMap<str
     if (token.kind === "option-terminator") continue;
     if (token.kind === "positional") problems.push("serve takes no arguments besides its flags");
     else if (!known.includes(token.name)) problems.push(`there is no flag ${token.rawName}`);
-    else if (token.value === undefined) problems.push(`${token.rawName} needs a value`);
+    else if (!token.value) problems.push(`${token.rawName} needs a value`);
     else if (flags.has(token.name)) problems.push(`${token.rawName} is given more than once`);
     else flags.set(token.name, token.value);
   }

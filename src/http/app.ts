@@ -1,18 +1,22 @@
 /** Owns the order in which a request is judged; each step is a middleware that answers, refuses or lets pass. */
-import express, { type Express } from "express";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import express, { type Request } from "express";
 import type { Clock } from "../clock.js";
 import { requireBearer } from "./bearer.js";
+import { exchangeOf } from "./exchange.js";
 import { type GuardSettings, guardOrigin } from "./guard.js";
 import { createLockout } from "./lockout.js";
 import { answerErrors, logRequests, securityHeaders } from "./respond.js";
-import { answerStatus, dispatch, isUnlock, type Service } from "./routes.js";
+import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
 
 export type AppSettings = GuardSettings & {
   /** SHA-256 of the bearer token. */
   readonly tokenDigest: Uint8Array;
 };
 
-export function createApp(service: Omit<Service, "passphraseLockout">, settings: AppSettings, clock: Clock): Express {
+export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
+export function createApp(service: Omit<Service, "passphraseLockout">, settings: AppSettings, clock: Clock): Handler {
   const tokenLockout = createLockout(
     clock,
     "too many wrong tokens from this address: wait before you try again",
@@ -22,13 +26,17 @@ export function createApp(service: Omit<Service, "passphraseLockout">, settings:
   const full = { ...service, passphraseLockout };
   const app = express();
   app.disable("x-powered-by").disable("etag");
-  app.use(logRequests(service.log), ...securityHeaders());
+  app.use(logRequests(service.log, routeOf), ...securityHeaders());
   app.use(guardOrigin(settings));
   app.use(answerStatus(full));
   app.use(tokenLockout.gate);
   app.use(requireBearer(settings.tokenDigest, tokenLockout, service.log));
   app.use(passphraseLockout.gate);
   app.use(dispatch(full));
-  app.use(answerErrors(service.log));
-  return app;
+  app.use(answerErrors(service.log, routeOf));
+  return (req, res) => {
+    exchangeOf(req as Request);
+    req.url = "/"; // Express skips every middleware when it cannot parse a target: it gets none to parse
+    app(req, res);
+  };
 }

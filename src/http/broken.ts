@@ -15,17 +15,24 @@ const messages: Readonly<Record<string, string>> = {
 
 export function answerBrokenRequests(server: Server): void {
   const responses = new WeakMap<Duplex, ServerResponse>();
-  server.prependListener("request", (req, res) => responses.set(req.socket, res));
+  for (const event of ["request", "checkContinue", "checkExpectation"] as const) {
+    server.prependListener(event, (req, res) => responses.set(req.socket, res));
+  }
   server.on("clientError", (error: Error, socket: Duplex) => {
     const message = messages[systemCode(error) ?? ""] ?? "the request is not valid HTTP/1.1";
-    const pending = responses.get(socket);
-    if (pending === undefined || pending.writableFinished) return refuse(socket, message);
-    if (pending.headersSent) return void socket.destroy();
-    // A whole request before the broken one must get its own answer first.
-    if (pending.req.complete) pending.once("finish", () => refuse(socket, message));
-    else refuse(socket, message);
+    refuseInTurn(socket, message, responses.get(socket));
   });
-  server.on("connect", (_req, socket: Duplex) => refuse(socket, "CONNECT is not supported: this is not a proxy"));
+  server.on("connect", (_req, socket: Duplex) => {
+    refuseInTurn(socket, "CONNECT is not supported: this is not a proxy", responses.get(socket));
+  });
+}
+
+/** A whole request before the broken one must get its own answer first. */
+function refuseInTurn(socket: Duplex, message: string, pending: ServerResponse | undefined): void {
+  if (pending === undefined || pending.writableFinished) refuse(socket, message);
+  else if (pending.req.complete) pending.once("finish", () => refuse(socket, message));
+  else if (pending.headersSent) socket.destroy();
+  else refuse(socket, message);
 }
 
 function refuse(socket: Duplex, message: string): void {

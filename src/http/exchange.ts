@@ -7,8 +7,6 @@ export interface Exchange {
   readonly started: number;
   /** The token was accepted. */
   authenticated: boolean;
-  /** The route's pattern, for the log; never the path that was asked for. */
-  route: string;
 }
 
 const exchanges = new WeakMap<Request, Exchange>();
@@ -16,7 +14,7 @@ const exchanges = new WeakMap<Request, Exchange>();
 export function exchangeOf(req: Request): Exchange {
   let exchange = exchanges.get(req);
   if (exchange === undefined) {
-    exchange = { target: parseTarget(req.url), started: performance.now(), authenticated: false, route: "unknown" };
+    exchange = { target: parseTarget(req.url), started: performance.now(), authenticated: false };
     exchanges.set(req, exchange);
   }
   return exchange;

@@ -8,15 +8,24 @@ import { exchangeOf } from "./exchange.js";
 import { onlyHeader } from "./target.js";
 
 export type GuardSettings = {
-  /** The address listened on. */
+  /** The address listened on, as the system tells it. */
+  readonly address: string;
+  /** What was asked to be listened on: perhaps a name for it. */
   readonly host: string;
   /** Further names by which clients may call the server. */
   readonly serverNames: readonly string[];
 };
 
-export function guardOrigin({ host, serverNames }: GuardSettings): RequestHandler {
-  const names = new Set(["localhost", "127.0.0.1", "[::1]", bracketed(host), ...serverNames.map(bracketed)]);
-  const anyName = !isLoopback(host);
+export function guardOrigin({ address, host, serverNames }: GuardSettings): RequestHandler {
+  const names = new Set([
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+    bracketed(address),
+    bracketed(host),
+    ...serverNames.map(bracketed),
+  ]);
+  const anyName = !isLoopback(address);
   return (req, _res, next) => {
     const authority = exchangeOf(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
     if (authority === "" || !(anyName || names.has(nameIn(authority)))) {
@@ -33,8 +42,9 @@ export function guardOrigin({ host, serverNames }: GuardSettings): RequestHandle
   };
 }
 
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+/** Of an address as the system tells it. */
+export function isLoopback(address: string): boolean {
+  return address === "::1" || /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(address);
 }
 
 /** The name of an authority in lower case, without its port. */

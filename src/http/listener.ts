@@ -1,10 +1,13 @@
 /** Owns the HTTPS server itself: TLS, limits, timeouts, listening and draining. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer, type Server } from "node:https";
+import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
+import type { Log } from "../log.js";
 import { answerBrokenRequests } from "./broken.js";
 import { cleansePlaintext, wipeReceived } from "./plaintext.js";
+
+type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 export type Credentials = { readonly cert: string; readonly key: string };
 
@@ -18,13 +21,11 @@ const limits = {
 } as const;
 const maxConnections = 256;
 
-export function createListener(
-  { cert, key }: Credentials,
-  handle: (req: IncomingMessage, res: ServerResponse) => void,
-): Server {
+/** @throws StartError when the certificate cannot be used. */
+export function createListener(credentials: Credentials, handle: Handle, log: Log): Server {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
-  const server = createServer(
-    { cert, key, minVersion: "TLSv1.2", requireHostHeader: false, secureOptions: cleansePlaintext, ...limits },
+  const server = secureServer(
+    { ...credentials, minVersion: "TLSv1.2", requireHostHeader: false, secureOptions: cleansePlaintext, ...limits },
     handle,
   );
   server.maxConnections = maxConnections;
@@ -32,8 +33,17 @@ export function createListener(
   server.on("checkExpectation", handle);
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", wipeReceived);
+  server.on("drop", () => log.warn({ event: "connection-dropped", hint: `${maxConnections} are open already` }));
   answerBrokenRequests(server);
   return server;
+}
+
+function secureServer(options: ServerOptions, handle: Handle): Server {
+  try {
+    return createServer(options, handle);
+  } catch (error) {
+    throw new StartError(`the certificate or its key cannot be used (${systemCode(error)}): choose another pair`);
+  }
 }
 
 /** @throws StartError when the address cannot be had. */

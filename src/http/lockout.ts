@@ -100,7 +100,11 @@ export function createLockout(clock: Clock, message: string, applies: (req: Requ
 
 /** The socket's address, whatever the request claims: IPv4 whole, also when mapped into IPv6, and IPv6 by its /64. */
 function addressKey(req: Request): string {
-  return keyOfAddress(req.socket.remoteAddress ?? "");
+  return keyOfAddress(addressOf(req));
+}
+
+export function addressOf(req: Request): string {
+  return req.socket.remoteAddress ?? "";
 }
 
 export function keyOfAddress(address: string): string {

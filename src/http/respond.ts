@@ -7,8 +7,14 @@ import type { Log } from "../log.js";
 import { ClientGone } from "./body.js";
 import { exchangeOf } from "./exchange.js";
 
+/** Tells the pattern of a path's route, for the log: the path itself must not get there. */
+type RouteOf = (path: string) => string;
+
 /** An unread body of at most this is left to Node to discard, so that the connection can go on. */
 const discardableBytes = 64 * 1024;
+
+/** How long a connection that is to be closed goes on discarding what comes. */
+const lingerMs = 1_000;
 
 /** Helmet's headers. HSTS would bind every port of localhost to HTTPS for a year. */
 export function securityHeaders(): RequestHandler[] {
@@ -43,7 +49,7 @@ export function sendBytes(res: Response, status: number, pieces: readonly Uint8A
   res.end(pieces.at(-1));
 }
 
-export function answerErrors(log: Log): ErrorRequestHandler {
+export function answerErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
   // Express knows an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
     if (error instanceof ClientGone || res.headersSent) {
@@ -51,7 +57,7 @@ export function answerErrors(log: Log): ErrorRequestHandler {
       return;
     }
     const refusal = error instanceof VaultError ? error : unexpected(error);
-    sendError(req, res, refusal, log);
+    sendError(req, res, refusal, log, routeOf);
   };
 }
 
@@ -61,20 +67,34 @@ function unexpected(cause: unknown): VaultError {
   });
 }
 
-function sendError(req: Request, res: Response, error: VaultError, log: Log): void {
+function sendError(req: Request, res: Response, error: VaultError, log: Log, routeOf: RouteOf): void {
   const { code, message, retryAfter, allow } = error;
   const status = statusOf[code];
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
   if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
-  if (mustClose(req)) res.setHeader("Connection", "close");
+  if (mustClose(req)) closeGently(req, res);
   if (status < 500) {
     sendJson(res, status, { error: message, code });
     return;
   }
   const requestId = randomUUID();
-  log.error({ event: "request-failed", requestId, method: req.method, route: exchangeOf(req).route, code, error });
+  const route = routeOf(exchangeOf(req).target.path);
+  const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
+  log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
   sendJson(res, status, { error: message, code, requestId });
+}
+
+/**
+ * Node destroys the socket right after the answer; the kernel then resets the connection because of the unread body, and
+ * the reset can overtake the answer. So the body is discarded for a moment longer.
+ */
+function closeGently({ socket }: Request, res: Response): void {
+  res.setHeader("Connection", "close");
+  socket.destroySoon = () => {
+    socket.end();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  };
 }
 
 /** Whether a body is on its way that nobody will read, and that is unwelcome or too long to be discarded. */
@@ -85,10 +105,11 @@ function mustClose(req: Request): boolean {
 }
 
 /** One debug line a request, once it is answered. */
-export function logRequests(log: Log): RequestHandler {
+export function logRequests(log: Log, routeOf: RouteOf): RequestHandler {
   return (req, res, next) => {
     res.once("finish", () => {
-      const { route, started } = exchangeOf(req);
+      const { target, started } = exchangeOf(req);
+      const route = routeOf(target.path);
       const durationMs = Math.round(performance.now() - started);
       log.debug({ event: "request", method: req.method, route, status: res.statusCode, durationMs });
     });

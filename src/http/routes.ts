@@ -7,7 +7,7 @@ import type { ListQuery } from "../vault/list.js";
 import type { Vault } from "../vault/vault.js";
 import { readBody } from "./body.js";
 import { exchangeOf } from "./exchange.js";
-import type { Lockout } from "./lockout.js";
+import { addressOf, type Lockout } from "./lockout.js";
 import { ownMemory, vanishingMemory } from "./plaintext.js";
 import { sendBytes, sendJson } from "./respond.js";
 import { parseQuery } from "./target.js";
@@ -18,7 +18,7 @@ export type Service = {
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;
   /** The port listened on. */
-  readonly port: () => number;
+  readonly port: number;
   readonly isShuttingDown: () => boolean;
   /** Begins the shutdown; its answer is already on its way. */
   readonly shutDown: () => void;
@@ -61,7 +61,6 @@ export function isUnlock(req: Request): boolean {
 export function answerStatus(service: Service): RequestHandler {
   return (req, res, next) => {
     if (!isStatus(req)) return next();
-    exchangeOf(req).route = "/v1/status";
     status(service, req, res);
   };
 }
@@ -69,17 +68,20 @@ export function answerStatus(service: Service): RequestHandler {
 /** Unknown route 404 → shutting down 503 → vault locked 403 → the endpoint. */
 export function dispatch(service: Service): RequestHandler {
   return async (req, res) => {
-    const exchange = exchangeOf(req);
-    const { path } = exchange.target;
+    const { path } = exchangeOf(req).target;
     const resource = resourceAt(path);
     if (resource === undefined) throw new VaultError("NOT_FOUND", "there is no such endpoint");
-    exchange.route = resource.route;
     const endpoint = Object.hasOwn(resource.methods, req.method) ? resource.methods[req.method] : undefined;
     if (endpoint === undefined) throw wrongMethod(resource);
     if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
     if (resource.secret) service.vault.admit();
     await endpoint(service, req, res, path.slice(secretsRoot.length + 1));
   };
+}
+
+/** The pattern of the route that is asked for: for the log. */
+export function routeOf(path: string): string {
+  return resourceAt(path)?.route ?? "unknown";
 }
 
 function resourceAt(path: string): Resource | undefined {
@@ -92,7 +94,7 @@ function wrongMethod({ methods }: Resource): VaultError {
 }
 
 function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): void {
-  sendJson(res, 200, { ...vault.status(), serverRunning: !isShuttingDown(), port: port() });
+  sendJson(res, 200, { ...vault.status(), serverRunning: !isShuttingDown(), port });
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
@@ -110,11 +112,13 @@ async function unlock(service: Service, req: Request, res: Response): Promise<vo
   const { vault, passphraseLockout, log } = service;
   const body = await readBody(req, res, service.maxBodyBytes, vanishingMemory);
   try {
-    sendBytes(res, 200, [await vault.unlock(body)]);
+    // Many at once pass the gate before the first has failed: the tenth failure refuses those behind it, right or wrong.
+    sendBytes(res, 200, [await vault.unlock(body, () => passphraseLockout.check(req))]);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
-    passphraseLockout.check(req); // many at once pass the gate before the first has failed
-    if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong passphrases" });
+    passphraseLockout.check(req);
+    const hint = "ten wrong passphrases";
+    if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint, address: addressOf(req) });
     throw error;
   }
 }

@@ -13,14 +13,13 @@ import type { Home } from "./home.js";
 const day = 24 * 3600 * 1000;
 const lifetime = 730 * day;
 const renewWhenLeft = 30 * day;
+const commonName = "CN=strongroom";
 const ownNames = ["localhost", "127.0.0.1", "::1"];
 
 export type Certificate = Credentials & {
   readonly file: string;
   /** It was made at this start, so clients that kept the old one must fetch it anew. */
   readonly made: boolean;
-  /** SHA-256, as openssl prints it. */
-  readonly fingerprint: string;
 };
 
 /** @throws StartError when a certificate or key is there and cannot be used. */
@@ -30,6 +29,7 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   const names = namesFor(settings);
   const kept = await readKept(home);
   if (kept !== null && isGood(kept, names, clock)) return describe(kept, home.certificate, false);
+  if (kept !== null && !isOurs(kept)) throw notOurs(home);
   const made = await makeCertificate(names, clock);
   await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
   await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
@@ -37,7 +37,20 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
 }
 
 function describe(credentials: Credentials, file: string, made: boolean): Certificate {
-  return { ...credentials, file, made, fingerprint: new X509Certificate(credentials.cert).fingerprint256 };
+  return { ...credentials, file, made };
+}
+
+/** Whether it was made here: what somebody has put there is never written over. */
+function isOurs({ cert }: Credentials): boolean {
+  const { subject, issuer } = new X509Certificate(cert);
+  return subject === commonName && issuer === commonName;
+}
+
+function notOurs({ certificate }: Home): StartError {
+  return new StartError(
+    `${certificate} is not one that strongroom made, and has less than 30 days left or lacks a name of this server: ` +
+      "set STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY to use it all the same, or move it away to have one made",
+  );
 }
 
 /** Every name by which a client may reach the server; an address that stands for "all" is no name. */
@@ -85,7 +98,7 @@ function fits({ cert, key }: Credentials, certFile: string, keyFile: string): bo
     try {
       return make();
     } catch {
-      throw new StartError(`${file} is not valid PEM: mend it, or move it away to have one made`);
+      throw new StartError(`${file} is not PEM that can be read without a password: mend it, or choose another file`);
     }
   };
   const certificate = parse(certFile, () => new X509Certificate(cert));

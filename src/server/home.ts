@@ -1,5 +1,5 @@
 /** Owns the home directory: makes what is missing for the user alone, and refuses what others could read or write. */
-import { chmod, lstat, mkdir } from "node:fs/promises";
+import { chmod, lstat, mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { StartError, systemCode } from "../errors.js";
 
@@ -40,9 +40,9 @@ async function makeDirectory(path: string, withParents = false): Promise<void> {
       throw new StartError(`${path} cannot be made (${systemCode(error)}): choose another home with STRONGROOM_HOME`);
     }
   }
-  const found = await lstat(path);
   // The home itself may be a link of the user's own; what is in it may not.
-  if (!found.isDirectory() && !(withParents && found.isSymbolicLink())) {
+  const found = await (withParents ? stat(path) : lstat(path));
+  if (!found.isDirectory()) {
     throw new StartError(`${path} is not a directory: move it away, then start again`);
   }
   refuseLoose(path, found, 0o077, "700");
@@ -60,10 +60,10 @@ async function refuseLooseFile(path: string, forbidden: number): Promise<void> {
   refuseLoose(path, found, forbidden, forbidden === 0o077 ? "600" : "644");
 }
 
-type Found = { readonly mode: number | bigint; readonly uid: number | bigint; isSymbolicLink(): boolean };
+type Found = { readonly mode: number | bigint; readonly uid: number | bigint };
 
 function refuseLoose(path: string, found: Found, forbidden: number, wanted: string): void {
-  if (process.platform === "win32" || found.isSymbolicLink()) return; // Windows has no modes; links have no own ones
+  if (process.platform === "win32") return; // it has no modes
   if (Number(found.uid) !== process.getuid?.()) {
     throw new StartError(`${path} belongs to another user: give it to yourself (chown), or choose another home`);
   }

@@ -1,18 +1,19 @@
 /** Owns a whole running server: puts the rooms together at start, and takes them apart in order at the end. */
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, systemClock } from "../clock.js";
 import type { Settings } from "../config/settings.js";
-import { createApp } from "../http/app.js";
+import { StartError, systemCode } from "../errors.js";
+import { createApp, type Handler } from "../http/app.js";
 import { digestToken } from "../http/bearer.js";
 import { isLoopback } from "../http/guard.js";
 import { createListener, drain, listen } from "../http/listener.js";
 import type { Log } from "../log.js";
 import { type FileOperations, systemFiles } from "../storage/durable.js";
 import { FileStore } from "../storage/file-store.js";
+import { removeTemps } from "../storage/tree.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
-import { openHome } from "./home.js";
+import { type Home, openHome } from "./home.js";
 import { findToken } from "./token.js";
 
 const drainMs = 5_000;
@@ -34,42 +35,59 @@ export interface Strongroom {
 
 /** @throws StartError that says what to mend. */
 export async function startStrongroom(settings: Settings, surroundings: Surroundings): Promise<Strongroom> {
-  const { log, clock = systemClock, files = systemFiles } = surroundings;
-  const home = await openHome(settings.home);
+  try {
+    const home = await openHome(settings.home);
+    const store = await FileStore.open(home.vault, surroundings.files ?? systemFiles);
+    return await openOrRelease(store, () => serveStore(store, home, settings, surroundings));
+  } catch (error) {
+    throw startErrorFor(error);
+  }
+}
+
+/** The claim on the vault is held from here on: nothing else in the home is written before it. */
+async function serveStore(
+  store: FileStore,
+  home: Home,
+  settings: Settings,
+  { log, clock = systemClock }: Surroundings,
+): Promise<Strongroom> {
+  for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
-  if (!isLoopback(settings.host)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const store = await FileStore.open(home.vault, files);
   if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
-  const vault = await openOrRelease(store, () => Vault.open(store, settings, clock, log));
   const stopper = createStopper();
-  let address: AddressInfo | null = null;
+  let handle: Handler = () => {};
+  const server = createListener(certificate, (req, res) => handle(req, res), log);
+  const vault = await Vault.open(store, settings, clock, log);
+  const { address, port } = await openOrRelease(vault, () => listen(server, settings.host, settings.port));
+  if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const service = {
     vault,
     log,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
-    port: () => address?.port ?? settings.port,
+    port,
     isShuttingDown: () => stopper.begun(),
     shutDown: () => void stopper.stop(),
   };
-  const app = createApp(service, { ...settings, tokenDigest: digestToken(token.text) }, clock);
-  const server = createListener(certificate, app);
-  address = await openOrRelease(vault, () => listen(server, settings.host, settings.port));
+  handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock);
   stopper.does(async () => {
     log.info({ event: "stopping" });
     await within(drainMs, Promise.all([vault.close(), drain(server, drainMs)]));
     log.info({ event: "stopped" });
   });
-  return {
-    url: urlOf(settings.host, address.port),
-    port: address.port,
-    tokenSource: token.source,
-    certificateFile: certificate.file,
-    vaultPath: home.vault,
-    stopped: stopper.stopped,
-    stop: stopper.stop,
-  };
+  const { stopped, stop } = stopper;
+  const { source: tokenSource } = token;
+  const { file: certificateFile } = certificate;
+  return { url: urlOf(address, port), port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
+}
+
+/** A file operation that nobody foresaw to fail still says which file it was. */
+function startErrorFor(error: unknown): unknown {
+  const code = systemCode(error);
+  if (error instanceof StartError || code === undefined) return error;
+  const path = error instanceof Error && "path" in error ? String(error.path) : "a file";
+  return new StartError(`${path} cannot be used (${code}): see that it is yours and as it should be, then start again`);
 }
 
 /** Closes what was opened before when the next step of the start fails. */
@@ -109,7 +127,7 @@ function createStopper() {
   return { begun: () => begun, does, stop, stopped };
 }
 
-function urlOf(host: string, port: number): string {
-  const name = isLoopback(host) ? "localhost" : host.includes(":") ? `[${host}]` : host;
-  return `https://${name}:${port}`;
+function urlOf(address: string, port: number): string {
+  if (["127.0.0.1", "0.0.0.0", "::"].includes(address)) return `https://localhost:${port}`;
+  return `https://${address.includes(":") ? `[${address}]` : address}:${port}`;
 }

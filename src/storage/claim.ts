@@ -28,8 +28,11 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
     socket?.close();
     throw error;
   }
+  let released = false;
   return {
     async release() {
+      if (released) return; // by now the pid file may be another server's
+      released = true;
       await ignoring(unlink(pidFile), "ENOENT");
       socket?.close();
     },

@@ -90,7 +90,7 @@ export async function syncDirectory(files: FileOperations, path: string): Promis
 type OpenDirectory = Pick<nodeFiles.FileHandle, "sync" | "close">;
 
 async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
-  if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY | noFollow);
+  if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
   return { sync: async () => {}, close: async () => {} }; // Windows cannot open directories, and journals names itself
 }
 

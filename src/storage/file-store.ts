@@ -7,6 +7,7 @@ import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
 import {
   type FileOperations,
+  ignoring,
   moveIntoPlace,
   readFileBytes,
   removeFile,
@@ -66,6 +67,7 @@ export class FileStore implements SecretStore {
     try {
       const generation = await currentGeneration(files, vaultPath);
       if (generation === null) return new FileStore(vaultPath, files, claim, null, 0);
+      await ignoring(files.mkdir(generation.secrets, { mode: 0o700 }), "EEXIST"); // some backups drop empty directories
       for (const directory of [vaultPath, generation.directory]) await removeTemps(files, directory);
       const { paths, strangers } = await readTree(files, generation.secrets);
       return new FileStore(vaultPath, files, claim, makeCurrent(files, generation, paths), strangers);

@@ -69,8 +69,9 @@ export class Custody {
     this.#idle.touch();
   }
 
-  /** @throws VaultError VAULT_LOCKED */
+  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   mustBeUnlocked(): void {
+    if (this.#closed) throw new VaultError("UNAVAILABLE", "the server is shutting down");
     if (!this.#unlocked) throw new VaultError("VAULT_LOCKED", "the vault is locked: unlock it first");
   }
 

@@ -87,9 +87,18 @@ export class Vault {
     return { keptAt, locked: !this.#custody.unlocked };
   }
 
-  /** @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED */
-  async unlock(body: Bytes): Promise<Bytes> {
+  /**
+   * `permit` is asked once the passphrase was found right; what it throws is thrown, and nothing is unlocked.
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
+   */
+  async unlock(body: Bytes, permit: () => void): Promise<Bytes> {
     const { reply } = await wipingAfter(body, this.#custody.derive<"unlock">({ op: "unlock", body }));
+    try {
+      permit();
+    } catch (error) {
+      if (!this.#custody.unlocked) await this.#custody.lock();
+      throw error;
+    }
     this.#custody.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
     return reply;
