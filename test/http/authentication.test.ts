@@ -1,6 +1,15 @@
 /** Section 5 of the interface and "Authentication" of the decisions: token, lockout, passphrase counter. */
 import { expect } from "chai";
-import { mustInit, mustRefuse, mustSucceed, mustUnlock, parseRaw, send, sendRaw } from "../support/client.js";
+import {
+  mustInit,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  parseRaw,
+  send,
+  sendRaw,
+} from "../support/client.js";
 import { FakeClock } from "../support/clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
@@ -98,10 +107,12 @@ describe("bearer token", () => {
     expect(asked).to.match(/^HTTP\/1\.1 100 Continue/);
   });
 
-  it("a client that sends 4 MiB with a wrong token still reads its 401", async () => {
+  it("clients that send 4 MiB with a wrong token still read their 401", async () => {
     const server = await startTestServer();
     const body = Buffer.alloc(4 * 2 ** 20, "x");
-    mustRefuse(await send(server, { method: "POST", path: "/v1/init", token: "wrong", body }), 401, "UNAUTHORIZED");
+    for (let i = 0; i < 9; i++) {
+      mustRefuse(await send(server, { method: "POST", path: "/v1/init", token: "wrong", body }), 401, "UNAUTHORIZED");
+    }
   });
 });
 
@@ -195,6 +206,15 @@ describe("lockout", () => {
     mustSucceed(await send(server, { path: "/v1/secrets" }));
   });
 
+  it("40 wrong tokens and a right one in one piece of TCP learn of ten failures, then 429", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    const request = (token: string) =>
+      `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const answers = await sendRaw(server, request("wrong").repeat(40) + request(server.token));
+    const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).to.deep.equal([...Array(10).fill("401"), ...Array(31).fill("429")]);
+  });
+
   it("GET /v1/status is never limited", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await failTimes(server, 10);
@@ -265,6 +285,18 @@ describe("wrong passphrase", () => {
     await mustInit(server);
     for (let i = 0; i < 12; i++) mustRefuse(await send(server, { ...wrong, body: "{}" }), 400, "BAD_REQUEST");
     await mustUnlock(server);
+  });
+
+  it("a right guess behind ten wrong ones is refused with 429 and unlocks nothing", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    const guesses = Array.from({ length: 12 }, () => send(server, wrong));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    const guess = await send(server, right);
+    await Promise.all(guesses);
+    expect(guess.status).to.equal(429);
+    expect((await mustStatus(server))["locked"]).to.equal(true);
   });
 
   it("16 guesses at once learn of at most ten", async () => {

@@ -6,6 +6,7 @@ import { connect as connectPlain, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
+import { generate } from "selfsigned";
 import { later } from "../support/clean-up.js";
 import { connectRaw, mustInit, mustPut, mustRefuse, mustSucceed, parseRaw, send, sendRaw } from "../support/client.js";
 import { FakeClock } from "../support/clock.js";
@@ -106,6 +107,18 @@ describe("the certificate at start", () => {
     );
   });
 
+  it("that somebody put into the home is never written over", async () => {
+    const first = await startTestServer();
+    await first.stop();
+    const [certificate, key] = await foreignPair();
+    writeFileSync(join(first.home, "tls", "cert.pem"), certificate);
+    writeFileSync(join(first.home, "tls", "key.pem"), key);
+    expect(String(await startTestServer({ home: first.home }).catch((error: Error) => error.message))).to.match(
+      /not one that/,
+    );
+    expect(readFileSync(join(first.home, "tls", "key.pem"), "utf8")).to.equal(key);
+  });
+
   it("that cannot be understood stops the start and is not overwritten", async () => {
     const first = await startTestServer();
     await first.stop();
@@ -115,6 +128,15 @@ describe("the certificate at start", () => {
     expect(readFileSync(file, "utf8")).to.equal("my precious");
   });
 });
+
+/** Valid, but made by somebody else and without the names of this server. */
+async function foreignPair(): Promise<[string, string]> {
+  const { cert, private: key } = await generate([{ name: "commonName", value: "my own" }], {
+    keyType: "ec",
+    algorithm: "sha256",
+  });
+  return [cert, key];
+}
 
 const otherKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvqZCZwj1bLjRLInr
@@ -165,6 +187,21 @@ describe("Host and Origin", () => {
     expect(await ask("https://evil.test/v1/status")).to.equal(400);
   });
 
+  for (const target of [
+    "http://[",
+    "http://?",
+    "x://",
+    "a://?x",
+    "https://localhost:1a/v1/secrets/path-canary",
+    "http://a:b@[::/",
+  ]) {
+    it(`a malformed absolute target (${target}) is answered as JSON and leaves no trace`, async () => {
+      const answer = await sendRaw(server(), `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      expect(parseRaw(answer).json["code"]).to.be.oneOf(["BAD_REQUEST", "UNAUTHORIZED"]);
+      expect(server().logged()).not.to.contain("path-canary");
+    });
+  }
+
   const origins: readonly (readonly [string, boolean])[] = [
     ["https://localhost", true],
     ["HTTPS://LOCALHOST", true],
@@ -190,6 +227,25 @@ describe("Host and Origin", () => {
     }
     mustSucceed(await send(fresh, { method: "POST", path: "/v1/lock" }));
   });
+});
+
+describe("the address listened on", () => {
+  const addresses: readonly (readonly [string, string, number])[] = [
+    ["127.0.0.1", "https://localhost:", 400],
+    ["localhost", "https://", 400],
+    ["127.0.0.5", "https://127.0.0.5:", 400],
+    ["::1", "https://[::1]:", 400],
+    ["0:0:0:0:0:0:0:1", "https://[::1]:", 400],
+    ["0.0.0.0", "https://localhost:", 200],
+  ];
+  for (const [host, url, foreign] of addresses) {
+    it(`${host} starts with ${url} and answers a foreign Host with ${foreign}`, async () => {
+      const server = await startTestServer({ host });
+      expect(server.url.startsWith(url), server.url).to.equal(true);
+      const { status } = await send(server, { path: "/v1/status", headers: { host: "evil.test" } });
+      expect(status).to.equal(foreign);
+    });
+  }
 });
 
 describe("answers", () => {

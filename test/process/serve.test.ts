@@ -150,6 +150,14 @@ describe("settings", () => {
     }
   });
 
+  for (const flag of ["--home", "--token-file", "--port"]) {
+    it(`an empty ${flag} is a problem, not a default`, async () => {
+      const { code, stderr } = await run(["serve", flag, ""]);
+      expect(code).to.equal(2);
+      expect(stderr).to.contain(`${flag} needs a value`);
+    });
+  }
+
   it("STRONGROOM_SCRYPT_LOG_N is the cost of a new vault", async () => {
     const server = await startProcess(["--scrypt-log-n", "15"]);
     await mustInit(server);
@@ -239,6 +247,40 @@ describe("the home directory", () => {
     });
   }
 
+  it("may itself be a link, to a directory that is held to the same rules", async () => {
+    const target = join(temporaryDirectory(), "target");
+    const home = join(temporaryDirectory(), "link");
+    mkdirSync(target, { mode: 0o700 });
+    symlinkSync(target, home);
+    const server = await startProcess([], { STRONGROOM_HOME: home });
+    await mustInit(server);
+    expect((await mustStatus(server))["vaultPath"]).to.equal(join(home, "vault"));
+    await server.stop();
+    chmodSync(target, 0o777);
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain("chmod 700");
+  });
+
+  it("keeps nothing of a start that was broken off", async () => {
+    const first = await startProcess();
+    await first.stop();
+    for (const directory of ["", "tls"])
+      writeFileSync(join(first.home, directory, ".tmp-0123456789abcdef"), "half a secret");
+    await startProcess([], { STRONGROOM_HOME: first.home });
+    for (const directory of ["", "tls"])
+      expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
+  });
+
+  it("is not written to by a start that is refused because another server holds it", async () => {
+    const first = await startProcess();
+    const { code } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
+      STRONGROOM_HOME: first.home,
+    });
+    expect(code).to.equal(1);
+    expect(readFileSync(first.certificateFile, "utf8")).to.equal(first.certificate);
+  });
+
   it("with a link where the vault should be is refused", async () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(home, { mode: 0o700 });
@@ -250,6 +292,15 @@ describe("the home directory", () => {
 });
 
 describe("a start that cannot succeed", () => {
+  it("names the file that is in the way, and what is wrong with it", async () => {
+    const first = await startProcess();
+    await first.stop();
+    mkdirSync(join(first.home, "vault", "server.pid"));
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(join(first.home, "vault", "server.pid"));
+  });
+
   it("says that the port is taken, and frees the vault again", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     later(() => void taken.close());
@@ -303,7 +354,7 @@ describe("a start that cannot succeed", () => {
 });
 
 describe("stopping", () => {
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     it(`${signal} answers what is under way, locks, and exits 0`, async () => {
       const server = await startProcess();
       await mustInit(server);
@@ -324,6 +375,15 @@ describe("stopping", () => {
       for (const path of acknowledged) expect((await mustGet(again, path))["value"]).to.equal("v");
     });
   }
+
+  it("goes on when the readers of its output have gone", async () => {
+    const server = await startProcess(["--log-level", "debug"]);
+    server.child.stderr?.destroy();
+    server.child.stdout?.destroy();
+    for (let i = 0; i < 20; i++) await mustStatus(server);
+    server.child.kill("SIGTERM");
+    expect((await server.ended).code).to.equal(0);
+  });
 
   it("POST /v1/shutdown answers 200, then exits 0", async () => {
     const server = await startProcess();

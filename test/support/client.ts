@@ -42,7 +42,7 @@ export function send(
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const options: RequestOptions = {
-    host: localAddress ? "127.0.0.1" : "localhost",
+    host: localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, ""),
     port: server.port,
     servername: "localhost",
     ca: server.certificate,
