@@ -91,8 +91,9 @@ export class FileStore implements SecretStore {
 
   async read(path: string, first = maxBlobBytes): Promise<Bytes | null> {
     if (!this.#current?.names.has(path)) return null;
+    const file = this.#fileOf(path);
     try {
-      return await readFileBytes(this.#files, this.#fileOf(path), first);
+      return await readFileBytes(this.#files, file, first);
     } catch (error) {
       if (systemCode(error) === "ELOOP" || systemCode(error) === "EISDIR") {
         throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file`, { cause: error });

@@ -88,7 +88,7 @@ describe("the path codec", () => {
     fc.assert(
       fc.property(secretPath, (path) => {
         const file = fileOf(path);
-        if (isAbsolute(file) || normalize(join("/root", file)) !== `/root/${file}`) throw new Error("leaves the tree");
+        if (isAbsolute(file) || normalize(join("/tree", file)) !== `/tree/${file}`) throw new Error("leaves the tree");
         for (const name of file.split("/")) {
           const problem = problemOfName(name);
           if (problem !== null) throw new Error(`${name} ${problem}`);
