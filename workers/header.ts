@@ -53,9 +53,9 @@ export async function createHeader(
 ): Promise<{ header: Header; masterKey: Bytes }> {
   const vaultId = randomize(allocate(vaultIdBytes));
   const kdf = { logN, r: 8, p: 1, salt: randomize(allocate(saltBytes)) };
-  const masterKey = randomize(allocateVanishing(masterKeyBytes));
   const kek = await derive(passphrase, kdf.salt, kdf);
   try {
+    const masterKey = randomize(allocateVanishing(masterKeyBytes));
     const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
     const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
     const mac = headerMac(kek, utf8(signed));

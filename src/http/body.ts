@@ -36,6 +36,7 @@ function collect(req: Request, declared: number, limit: number, memory: Memory):
     const fail = (error: Error) => {
       req.off("data", take).off("end", finish).off("close", gone).pause();
       body.fill(0);
+      overwriteStackSoon();
       reject(error);
     };
     const take = (chunk: Buffer) => {

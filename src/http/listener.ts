@@ -33,9 +33,19 @@ export function createListener(credentials: Credentials, handle: Handle, log: Lo
   server.on("checkExpectation", handle);
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", wipeReceived);
-  server.on("drop", () => log.warn({ event: "connection-dropped", hint: `${maxConnections} are open already` }));
+  server.on("drop", warnOncePerMinute(log));
   answerBrokenRequests(server);
   return server;
+}
+
+/** A flood of connections must not become a flood of lines. */
+function warnOncePerMinute(log: Log): () => void {
+  let next = 0;
+  return () => {
+    if (performance.now() < next) return;
+    next = performance.now() + 60_000;
+    log.warn({ event: "connection-dropped", hint: `${maxConnections} are open already` });
+  };
 }
 
 function secureServer(options: ServerOptions, handle: Handle): Server {

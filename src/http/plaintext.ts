@@ -2,6 +2,7 @@
  * Owns that what clients send does not stay behind in the memory that TLS and HTTP read it into. Each place was found by
  * scanning the process from outside, on Node 20, 22 and 24.
  */
+import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Bytes } from "../../workers/protocol.js";
 
@@ -30,6 +31,13 @@ export const cleansePlaintext = 0x2;
  */
 export function wipeReceived(socket: TLSSocket): void {
   socket.on("data", (piece: Buffer) => piece.fill(0));
+}
+
+/** Discards a body that nobody will read, wiping what has come of it: it may be a passphrase all the same. */
+export function discardBody(req: IncomingMessage): void {
+  if (req.readableEnded) return;
+  req.on("data", (chunk: Buffer) => chunk.fill(0));
+  req.once("close", overwriteStackSoon).resume();
 }
 
 /** 64 KiB of arguments. */

@@ -6,6 +6,7 @@ import { statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { ClientGone } from "./body.js";
 import { exchangeOf } from "./exchange.js";
+import { discardBody } from "./plaintext.js";
 
 /** Tells the pattern of a path's route, for the log: the path itself must not get there. */
 type RouteOf = (path: string) => string;
@@ -74,6 +75,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
   if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
   if (mustClose(req)) closeGently(req, res);
+  discardBody(req);
   if (status < 500) {
     sendJson(res, status, { error: message, code });
     return;

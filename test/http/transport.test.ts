@@ -243,7 +243,7 @@ describe("the address listened on", () => {
   ];
   for (const [host, url, foreign] of addresses) {
     it(`${host} starts with ${url} and answers a foreign Host with ${foreign}`, async function () {
-      if (isIPv6(host) && !hasIpv6) this.skip();
+      if (isIPv6(host) && !hasIpv6) this.skip(); // this machine has no ::1 to listen on
       const server = await startTestServer({ host });
       expect(server.url.startsWith(url), server.url).to.equal(true);
       const { status } = await send(server, { path: "/v1/status", headers: { host: "evil.test" } });

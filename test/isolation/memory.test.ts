@@ -1,7 +1,17 @@
 /** The key never leaves its thread, and lock really wipes: looked for in the server's memory from outside. */
 import { existsSync } from "node:fs";
 import { expect } from "chai";
-import { mustGet, mustInit, mustLock, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/client.js";
+import {
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/client.js";
 import { decodeKeys } from "../support/decoder.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { type Found, scanProcess } from "../support/scanner.js";
@@ -22,7 +32,7 @@ type Findings = { readonly masterKey: Found; readonly kek: Found; readonly passp
 describe("the server's memory", function () {
   this.timeout(0);
   before(function () {
-    if (!existsSync("/proc/self/mem")) this.skip();
+    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
   });
 
   for (let round = 1; round <= rounds; round++) {
@@ -64,6 +74,23 @@ describe("the server's memory", function () {
     const found = scanProcess(server.child.pid ?? 0, new Map([["wrong", Buffer.from(wrong)]]));
     expect(found.get("wrong")).to.deep.equal(gone);
   });
+
+  const unread: readonly (readonly [string, Partial<Send>])[] = [
+    ["a wrong token", { path: "/v1/unlock", token: "wrong" }],
+    ["an unknown route", { path: "/v1/unlok" }],
+    ["a foreign Host", { path: "/v1/unlock", headers: { host: "evil.test" } }],
+    ["a vault without a header", { path: "/v1/unlock" }],
+  ];
+  for (const [name, request] of unread) {
+    it(`holds no passphrase that was refused for ${name}`, async () => {
+      const server = await startWithCanary();
+      const unwelcome = "a passphrase that was sent in vain";
+      await send(server, { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const found = scanProcess(server.child.pid ?? 0, new Map([["unwelcome", Buffer.from(unwelcome)]]));
+      expect(found.get("unwelcome")).to.deep.equal(gone);
+    });
+  }
 
   it(`is clean after ${crashes} crashes of the key worker in the middle of requests; the next unlock works`, async () => {
     const server = await startWithCanary();

@@ -11,7 +11,7 @@ import { scanProcess } from "../support/scanner.js";
 describe("the scanner", function () {
   this.timeout(0);
   before(function () {
-    if (!existsSync("/proc/self/mem")) this.skip();
+    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
   });
 
   it("counts copies of bytes that a process holds, in every form, and none of what it does not", async () => {

@@ -23,7 +23,7 @@ describe("the README", () => {
         () => false,
       ))
     )
-      this.skip();
+      this.skip(); // there is no curl on this machine
     const server = await startProcess([], { STRONGROOM_SCRYPT_LOG_N: "17" });
     const here = script.replaceAll("13100", String(server.port));
     const environment = { PATH: process.env["PATH"], HOME: server.home, STRONGROOM_HOME: server.home };

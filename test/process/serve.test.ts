@@ -409,7 +409,7 @@ describe("stopping", () => {
 
 describe("hardening", () => {
   before(function () {
-    if (process.platform !== "linux") this.skip();
+    if (process.platform !== "linux") this.skip(); // looks into /proc
   });
 
   it("SIGUSR1 does not open the debugger", async () => {
