@@ -46,6 +46,7 @@ const resources = new Map<string, Resource>([
   ["/v1/unlock", { route: "/v1/unlock", methods: { POST: unlock }, secret: false }],
   ["/v1/lock", { route: "/v1/lock", methods: { POST: lock }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
+  ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   [secretsRoot, listResource],
 ]);
 
@@ -132,6 +133,12 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
   sendJson(res, 200, { ok: true, message: "the vault is being locked and the server stops" });
   shutDown();
+}
+
+async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
+  const { directory, count } = await vault.snapshot();
+  const message = "the snapshot holds ciphertext only: copy it, then remove it";
+  sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {

@@ -1,17 +1,36 @@
-/** Owns which directories are known to survive a power cut, makes missing ones, and prunes those left empty. */
+/** Owns the directories of the tree: makes missing ones so that they last, and prunes those left empty. */
 import { dirname } from "node:path";
-import { type FileOperations, ignoring, syncDirectory } from "./durable.js";
+import type { DirectorySyncs } from "./directory-syncs.js";
+import { type FileOperations, ignoring } from "./durable.js";
 
 export class Directories {
   readonly #files: FileOperations;
+  readonly #syncs: DirectorySyncs;
   readonly #root: string;
+  /** Directories that are known to survive a power cut. */
   readonly #durable = new Set<string>();
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #making = new Map<string, Promise<void>>();
+  readonly #pruning = new Map<string, Promise<boolean>>();
+  /** How much work is under way in each directory and below it. */
+  readonly #users = new Map<string, number>();
 
   /** `root` exists and is durable; nothing above it is touched. */
-  constructor(files: FileOperations, root: string) {
+  constructor(files: FileOperations, syncs: DirectorySyncs, root: string) {
     this.#files = files;
+    this.#syncs = syncs;
     this.#root = root;
+  }
+
+  /** Works in a directory. It is not pruned meanwhile, so that its name leads to one directory from begin to end. */
+  async within<T>(directory: string, work: () => Promise<T>): Promise<T> {
+    const above = this.#upFrom(directory);
+    for (let busy = this.#pruned(above); busy !== undefined; busy = this.#pruned(above)) await busy;
+    for (const at of above) this.#users.set(at, (this.#users.get(at) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      for (const at of above) this.#leave(at);
+    }
   }
 
   /**
@@ -20,46 +39,77 @@ export class Directories {
    */
   async ensure(directory: string): Promise<void> {
     if (directory === this.#root || this.#durable.has(directory)) return;
-    let making = this.#underWay.get(directory);
+    let making = this.#making.get(directory);
     if (making === undefined) {
-      making = this.#make(directory).finally(() => this.#underWay.delete(directory));
-      this.#underWay.set(directory, making);
+      making = this.#make(directory).finally(() => this.#making.delete(directory));
+      this.#making.set(directory, making);
     }
     await making;
   }
 
   /** Forgets a directory and all above it: one of them has gone missing. */
   forget(directory: string): void {
-    for (let at = directory; at !== this.#root; at = dirname(at)) this.#durable.delete(at);
+    for (const at of this.#upFrom(directory)) this.#durable.delete(at);
   }
 
-  /** Removes the directory and those above it as far as they are empty. It need not last: empty ones do no harm. */
+  /**
+   * Removes the directory and those above it, as far as they are empty and nobody works there. That need not last, nor
+   * succeed: empty directories do no harm.
+   */
   async prune(directory: string): Promise<void> {
-    for (const parent of this.#above(directory)) if (!(await this.#isPlain(parent))) return;
-    for (let at = directory; at !== this.#root; at = dirname(at)) {
+    const above = this.#upFrom(directory);
+    for (const at of above) if (!(await this.#isPlain(at))) return; // a link would lead out of the tree
+    for (const at of above) {
+      if (this.#users.has(at) || this.#pruning.has(at)) return;
       this.#durable.delete(at); // before it goes, so that whoever makes it again makes it last
-      if (!(await ignoring(this.#files.rmdir(at), "ENOTEMPTY", "EEXIST", "ENOENT", "EBUSY"))) return;
+      const removing = this.#removeEmpty(at).finally(() => this.#pruning.delete(at));
+      this.#pruning.set(at, removing);
+      if (!(await removing)) return;
     }
   }
 
-  /** The directory and all above it, from the top. */
-  #above(directory: string): string[] {
+  async #removeEmpty(directory: string): Promise<boolean> {
+    try {
+      return await ignoring(this.#files.rmdir(directory), "ENOTEMPTY", "EEXIST", "ENOENT", "EBUSY");
+    } catch {
+      return false;
+    }
+  }
+
+  #pruned(directories: readonly string[]): Promise<boolean> | undefined {
+    const busy = directories.find((at) => this.#pruning.has(at));
+    return busy === undefined ? undefined : this.#pruning.get(busy);
+  }
+
+  #leave(directory: string): void {
+    const left = (this.#users.get(directory) ?? 0) - 1;
+    if (left > 0) this.#users.set(directory, left);
+    else this.#users.delete(directory);
+  }
+
+  /** The directory and all above it, up to the root, which is not among them. */
+  #upFrom(directory: string): string[] {
     const found: string[] = [];
-    for (let at = directory; at !== this.#root; at = dirname(at)) found.unshift(at);
+    for (let at = directory; at !== this.#root; at = dirname(at)) found.push(at);
     return found;
   }
 
-  /** A link would lead out of the tree. */
   async #isPlain(directory: string): Promise<boolean> {
-    return (await this.#files.lstat(directory)).isDirectory();
+    try {
+      return (await this.#files.lstat(directory)).isDirectory();
+    } catch {
+      return false;
+    }
   }
 
   async #make(directory: string): Promise<void> {
     const parent = dirname(directory);
     await this.ensure(parent);
     await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST");
-    if (!(await this.#isPlain(directory))) throw new Error("a link or a file stands where a directory should");
-    await syncDirectory(this.#files, parent);
+    if (!(await this.#files.lstat(directory)).isDirectory()) {
+      throw new Error("a link or a file stands where a directory should");
+    }
+    await this.#syncs.sync(parent);
     this.#durable.add(directory);
   }
 }

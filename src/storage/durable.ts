@@ -15,10 +15,15 @@ import { systemCode } from "../errors.js";
 /** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
 export type FileOperations = Pick<
   typeof nodeFiles,
-  "lstat" | "mkdir" | "open" | "readdir" | "rename" | "rmdir" | "unlink"
+  "copyFile" | "link" | "lstat" | "mkdir" | "open" | "readdir" | "rename" | "rm" | "rmdir" | "unlink"
 >;
 
 export const systemFiles: FileOperations = nodeFiles;
+
+/** Sixteen hex digits that nobody else has. */
+export function randomName(): string {
+  return randomBytes(8).toString("hex");
+}
 
 const tempName = /^\.tmp-[0-9a-f]{16}$/;
 
@@ -32,16 +37,21 @@ export async function replaceFile(files: FileOperations, path: string, bytes: Ui
   await syncDirectory(files, dirname(path));
 }
 
-/** All of a durable replace but its last step: `syncDirectory` of the directory makes it last. */
+/**
+ * All of a durable replace but its last step: `syncDirectory` of the directory makes it last. `beforeReplace` is awaited
+ * just before the old file goes.
+ */
 export async function moveIntoPlace(
   files: FileOperations,
   path: string,
   bytes: Uint8Array,
   mode = 0o600,
+  beforeReplace?: () => Promise<unknown>,
 ): Promise<void> {
-  const temp = join(dirname(path), `.tmp-${randomBytes(8).toString("hex")}`);
+  const temp = join(dirname(path), `.tmp-${randomName()}`);
   try {
     await writeNew(files, temp, bytes, mode);
+    await beforeReplace?.();
     await files.rename(temp, path);
   } catch (error) {
     await ignoring(files.unlink(temp), "ENOENT");
@@ -59,22 +69,10 @@ async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, 
   }
 }
 
-/** Deletes a file durably; false when there is none. `gone` is called as soon as it is, even if it may come back. */
-export async function removeFile(files: FileOperations, path: string, gone: () => void): Promise<boolean> {
-  // Opened before: once the file is gone, another delete may prune the directory, and its name with it.
-  const directory = await missingAsNull(openDirectory(files, dirname(path)));
-  if (directory === null) {
-    gone();
-    return false;
-  }
-  try {
-    const existed = await ignoring(files.unlink(path), "ENOENT");
-    gone();
-    if (existed) await directory.sync();
-    return existed;
-  } finally {
-    await directory.close();
-  }
+/** Deletes a file durably. */
+export async function removeFile(files: FileOperations, path: string): Promise<void> {
+  await ignoring(files.unlink(path), "ENOENT");
+  await syncDirectory(files, dirname(path));
 }
 
 /** Makes the names in a directory durable. */

@@ -1,26 +1,30 @@
 /** Owns the vault's directory: blobs as files in a tree that mirrors the secret paths, written so that they last. */
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { systemCode, VaultError } from "../errors.js";
-import { directoryName, secretFileName } from "../paths/file-name.js";
 import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
+import { DirectorySyncs } from "./directory-syncs.js";
+import { type FileOperations, ignoring, moveIntoPlace, readFileBytes, systemFiles } from "./durable.js";
 import {
-  type FileOperations,
-  ignoring,
-  moveIntoPlace,
-  readFileBytes,
-  removeFile,
-  syncDirectory,
-  systemFiles,
-} from "./durable.js";
-import { currentGeneration, type Generation, switchGeneration, UncertainSwitch } from "./generations.js";
+  currentGeneration,
+  type Generation,
+  generationDirectories,
+  switchGeneration,
+  UncertainSwitch,
+} from "./generations.js";
 import { NameIndex } from "./name-index.js";
-import type { SecretStore } from "./secret-store.js";
-import { readTree, removeTemps } from "./tree.js";
+import type { SecretStore, StoredSnapshot } from "./secret-store.js";
+import { Slots } from "./slots.js";
+import { removeSnapshots, Snapshot } from "./snapshot.js";
+import { blobFile, readTree, removeTemps } from "./tree.js";
 
-/** A put that keeps meeting a directory which a delete has just pruned is tried this often as a whole. */
+/** A put whose directory goes missing under it is tried this often as a whole. */
 const maxAttempts = 16;
+
+/** Bounds the files that are open at once, and with them what a crowd of clients costs. */
+const readsAtOnce = 64;
+const writesAtOnce = 32;
 
 /** Longer than any blob we write: a body of the largest value, escaped. Guards memory against a planted file. */
 const maxBlobBytes = 512 * 2 ** 20;
@@ -30,6 +34,7 @@ type Current = {
   readonly generation: Generation;
   readonly names: NameIndex;
   readonly directories: Directories;
+  readonly syncs: DirectorySyncs;
   /** Paths whose file is gone, but whose delete failed before it was certain to last. */
   readonly unconfirmed: Set<string>;
 };
@@ -40,6 +45,9 @@ export class FileStore implements SecretStore {
   readonly strangers: number;
   readonly #files: FileOperations;
   readonly #claim: Claim;
+  readonly #reads = new Slots(readsAtOnce);
+  readonly #writes = new Slots(writesAtOnce);
+  readonly #snapshots = new Set<Snapshot>();
   #current: Current | null;
   /** A failed init has left open which vault is in force on disk. */
   #uncertain = false;
@@ -65,10 +73,10 @@ export class FileStore implements SecretStore {
   static async open(vaultPath: string, files: FileOperations = systemFiles): Promise<FileStore> {
     const claim = await claimVault(vaultPath);
     try {
+      await removeLeftovers(files, vaultPath);
       const generation = await currentGeneration(files, vaultPath);
       if (generation === null) return new FileStore(vaultPath, files, claim, null, 0);
       await ignoring(files.mkdir(generation.secrets, { mode: 0o700 }), "EEXIST"); // some backups drop empty directories
-      for (const directory of [vaultPath, generation.directory]) await removeTemps(files, directory);
       const { paths, strangers } = await readTree(files, generation.secrets);
       return new FileStore(vaultPath, files, claim, makeCurrent(files, generation, paths), strangers);
     } catch (error) {
@@ -91,9 +99,9 @@ export class FileStore implements SecretStore {
 
   async read(path: string, first = maxBlobBytes): Promise<Bytes | null> {
     if (!this.#current?.names.has(path)) return null;
-    const file = this.#fileOf(path);
+    const file = blobFile(this.#current.generation.secrets, path);
     try {
-      return await readFileBytes(this.#files, file, first);
+      return await this.#reads.take(() => readFileBytes(this.#files, file, first));
     } catch (error) {
       if (systemCode(error) === "ELOOP" || systemCode(error) === "EISDIR") {
         throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file`, { cause: error });
@@ -103,30 +111,25 @@ export class FileStore implements SecretStore {
   }
 
   async write(path: string, blob: Bytes): Promise<void> {
-    const { names, directories } = this.#inForce();
-    const file = this.#fileOf(path);
+    const current = this.#inForce();
+    const directory = dirname(blobFile(current.generation.secrets, path));
     try {
-      await this.#moveIntoTree(file, blob);
-      names.add(path);
-      await directories.ensure(dirname(file)); // it may have been pruned and made again since
-      await syncDirectory(this.#files, dirname(file));
+      await this.#working(current, directory, () => this.#writeBlob(current, path, blob));
     } catch (error) {
-      if (!names.has(path)) await directories.prune(dirname(file)).catch(() => {});
+      if (!current.names.has(path)) await current.directories.prune(directory);
       throw unavailable("the storage cannot take the write: free space or mend the disk, then try again", error);
     }
   }
 
   async remove(path: string): Promise<boolean> {
-    const { names, directories, unconfirmed } = this.#inForce();
-    if (!names.has(path) && !unconfirmed.has(path)) return false;
-    const file = this.#fileOf(path);
+    const current = this.#inForce();
+    if (!current.names.has(path) && !current.unconfirmed.has(path)) return false;
+    const directory = dirname(blobFile(current.generation.secrets, path));
     try {
-      const existed = await removeFile(this.#files, file, () => names.delete(path));
-      const removed = unconfirmed.delete(path) || existed;
-      await directories.prune(dirname(file)).catch(() => {}); // the secret is gone; an empty directory does no harm
+      const removed = await this.#working(current, directory, () => this.#removeBlob(current, path));
+      await current.directories.prune(directory);
       return removed;
     } catch (error) {
-      if (!names.has(path)) unconfirmed.add(path);
       throw unavailable("the storage cannot delete now: mend the disk, then try again", error);
     }
   }
@@ -145,22 +148,61 @@ export class FileStore implements SecretStore {
     }
   }
 
+  async snapshot(): Promise<StoredSnapshot> {
+    const { generation, names } = this.#inForce();
+    // DANGER: nothing may be awaited between the list of names and the snapshot's place among those that writes ask.
+    const snapshot = new Snapshot(this.#files, this.vaultPath, generation, names.list("", "", names.count));
+    this.#snapshots.add(snapshot);
+    try {
+      await snapshot.complete();
+      return snapshot;
+    } catch (error) {
+      throw unavailable("the storage cannot take a snapshot: free space or mend the disk, then try again", error);
+    } finally {
+      this.#snapshots.delete(snapshot);
+    }
+  }
+
   close(): Promise<void> {
     return this.#claim.release();
   }
 
-  async #moveIntoTree(file: string, blob: Bytes): Promise<void> {
-    const { directories } = this.#inForce();
+  #working<T>({ directories }: Current, directory: string, work: () => Promise<T>): Promise<T> {
+    return this.#writes.take(() => directories.within(directory, work));
+  }
+
+  async #writeBlob(current: Current, path: string, blob: Bytes): Promise<void> {
+    const { generation, names, directories, syncs, unconfirmed } = current;
+    const file = blobFile(generation.secrets, path);
     const directory = dirname(file);
     for (let attempt = 1; ; attempt++) {
       try {
         await directories.ensure(directory);
-        return await moveIntoPlace(this.#files, file, blob);
+        await moveIntoPlace(this.#files, file, blob, 0o600, () => this.#keepOld(path));
+        break;
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
         directories.forget(directory);
       }
     }
+    names.add(path);
+    await syncs.sync(directory);
+    unconfirmed.delete(path);
+  }
+
+  async #removeBlob({ generation, names, syncs, unconfirmed }: Current, path: string): Promise<boolean> {
+    const file = blobFile(generation.secrets, path);
+    await this.#keepOld(path);
+    const existed = await ignoring(this.#files.unlink(file), "ENOENT", "ENOTDIR");
+    names.delete(path);
+    if (existed) unconfirmed.add(path);
+    if (!unconfirmed.has(path)) return false;
+    await syncs.syncNearest(dirname(file));
+    return unconfirmed.delete(path);
+  }
+
+  async #keepOld(path: string): Promise<void> {
+    for (const snapshot of this.#snapshots) await snapshot.keep(path);
   }
 
   /** Nothing may be acknowledged in a vault that may not be the one after the next start. */
@@ -175,17 +217,20 @@ export class FileStore implements SecretStore {
     if (this.#current === null) throw new Error("no vault is in force");
     return this.#current;
   }
+}
 
-  #fileOf(path: string): string {
-    const segments = path.split("/");
-    const directories = segments.slice(0, -1).map(directoryName);
-    return join(this.#inForce().generation.secrets, ...directories, secretFileName(segments.at(-1) ?? ""));
+/** What a crash may have left outside of the tree: temp files of an init, in any generation, and snapshots. */
+async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
+  await removeSnapshots(files, vaultPath);
+  for (const directory of [vaultPath, ...(await generationDirectories(files, vaultPath))]) {
+    await removeTemps(files, directory);
   }
 }
 
 function makeCurrent(files: FileOperations, generation: Generation, paths: readonly string[]): Current {
-  const directories = new Directories(files, generation.secrets);
-  return { generation, names: new NameIndex(paths), directories, unconfirmed: new Set() };
+  const syncs = new DirectorySyncs(files);
+  const directories = new Directories(files, syncs, generation.secrets);
+  return { generation, names: new NameIndex(paths), directories, syncs, unconfirmed: new Set() };
 }
 
 function unavailable(message: string, cause: unknown): VaultError {

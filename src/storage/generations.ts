@@ -74,7 +74,7 @@ async function writeGeneration(files: FileOperations, vault: string, next: Gener
 async function putBack(files: FileOperations, vault: string, before: Generation | null, cause: unknown): Promise<void> {
   const current = join(vault, "current");
   try {
-    if (before === null) await removeFile(files, current, () => {});
+    if (before === null) await removeFile(files, current);
     else await replaceFile(files, current, Buffer.from(`${basename(before.directory)}\n`));
   } catch {
     throw new UncertainSwitch("current", { cause });
@@ -99,6 +99,11 @@ async function loadGeneration(files: FileOperations, directory: string): Promise
   return { ...paths(directory), header };
 }
 
+/** All that are there, in force or not. */
+export async function generationDirectories(files: FileOperations, vault: string): Promise<string[]> {
+  return (await numbers(files, vault)).map((number) => join(vault, `gen-${number}`));
+}
+
 async function numbers(files: FileOperations, vault: string): Promise<number[]> {
   const names = await files.readdir(vault);
   return names.filter((name) => pointer.test(`${name}\n`)).map((name) => Number(name.slice(4)));
@@ -106,9 +111,8 @@ async function numbers(files: FileOperations, vault: string): Promise<number[]> 
 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
 async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
-  for (const number of await numbers(files, vault)) {
-    const secrets = join(vault, `gen-${number}`, "secrets");
-    const names = await missingAsNull(files.readdir(secrets));
+  for (const directory of await generationDirectories(files, vault)) {
+    const names = await missingAsNull(files.readdir(join(directory, "secrets")));
     if (names !== null && names.length > 0) throw damagedPointer(vault);
   }
 }

@@ -1,5 +1,12 @@
-/** Owns the one interface between the vault and whatever keeps its bytes. A store knows names and opaque bytes only. */
+/**
+ * Owns the one interface between the vault and whatever keeps its bytes. A store knows names and opaque bytes only.
+ *
+ * Any number of calls may be under way. Of those that change one path, one at a time is the caller's duty, and that
+ * `startNewVault` runs alone.
+ */
 import type { Bytes } from "../../workers/protocol.js";
+
+export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
 export interface SecretStore {
   /** The absolute path of the whole vault, for people to read. */
@@ -35,6 +42,13 @@ export interface SecretStore {
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */
   startNewVault(header: Bytes): Promise<string | null>;
+
+  /**
+   * Puts a picture of all that is stored at one moment into a new directory, in the layout of an archive (see
+   * `Snapshot`), while writes go on; the caller removes it.
+   * @throws VaultError UNAVAILABLE; nothing of the snapshot is left then.
+   */
+  snapshot(): Promise<StoredSnapshot>;
 
   /** Gives the claim on the vault back. */
   close(): Promise<void>;

@@ -1,7 +1,7 @@
-/** Owns reading the tree of blobs at start: which secrets there are, by their file names alone. */
+/** Owns the tree of blobs: which file is which secret's, and which secrets there are, by their file names alone. */
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
-import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
+import { directoryName, secretFileName, segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
 import { isSecretPath } from "../paths/secret-path.js";
 import { type FileOperations, ignoring, isTempName } from "./durable.js";
 
@@ -10,6 +10,13 @@ export type Tree = {
   /** How many files and directories are not ours; they are left alone. */
   strangers: number;
 };
+
+/** Where a secret's blob is. */
+export function blobFile(root: string, path: string): string {
+  const segments = path.split("/");
+  const directories = segments.slice(0, -1).map(directoryName);
+  return join(root, ...directories, secretFileName(segments.at(-1) ?? ""));
+}
 
 /** Walks the tree, removes temp files and empty directories that a crash left, and follows no links. */
 export async function readTree(files: FileOperations, root: string): Promise<Tree> {

@@ -5,7 +5,7 @@ import type { Bytes, RequestOf } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Custody, type CustodySettings } from "./custody.js";
 import { Gate } from "./gate.js";
 import { type ListQuery, listReply } from "./list.js";
@@ -145,6 +145,16 @@ export class Vault {
   list(query: ListQuery): Promise<readonly Bytes[]> {
     const describe = (request: RequestOf<"describe">) => this.#custody.ask<"describe">(request);
     return this.#secretOperation(() => listReply(this.#store, describe, query, headBytes));
+  }
+
+  /**
+   * Takes a picture of all sealed secrets at one moment, locked or not. It passes no gate: a lock or a forced init need
+   * not wait for it.
+   * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
+   */
+  async snapshot(): Promise<StoredSnapshot> {
+    if (this.#store.header === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
+    return this.#store.snapshot();
   }
 
   /** Locks, lets what is under way end, and gives the thread and the claim on the files back. */

@@ -1,0 +1,115 @@
+/**
+ * Owns a frozen picture of all secrets at one moment, taken while writes go on: hard links to the blobs, which are never
+ * changed in place. A write or delete of a blob that the picture still lacks has it linked first.
+ *
+ *   vault/snapshot-0123456789abcdef/header.json
+ *   vault/snapshot-0123456789abcdef/secrets/…    the tree as it was
+ */
+import { constants } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import { systemCode } from "../errors.js";
+import { type FileOperations, ignoring, missingAsNull, randomName } from "./durable.js";
+import type { Generation } from "./generations.js";
+import { blobFile } from "./tree.js";
+
+/** As many as the thread pool works on at once and a few that wait, so that writes get their turn. */
+const linksAtOnce = 8;
+
+const snapshotName = /^snapshot-[0-9a-f]{16}$/;
+
+export class Snapshot {
+  readonly directory: string;
+  readonly count: number;
+  readonly #files: FileOperations;
+  readonly #generation: Generation;
+  readonly #pending: Set<string>;
+  readonly #linking = new Map<string, Promise<void>>();
+  readonly #made = new Map<string, Promise<unknown>>();
+  #failure: unknown = null;
+
+  /** `paths` are all secrets at this moment. */
+  constructor(files: FileOperations, vaultPath: string, generation: Generation, paths: Iterable<string>) {
+    this.#files = files;
+    this.#generation = generation;
+    this.#pending = new Set(paths);
+    this.count = this.#pending.size;
+    this.directory = join(vaultPath, `snapshot-${randomName()}`);
+  }
+
+  /** To be awaited before a blob is replaced or removed. It never fails: the snapshot does, not the write. */
+  async keep(path: string): Promise<void> {
+    if (this.#failure !== null) return;
+    try {
+      await (this.#pending.delete(path) ? this.#begin(path) : this.#linking.get(path));
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+
+  /** @throws what made the snapshot fail; nothing of it is left then. */
+  async complete(): Promise<void> {
+    try {
+      await this.#directoryOf(join(this.directory, "secrets"));
+      await this.#link(join(this.#generation.directory, "header.json"));
+      await Promise.all(Array.from({ length: linksAtOnce }, () => this.#linkPending()));
+      if (this.#failure !== null) throw this.#failure;
+    } catch (error) {
+      this.#failure = error;
+      await Promise.allSettled(this.#linking.values());
+      await removeSnapshot(this.#files, this.directory).catch(() => {}); // what stays is removed at the next start
+      throw error;
+    }
+  }
+
+  async #linkPending(): Promise<void> {
+    for (const path of this.#pending) await this.keep(path);
+  }
+
+  #begin(path: string): Promise<void> {
+    const file = blobFile(this.#generation.secrets, path);
+    const linking = this.#link(file).finally(() => this.#linking.delete(path));
+    this.#linking.set(path, linking);
+    return linking;
+  }
+
+  /** A file that is gone was removed at the very moment of the snapshot. */
+  async #link(file: string): Promise<void> {
+    const copy = join(this.directory, relative(this.#generation.directory, file));
+    await this.#directoryOf(dirname(copy));
+    await missingAsNull(this.#linkOrCopy(file, copy));
+  }
+
+  async #linkOrCopy(file: string, copy: string): Promise<void> {
+    try {
+      await this.#files.link(file, copy);
+    } catch (error) {
+      if (!cannotLink.has(systemCode(error) ?? "")) throw error;
+      await this.#files.copyFile(file, copy, constants.COPYFILE_EXCL);
+    }
+  }
+
+  #directoryOf(directory: string): Promise<unknown> {
+    let making = this.#made.get(directory);
+    if (making === undefined) {
+      making = this.#files.mkdir(directory, { recursive: true, mode: 0o700 });
+      this.#made.set(directory, making);
+    }
+    return making;
+  }
+}
+
+/** File systems without hard links, or with too many on one file. */
+const cannotLink = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"]);
+
+/** Removes a snapshot, and nothing else. */
+export async function removeSnapshot(files: FileOperations, directory: string): Promise<void> {
+  if (!snapshotName.test(basename(directory))) throw new Error(`${directory} is not a snapshot`);
+  await files.rm(directory, { recursive: true, force: true });
+}
+
+/** Removes the snapshots that an interrupted backup left. */
+export async function removeSnapshots(files: FileOperations, vaultPath: string): Promise<void> {
+  for (const name of await files.readdir(vaultPath)) {
+    if (snapshotName.test(name)) await ignoring(removeSnapshot(files, join(vaultPath, name)), "ENOTDIR");
+  }
+}
