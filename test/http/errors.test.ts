@@ -270,7 +270,7 @@ describe("a damaged, moved or foreign blob", () => {
 describe("storage that fails", () => {
   const steps = ["open", "writeFile", "sync", "rename"] as const;
   for (const step of steps) {
-    for (const code of ["ENOSPC", "EIO", "EROFS"]) {
+    for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
       it(`a put whose ${step} fails with ${code} answers 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
         const { files, fail, mend } = failingFiles();
         const server = await unlockedServer({ files });

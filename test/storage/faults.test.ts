@@ -16,7 +16,7 @@ import {
   mustUnlock,
   send,
 } from "../support/client.js";
-import { type FailingFiles, failingFiles } from "../support/failing-files.js";
+import { faults as allFaults, type FailingFiles, failingFiles } from "../support/failing-files.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 
 const another = "another passphrase";
@@ -29,46 +29,97 @@ async function startFailing(): Promise<{ server: TestServer; faults: FailingFile
   return { server, faults };
 }
 
+/** The answer is clear, and the server goes on. */
+async function isStanding(server: TestServer, answer: Answer): Promise<void> {
+  isClear(answer);
+  await mustStatus(server);
+}
+
+function treeOf({ home }: TestServer): string[] {
+  return readdirSync(join(home, "vault", "gen-1", "secrets"), { recursive: true })
+    .map(String)
+    .sort();
+}
+
+async function mustRestartWith(server: TestServer, wanted: Readonly<Record<string, string>>): Promise<void> {
+  await server.stop();
+  const again = await startTestServer({ home: server.home });
+  await mustUnlock(again);
+  expect((await mustList(again)).map(({ path }) => path)).to.deep.equal(Object.keys(wanted).sort());
+  for (const [path, value] of Object.entries(wanted)) expect((await mustGet(again, path))["value"]).to.equal(value);
+}
+
 function isClear({ status, json }: Answer): void {
   expect(`${status} ${json["code"] ?? "ok"}`).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
 }
 
+/** More than any operation has: at the last k, the fault strikes none. */
+const mostSteps = 40;
+
 describe("every file operation that can fail", () => {
-  for (const code of ["ENOSPC", "EIO", "EMFILE", "EACCES"]) {
-    it(`with ${code}: a put leaves the old or the new value, and the next put works`, async () => {
+  for (const fault of allFaults) {
+    it(`with ${fault}: a put over a value leaves the old or the new one, and the next put works`, async () => {
       const { server, faults } = await startFailing();
-      let succeeded = 0;
-      for (let k = 1; k <= 40; k++) {
-        faults.failOnce(k, code);
-        const answer = await send(server, { method: "PUT", path: `/v1/secrets/a/b`, body: { value: `new ${k}` } });
-        faults.mend();
-        isClear(answer);
-        if (answer.status === 200) succeeded++;
+      const struck = [];
+      for (let k = 1; k <= mostSteps; k++) {
+        faults.failOnce(k, fault);
+        const answer = await send(server, { method: "PUT", path: "/v1/secrets/a/b", body: { value: `new ${k}` } });
+        struck.push(faults.mend());
+        await isStanding(server, answer);
         const { value } = await mustGet(server, "a/b");
-        if (answer.status === 200) expect(value).to.equal(`new ${k}`);
-        else expect(value).to.be.oneOf(["old", `new ${k}`]);
-        await mustStatus(server);
+        expect(value).to.be.oneOf(answer.status === 200 ? [`new ${k}`] : ["old", `new ${k}`]);
         await mustPut(server, "a/b", "old");
+        expect(treeOf(server), "no temp file stays").to.deep.equal(["a", "a/b.sealed"]);
       }
-      expect(succeeded).to.be.within(20, 36);
-      expect(readdirSync(join(server.home, "vault", "gen-1", "secrets", "a"))).to.deep.equal(["b.sealed"]);
+      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      await mustRestartWith(server, { "a/b": "old" });
     });
 
-    it(`with ${code}: a put into new directories, and a delete, are whole or not at all`, async () => {
+    it(`with ${fault}: a put into new directories is there whole or not at all`, async () => {
       const { server, faults } = await startFailing();
-      for (let k = 1; k <= 20; k++) {
-        faults.failOnce(k, code);
-        isClear(await send(server, { method: "PUT", path: `/v1/secrets/n${k}/e/w`, body: { value: "v" } }));
-        faults.failOnce(k, code);
-        const { status } = await send(server, { method: "DELETE", path: `/v1/secrets/n${k}/e/w` });
-        faults.mend();
-        expect(status).to.be.oneOf([200, 404, 503]);
-        if (status === 503) {
-          const again = await send(server, { method: "DELETE", path: `/v1/secrets/n${k}/e/w` });
-          expect(again.status, "what was not certainly deleted can be deleted again").to.be.oneOf([200, 404]);
-        }
+      const stored: Record<string, string> = { "a/b": "old" };
+      const struck = [];
+      for (let k = 1; k <= mostSteps; k++) {
+        faults.failOnce(k, fault);
+        const put = { method: "PUT", path: `/v1/secrets/n${k}/e/w`, body: { value: "v" } };
+        const answer = await send(server, put);
+        struck.push(faults.mend());
+        await isStanding(server, answer);
+        if (answer.status !== 200) mustSucceed(await send(server, put));
+        stored[`n${k}/e/w`] = "v";
       }
-      expect((await mustList(server)).map(({ path }) => path)).to.deep.equal(["a/b"]);
+      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      await mustRestartWith(server, stored);
+      expect(treeOf(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
+    });
+
+    it(`with ${fault}: a delete has happened or not, and can be asked for again`, async () => {
+      const { server, faults } = await startFailing();
+      const struck = [];
+      for (let k = 1; k <= mostSteps; k++) {
+        await mustPut(server, "n/e/w", "v");
+        faults.failOnce(k, fault);
+        const answer = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
+        struck.push(faults.mend());
+        await isStanding(server, answer);
+        const again = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
+        expect(again.status).to.equal(answer.status === 200 ? 404 : 200);
+      }
+      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      await mustRestartWith(server, { "a/b": "old" });
+      expect(treeOf(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
+    });
+
+    it(`with ${fault}: a get answers the value, or 503`, async () => {
+      const { server, faults } = await startFailing();
+      for (let k = 1; k <= 10; k++) {
+        faults.failOnce(k, fault);
+        const answer = await send(server, { path: "/v1/secrets/a/b" });
+        faults.mend();
+        await isStanding(server, answer);
+        if (answer.status === 200) expect(answer.json["value"]).to.equal("old");
+      }
+      expect((await mustGet(server, "a/b"))["value"]).to.equal("old");
     });
   }
 

@@ -2,80 +2,120 @@
 import type { FileHandle } from "node:fs/promises";
 import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
 
-type Step = "lstat" | "mkdir" | "open" | "readdir" | "rename" | "rmdir" | "unlink" | "writeFile" | "sync" | "read";
+type HandleStep = "writeFile" | "sync" | "read" | "stat" | "close";
+type Step = keyof FileOperations | HandleStep;
+
+/** A system code; or SHORT: a write stops half-way, as on a disk that becomes full, and any other step fails with EIO. */
+export type Fault = "ENOSPC" | "EIO" | "EMFILE" | "EACCES" | "EROFS" | "SHORT";
+
+export const faults: readonly Fault[] = ["ENOSPC", "EIO", "EMFILE", "EACCES", "SHORT"];
 
 export type FailingFiles = {
   readonly files: FileOperations;
-  /** From now on each such step fails with this system code, until `mend`. */
-  fail(step: Step, code: string): void;
+  /** From now on each such step fails, until `mend`. */
+  fail(step: Step, fault: Fault): void;
   /** The k-th file operation from now on, and all after it, fail until `mend`. */
-  failFrom(k: number, code: string): void;
+  failFrom(k: number, fault: Fault): void;
   /** Only the k-th file operation from now on, whatever it is, fails. */
-  failOnce(k: number, code: string): void;
-  mend(): void;
+  failOnce(k: number, fault: Fault): void;
+  /** Answers whether a fault that was ordered has come about since. */
+  mend(): boolean;
 };
 
+const pathSteps = [
+  ...(["copyFile", "link", "lstat", "mkdir", "open"] as const),
+  ...(["readdir", "rename", "rm", "rmdir", "unlink"] as const),
+];
+const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "read", "stat", "close"]);
+
 export function failingFiles(): FailingFiles {
-  const failing = new Map<Step, string>();
-  let countdown = 0;
-  let codeOnce = "";
-  let forGood = false;
-  const check = (step: Step) => {
-    const code = failing.get(step) ?? dueNow();
-    if (code !== undefined) throw Object.assign(new Error(`${code}: made to fail`), { code });
-  };
-  const dueNow = () => {
-    if (countdown > 1) {
-      countdown--;
-      return undefined;
-    }
-    if (countdown === 0) return undefined;
-    if (!forGood) countdown = 0;
-    return codeOnce;
-  };
-  const files: FileOperations = {
-    lstat: guarded("lstat", systemFiles.lstat),
-    mkdir: guarded("mkdir", systemFiles.mkdir),
-    readdir: guarded("readdir", systemFiles.readdir),
-    rename: guarded("rename", systemFiles.rename),
-    rmdir: guarded("rmdir", systemFiles.rmdir),
-    unlink: guarded("unlink", systemFiles.unlink),
-    open: guarded("open", async (...args: Parameters<FileOperations["open"]>) =>
-      failingHandle(await systemFiles.open(...args), check),
-    ),
-  };
-  function guarded<F extends (...args: never[]) => Promise<unknown>>(step: Step, operation: F): F {
-    return (async (...args: Parameters<F>) => {
-      check(step);
-      return operation(...args);
-    }) as F;
-  }
+  const orders = new Orders();
   return {
-    files,
-    fail: (step, code) => void failing.set(step, code),
-    failOnce(k, code) {
-      [countdown, codeOnce, forGood] = [k, code, false];
-    },
-    failFrom(k, code) {
-      [countdown, codeOnce, forGood] = [k, code, true];
-    },
-    mend() {
-      failing.clear();
-      countdown = 0;
-    },
+    files: Object.fromEntries(pathSteps.map((step) => [step, failingOperation(step, orders)])) as FileOperations,
+    fail: (step, fault) => orders.fail(step, fault),
+    failOnce: (k, fault) => orders.count(k, fault, false),
+    failFrom: (k, fault) => orders.count(k, fault, true),
+    mend: () => orders.mend(),
   };
 }
 
-function failingHandle(handle: FileHandle, check: (step: Step) => void): FileHandle {
-  const steps = new Set<PropertyKey>(["writeFile", "sync", "read"]);
+/** What is to fail. */
+class Orders {
+  readonly #failing = new Map<Step, Fault>();
+  #countdown = 0;
+  #counted: Fault = "EIO";
+  #forGood = false;
+  #struck = false;
+
+  fail(step: Step, fault: Fault): void {
+    this.#failing.set(step, fault);
+  }
+
+  count(k: number, fault: Fault, forGood: boolean): void {
+    [this.#countdown, this.#counted, this.#forGood, this.#struck] = [k, fault, forGood, false];
+  }
+
+  mend(): boolean {
+    this.#failing.clear();
+    this.#countdown = 0;
+    return this.#struck;
+  }
+
+  /** The fault that this step meets. */
+  due(step: Step): Fault | undefined {
+    const fault = this.#failing.get(step) ?? this.#countDown();
+    if (fault !== undefined) this.#struck = true;
+    return fault;
+  }
+
+  #countDown(): Fault | undefined {
+    if (this.#countdown === 0) return undefined;
+    if (this.#countdown > 1) {
+      this.#countdown--;
+      return undefined;
+    }
+    if (!this.#forGood) this.#countdown = 0;
+    return this.#counted;
+  }
+}
+
+function failingOperation(step: keyof FileOperations, orders: Orders) {
+  const operation = systemFiles[step] as (...args: unknown[]) => Promise<unknown>;
+  return async (...args: unknown[]) => {
+    const fault = orders.due(step);
+    if (fault !== undefined) throw failure(fault);
+    const result = await operation(...args);
+    return step === "open" ? failingHandle(result as FileHandle, orders) : result;
+  };
+}
+
+function failingHandle(handle: FileHandle, orders: Orders): FileHandle {
   return new Proxy(handle, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return async (...args: unknown[]) => {
-        if (steps.has(name)) check(name as Step);
+        const fault = handleSteps.has(name) ? orders.due(name as HandleStep) : undefined;
+        if (fault !== undefined) await failWithHandle(target, name, fault, args);
         return Reflect.apply(member, target, args);
       };
     },
   });
+}
+
+/** A close that fails has closed all the same, and a short write has written a part. */
+async function failWithHandle(handle: FileHandle, step: PropertyKey, fault: Fault, args: unknown[]): Promise<never> {
+  if (step === "close") await handle.close();
+  if (fault === "SHORT" && step === "writeFile") await writeHalf(handle, args[0] as Uint8Array);
+  throw failure(fault);
+}
+
+async function writeHalf(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+  await handle.writeFile(bytes.subarray(0, bytes.length >>> 1));
+  throw failure("ENOSPC");
+}
+
+function failure(fault: Fault): Error {
+  const code = fault === "SHORT" ? "EIO" : fault;
+  return Object.assign(new Error(`${code}: made to fail`), { code });
 }
