@@ -76,10 +76,21 @@ async function serveStore(
     await within(drainMs, Promise.all([vault.close(), drain(server, drainMs)]));
     log.info({ event: "stopped" });
   });
+  const url = urlOf(address, port);
+  await announce(store, url, log);
   const { stopped, stop } = stopper;
   const { source: tokenSource } = token;
   const { file: certificateFile } = certificate;
-  return { url: urlOf(address, port), port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
+  return { url, port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
+}
+
+/** A disk that cannot take it, a full one for instance, is no reason not to serve. */
+async function announce(store: FileStore, url: string, log: Log): Promise<void> {
+  try {
+    await store.announce(url);
+  } catch (error) {
+    log.warn({ event: "not-announced", error, hint: "commands that look for this server will not find its address" });
+  }
 }
 
 /** A file operation that nobody foresaw to fail still says which file it was. */

@@ -1,39 +1,42 @@
 /**
  * Owns the claim of one server on one vault. On Linux it is an abstract socket, which the kernel frees however the
- * server ends; everywhere it is also a pid file, which says who holds the vault and counts only while that process,
- * told apart by its start time, is alive. Nothing ever has to be cleaned by hand.
+ * server ends; everywhere it is also the pid file, which says who the holder is. Nothing ever has to be cleaned by hand.
  */
-import { readFileSync } from "node:fs";
-import { lstat, readFile, unlink, writeFile } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode } from "../errors.js";
-import { ignoring } from "./durable.js";
+import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } from "./holder.js";
 
 export interface Claim {
+  /** Tells `findHolder` where this server listens. */
+  announce(url: string): Promise<void>;
   release(): Promise<void>;
 }
 
-type Holder = { readonly pid: number; readonly started: string };
-
 /** @throws StartError that names the server which holds the vault. */
 export async function claimVault(vaultPath: string): Promise<Claim> {
-  const pidFile = join(vaultPath, "server.pid");
   const socket = process.platform === "linux" ? await bindAbstract(await socketName(vaultPath)) : null;
-  if (socket === "taken") throw heldBy(vaultPath, await patientHolder(pidFile));
+  if (socket === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
   try {
-    await writePidFile(vaultPath, pidFile);
+    const holder = await enterHolder(vaultPath);
+    if (holder !== null) throw heldBy(vaultPath, holder);
   } catch (error) {
     socket?.close();
     throw error;
   }
   let released = false;
+  let announced = Promise.resolve();
   return {
+    announce(url) {
+      if (!released) announced = announceHolder(vaultPath, url);
+      return announced;
+    },
     async release() {
       if (released) return; // by now the pid file may be another server's
       released = true;
-      await ignoring(unlink(pidFile), "ENOENT");
+      await announced.catch(() => {}); // it was told where it was asked for
+      await removeHolder(vaultPath);
       socket?.close();
     },
   };
@@ -59,54 +62,14 @@ function bindAbstract(path: string): Promise<Server | "taken"> {
   });
 }
 
-async function writePidFile(vaultPath: string, pidFile: string): Promise<void> {
-  const mine = JSON.stringify({ pid: process.pid, started: startTime(process.pid) ?? "" });
-  for (;;) {
-    if (await ignoring(writeFile(pidFile, mine, { flag: "wx", mode: 0o600 }), "EEXIST")) return;
-    const holder = await readHolder(pidFile);
-    if (holder !== null && isAlive(holder)) throw heldBy(vaultPath, holder);
-    await ignoring(unlink(pidFile), "ENOENT"); // its server is dead
-  }
-}
-
 /** A holder that is just starting writes its pid file a moment after it has bound the socket. */
-async function patientHolder(pidFile: string): Promise<Holder | null> {
+async function patientHolder(vaultPath: string): Promise<Holder | null> {
   for (let tries = 0; tries < 20; tries++) {
-    const holder = await readHolder(pidFile);
-    if (holder !== null && isAlive(holder)) return holder;
+    const holder = await findHolder(vaultPath);
+    if (holder !== null) return holder;
     await sleep(20);
   }
   return null;
-}
-
-async function readHolder(pidFile: string): Promise<Holder | null> {
-  try {
-    const { pid, started } = JSON.parse(await readFile(pidFile, "utf8")) as Holder;
-    return Number.isSafeInteger(pid) && pid > 0 ? { pid, started } : null;
-  } catch {
-    return null;
-  }
-}
-
-function isAlive({ pid, started }: Holder): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (systemCode(error) !== "EPERM") return false;
-  }
-  const now = startTime(pid);
-  return now === null || now === started; // otherwise the pid was given to another process
-}
-
-/** Boot and clock tick at which a process started (proc(5), field 22 of stat); null where /proc does not tell. */
-function startTime(pid: number): string | null {
-  try {
-    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${boot} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
-  } catch {
-    return null;
-  }
 }
 
 function heldBy(vaultPath: string, holder: Holder | null): StartError {

@@ -163,6 +163,11 @@ export class FileStore implements SecretStore {
     }
   }
 
+  /** Tells commands that look for the vault's server where it listens. */
+  announce(url: string): Promise<void> {
+    return this.#claim.announce(url);
+  }
+
   close(): Promise<void> {
     return this.#claim.release();
   }

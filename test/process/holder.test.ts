@@ -1,0 +1,66 @@
+/** Finding the server that holds a vault, as commands do, by the pid file that it keeps. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { findHolder } from "../../src/storage/holder.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustSucceed, send } from "../support/client.js";
+import { startProcess } from "../support/process.js";
+import { startTestServer } from "../support/server.js";
+
+describe("the holder of a vault", () => {
+  it("is found with its pid and address while it serves, and not after it has stopped", async () => {
+    const server = await startProcess();
+    expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: server.child.pid, url: server.url });
+    mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
+    await server.ended;
+    expect(await findHolder(server.vaultPath)).to.equal(null);
+  });
+
+  it("is not found after it was killed, though its pid file is still there", async () => {
+    const server = await startProcess();
+    server.child.kill("SIGKILL");
+    await server.ended;
+    expect(readFileSync(pidFile(server), "utf8")).to.contain(server.url);
+    expect(await findHolder(server.vaultPath)).to.equal(null);
+  });
+
+  it("is not another process that got its pid", async () => {
+    const server = await startTestServer();
+    const entry = ownEntry(server);
+    expect(entry.pid).to.equal(process.pid);
+    const vaultPath = temporaryDirectory();
+    writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...entry, started: `${entry.started}0` }));
+    expect(await findHolder(vaultPath)).to.equal(null);
+  });
+
+  it("has no address before it listens", async () => {
+    const vaultPath = temporaryDirectory();
+    writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...ownEntry(await startTestServer()), url: null }));
+    expect(await findHolder(vaultPath)).to.deep.equal({ pid: process.pid, url: null });
+  });
+
+  for (const text of ["", "{", "null", '"pid"', '{"pid":0}', '{"pid":-1}', '{"pid":"1"}', '{"pid":1.5}']) {
+    it(`is nobody when the pid file says ${JSON.stringify(text)}`, async () => {
+      const vaultPath = temporaryDirectory();
+      writeFileSync(pidFile({ vaultPath }), text);
+      expect(await findHolder(vaultPath)).to.equal(null);
+    });
+  }
+
+  it("is nobody where there is no pid file, or no vault", async () => {
+    const vaultPath = temporaryDirectory();
+    expect(await findHolder(vaultPath)).to.equal(null);
+    expect(await findHolder(join(vaultPath, "missing"))).to.equal(null);
+  });
+});
+
+type Place = { readonly vaultPath: string };
+
+function pidFile({ vaultPath }: Place): string {
+  return join(vaultPath, "server.pid");
+}
+
+function ownEntry(place: Place): { readonly pid: number; readonly started: string } {
+  return JSON.parse(readFileSync(pidFile(place), "utf8")) as ReturnType<typeof ownEntry>;
+}
