@@ -1,12 +1,11 @@
 /**
- * Owns the claim of one server on one vault. On Linux it is an abstract socket, which the kernel frees however the
- * server ends; everywhere it is also the pid file, which says who the holder is. Nothing ever has to be cleaned by hand.
+ * Owns the claim of one server on one vault: the kernel's lock on its directory, where there is one, and the pid file,
+ * which says who the holder is. Nothing ever has to be cleaned by hand.
  */
-import { lstat } from "node:fs/promises";
-import { createServer, type Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { StartError, systemCode } from "../errors.js";
+import { StartError } from "../errors.js";
 import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } from "./holder.js";
+import { type Lock, lockDirectory } from "./lock.js";
 
 export interface Claim {
   /** Tells `findHolder` where this server listens. */
@@ -16,15 +15,19 @@ export interface Claim {
 
 /** @throws StartError that names the server which holds the vault. */
 export async function claimVault(vaultPath: string): Promise<Claim> {
-  const socket = process.platform === "linux" ? await bindAbstract(await socketName(vaultPath)) : null;
-  if (socket === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
+  const lock = await lockDirectory(vaultPath);
+  if (lock === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
   try {
     const holder = await enterHolder(vaultPath);
     if (holder !== null) throw heldBy(vaultPath, holder);
   } catch (error) {
-    socket?.close();
+    await lock?.release();
     throw error;
   }
+  return claimOf(vaultPath, lock);
+}
+
+function claimOf(vaultPath: string, lock: Lock | null): Claim {
   let released = false;
   let announced = Promise.resolve();
   return {
@@ -35,34 +38,14 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
     async release() {
       if (released) return; // by now the pid file may be another server's
       released = true;
-      await announced.catch(() => {}); // it was told where it was asked for
+      await announced.catch(() => {}); // who asked for it was told
       await removeHolder(vaultPath);
-      socket?.close();
+      await lock?.release();
     },
   };
 }
 
-/** By device and inode, so that every name of the directory leads to the same claim. */
-async function socketName(vaultPath: string): Promise<string> {
-  const { dev, ino } = await lstat(vaultPath, { bigint: true });
-  return `\0strongroom-${dev}-${ino}`;
-}
-
-function bindAbstract(path: string): Promise<Server | "taken"> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((connection) => connection.destroy());
-    server.once("error", (error) => {
-      if (systemCode(error) === "EADDRINUSE") resolve("taken");
-      else reject(error);
-    });
-    server.listen({ path }, () => {
-      server.on("error", () => {}); // nobody has any business connecting
-      resolve(server.unref());
-    });
-  });
-}
-
-/** A holder that is just starting writes its pid file a moment after it has bound the socket. */
+/** A holder that is just starting writes its pid file a moment after it has the lock. */
 async function patientHolder(vaultPath: string): Promise<Holder | null> {
   for (let tries = 0; tries < 20; tries++) {
     const holder = await findHolder(vaultPath);
