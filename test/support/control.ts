@@ -25,6 +25,8 @@ process.on("message", (order: Order) => {
   );
 });
 
+process.channel?.unref(); // a server that has ended must not wait for orders
+
 async function obey(order: Order): Promise<void> {
   if (order.do === "crash") {
     await Promise.all([...workers].map((worker) => worker.terminate()));

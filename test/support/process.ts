@@ -40,6 +40,16 @@ function collect(child: ChildProcess) {
   return { ended, stdout: () => stdout, stderr: () => stderr };
 }
 
+/** The process ended before it said that it listens. */
+export class NotStarted extends Error {
+  readonly ended: Ended;
+
+  constructor(ended: Ended) {
+    super(`the server ended: ${JSON.stringify(ended)}`);
+    this.ended = ended;
+  }
+}
+
 export type ServerProcess = TestServer & {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -53,7 +63,7 @@ const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
 /** The Node that runs servers: the one that runs the tests, unless another version is being tried. */
 const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
 
-/** `strongroom serve` on a free port in a temporary home, killed when the test ends. */
+/** `strongroom serve` on a free port in a temporary home, killed when the test ends. @throws NotStarted */
 export async function startProcess(args: readonly string[] = [], more: Environment = {}): Promise<ServerProcess> {
   const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
@@ -102,7 +112,7 @@ async function firstLine(output: ReturnType<typeof collect>): Promise<string> {
     ended = result;
   });
   while (!output.stdout().includes("\n")) {
-    if (ended !== null) throw new Error(`the server ended: ${JSON.stringify(ended)}`);
+    if (ended !== null) throw new NotStarted(ended);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   return output.stdout();

@@ -1,0 +1,147 @@
+/** One vault has one server, however many are started at once, and whatever became of the one before. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/client.js";
+import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
+
+const starters = 20;
+
+/** Few in the normal suite; 100 in the long form. */
+const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 2);
+
+/** How long each refused server took from the spawn to its end: told, not judged. */
+const refusalMs: number[] = [];
+
+describe(`${starters} servers started at once on one vault`, function () {
+  this.timeout(0);
+
+  it(`one serves, all others name its pid and touch nothing; killed, the next takes over (${rounds} rounds)`, async () => {
+    const home = await homeOfKilledServer();
+    for (let round = 1; round <= rounds; round++) {
+      const mark = cleanUpMark();
+      const holder = await race(home);
+      await mustUnlock(holder);
+      expect((await mustGet(holder, "a/b"))["value"]).to.equal("v");
+      await kill(holder);
+      await cleanUpTo(mark);
+      if (rounds > 2 && round % 10 === 0) process.stdout.write(`      ${round} rounds, 0 double holders; ${times()}\n`);
+    }
+  });
+});
+
+async function homeOfKilledServer(): Promise<string> {
+  const server = await startProcess();
+  await mustInit(server);
+  await mustPut(server, "a/b", "v");
+  await kill(server);
+  return server.home;
+}
+
+async function kill(server: ServerProcess): Promise<void> {
+  server.child.kill("SIGKILL");
+  await server.ended;
+}
+
+/** Starts them all, and answers the one that serves. */
+async function race(home: string): Promise<ServerProcess> {
+  const before = filesOf(home);
+  const started = performance.now();
+  const outcomes = await Promise.all(
+    Array.from({ length: starters }, async () => {
+      try {
+        return await startProcess([], { STRONGROOM_HOME: home });
+      } catch (error) {
+        if (!(error instanceof NotStarted)) throw error;
+        refusalMs.push(performance.now() - started);
+        return error.ended;
+      }
+    }),
+  );
+  const serving = outcomes.filter((outcome) => "child" in outcome);
+  const refused = outcomes.filter((outcome) => "code" in outcome);
+  expect(serving, JSON.stringify(refused)).to.have.lengthOf(1);
+  const [holder] = serving;
+  if (holder === undefined) throw new Error("nobody serves");
+  expect((await mustStatus(holder))["initialized"]).to.equal(true);
+  for (const { code, stdout, stderr } of refused) {
+    expect({ code, stdout }).to.deep.equal({ code: 1, stdout: "" });
+    expect(stderr).to.contain(`another server (pid ${holder.child.pid}) already serves ${holder.vaultPath}`);
+  }
+  expect(filesOf(home)).to.deep.equal(before);
+  return holder;
+}
+
+/** Every file with its inode, time and text, but the pid file, which the one that serves writes. */
+function filesOf(home: string): Record<string, string> {
+  const names = readdirSync(home, { recursive: true, encoding: "utf8" }).filter((name) => name !== "vault/server.pid");
+  return Object.fromEntries(
+    names.sort().map((name) => {
+      const path = join(home, name);
+      const { ino, mtimeNs } = statSync(path, { bigint: true });
+      return [name, statSync(path).isFile() ? `${ino} ${mtimeNs} ${readFileSync(path, "base64")}` : "directory"];
+    }),
+  );
+}
+
+function times(): string {
+  const sorted = [...refusalMs].sort((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  return `refused after ${at(0)} ms at best, ${at(0.5)} median, ${at(1)} at worst, since all were started`;
+}
+
+describe("the claim on a vault", () => {
+  before(function () {
+    if (process.platform !== "linux") this.skip(); // elsewhere it is the pid file alone
+  });
+
+  it("holds against a server in another container, with network and processes of its own", async function () {
+    const unshare = ["--net", "--pid", "--fork", "--mount-proc"];
+    if (spawnSync("unshare", [...unshare, "true"]).status !== 0) this.skip(); // needs root, and namespaces
+    const server = await startProcess();
+    const { status, stderr } = spawnSync("unshare", [...unshare, process.execPath, mainFile, "serve", "--port", "0"], {
+      env: { PATH: process.env["PATH"], HOME: temporaryDirectory(), STRONGROOM_HOME: server.home },
+      encoding: "utf8",
+    });
+    expect(status).to.equal(1);
+    expect(stderr).to.contain(`another server already serves ${server.vaultPath}`);
+    await mustStatus(server);
+  });
+
+  it("holds where there is no flock command, by a socket's name", async () => {
+    const empty = temporaryDirectory();
+    const server = await startProcess([], { PATH: empty });
+    const { code, stderr } = await run(["serve", "--port", "0"], { PATH: empty, STRONGROOM_HOME: server.home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(`another server (pid ${server.child.pid}) already serves`);
+    await kill(server);
+    await startProcess([], { PATH: empty, STRONGROOM_HOME: server.home });
+  });
+
+  for (const [first, second] of [
+    ["with", "without"],
+    ["without", "with"],
+  ]) {
+    it(`holds for a server ${first} the flock command against one ${second} it`, async () => {
+      const paths = { with: process.env["PATH"] ?? "", without: temporaryDirectory() };
+      const path = (which = "") => ({ PATH: which === "with" ? paths.with : paths.without });
+      const server = await startProcess([], path(first));
+      const { code, stderr } = await run(["serve", "--port", "0"], { ...path(second), STRONGROOM_HOME: server.home });
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(`pid ${server.child.pid}`);
+    });
+  }
+
+  it("cannot be taken away by somebody who may not open the directory", async () => {
+    const home = join(temporaryDirectory(), "home");
+    mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
+    const { dev, ino } = statSync(join(home, "vault"), { bigint: true });
+    const squatter = createServer().listen({ path: `\0strongroom-${dev}-${ino}` });
+    later(() => void squatter.close());
+    await new Promise((resolve) => squatter.once("listening", resolve));
+    await startProcess([], { STRONGROOM_HOME: home });
+  });
+});
