@@ -1,47 +1,46 @@
 #!/usr/bin/env node
-/** Owns the `strongroom` command: finds the command that was asked for, and turns failures into messages and exit codes. */
-import { readFileSync } from "node:fs";
-import { StartError } from "../errors.js";
-import { serveHelp, usage } from "./help.js";
-import { serve } from "./serve.js";
+/** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
+import { CommanderError } from "commander";
+import { StartError, systemCode } from "../errors.js";
+import { CommandFailure, exitCodes } from "./exit-codes.js";
+import { buildProgram, type CommandRow } from "./program.js";
 
-const [command, ...args] = process.argv.slice(2);
+const commands: readonly CommandRow[] = [
+  { name: "serve", summary: "start the vault server", load: () => import("./serve.js") },
+  { name: "version", summary: "print the version", load: () => import("./version.js") },
+];
 
-switch (command) {
-  case "serve":
-    if (asksForHelp(args)) process.stdout.write(serveHelp());
-    else await run(() => serve(args));
-    break;
-  case "version":
-  case "--version":
-    process.stdout.write(`${version()}\n`);
-    break;
-  case "help":
-  case "--help":
-  case "-h":
-    process.stdout.write(usage);
-    break;
-  default:
-    process.stderr.write(command === undefined ? usage : `strongroom: there is no such command\n\n${usage}`);
-    process.exitCode = 2;
+process.on("uncaughtException", (error) => {
+  process.stderr.write(crashText(error));
+  process.exit(exitCodes.unexpected);
+});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error) => {
+    if (systemCode(error) === "EPIPE") process.exit(); // its reader has gone, as in `| head`
+    throw error;
+  });
 }
 
-function asksForHelp(flags: readonly string[]): boolean {
-  return flags.includes("--help") || flags.includes("-h");
+const args = process.argv.slice(2);
+try {
+  await (await buildProgram(commands, args)).parseAsync(args, { from: "user" });
+} catch (error) {
+  process.exitCode = exitCodeFor(error);
 }
 
-async function run(work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-    process.exit(0);
-  } catch (error) {
-    if (!(error instanceof StartError)) throw error;
-    process.stderr.write(`strongroom: ${error.message}\n`);
-    process.exitCode = error.exitCode;
-  }
+/** Says what was wrong, unless the parser has said it already. */
+function exitCodeFor(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  const known = error instanceof CommandFailure || error instanceof StartError;
+  if (!known) throw error;
+  process.stderr.write(`strongroom: ${error.message}\n`);
+  return error instanceof CommandFailure ? exitCodes[error.exit] : error.exitCode;
 }
 
-function version(): string {
-  const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
+/** Of an error that nobody foresaw, its kind and the places it passed; its text may quote anything. */
+function crashText(error: unknown): string {
+  const name = error instanceof Error ? error.name : typeof error;
+  const frames = error instanceof Error ? error.stack?.split("\n").filter((line) => line.startsWith("    at ")) : [];
+  const lines = [`strongroom: failed unexpectedly: ${systemCode(error) ?? name}`, ...(frames ?? [])];
+  return `${lines.join("\n")}\n`;
 }

@@ -1,18 +1,30 @@
 /** Owns the server as a process: settings, hardening, signals, the start line, exit codes. */
+import type { Command } from "commander";
 import { readSettings } from "../config/settings.js";
 import { createLog, type Log } from "../log.js";
 import { hardenProcess } from "../server/hardening.js";
 import { type Strongroom, startStrongroom } from "../server/strongroom.js";
+import { serveHelp } from "./serve-help.js";
+
+/** The table of settings reads the flags, so that all problems are told at once: the parser passes them through. */
+export function define(command: Command): void {
+  command.argument("[flags...]").allowUnknownOption().helpOption("-h, --help");
+  command.helpInformation = serveHelp;
+  command.action(async (flags: readonly string[]) => {
+    await serve(flags);
+    process.exit(0);
+  });
+}
 
 /** Serves until it is stopped. @throws StartError */
-export async function serve(args: readonly string[]): Promise<void> {
+async function serve(args: readonly string[]): Promise<void> {
   const settings = readSettings(args, process.env);
   delete process.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), Date.now);
   for (const hint of await hardenProcess()) log.warn({ event: "not-hardened", hint });
   dieWithoutWords(log);
   warnWithoutWords(log);
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {}); // its reader has gone
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // its reader has gone
   const strongroom = await startStrongroom(settings, { log });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void strongroom.stop());
   process.stdout.write(startLine(strongroom));
@@ -31,6 +43,7 @@ function warnWithoutWords(log: Log): void {
 
 /** An error that nobody awaited ends the process; its text, which may quote anything, is not printed. */
 function dieWithoutWords(log: Log): void {
+  process.removeAllListeners("uncaughtException");
   process.on("uncaughtException", (error) => {
     log.error({ event: "crashed", error });
     process.exit(1);

@@ -1,13 +1,5 @@
-/** Owns the command line's help texts, made from the table of settings. */
+/** Owns the help text of `strongroom serve`, made from the table of settings. */
 import { definitions } from "../config/settings.js";
-
-export const usage = `usage: strongroom <command>
-
-commands:
-  serve      start the vault server (strongroom serve --help lists its settings)
-  version    print the version
-  help       print this text
-`;
 
 export function serveHelp(): string {
   const rows = Object.values(definitions).map(({ flag, variable, meaning, shownDefault }) => {

@@ -1,0 +1,53 @@
+/**
+ * Owns the parser: the commands' names, the loading of the one that was asked for, and how the parser's own messages
+ * look. A command's file is loaded when its name is among the first two arguments (the second, for `help NAME`).
+ */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { exitCodesText } from "./exit-codes.js";
+
+/** What a command's file exports. */
+export type CommandFile = {
+  /** Gives the command its arguments, flags and action. */
+  readonly define: (command: Command) => void;
+};
+
+export type CommandRow = {
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  readonly summary: string;
+  readonly load: () => Promise<CommandFile>;
+};
+
+export async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
+  const program = new Command("strongroom")
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(withoutValues(text)) })
+    .configureHelp({ styleTitle: (title) => title.toLowerCase() })
+    .version(version(), "--version", "print the version")
+    .helpOption("-h, --help", "print help")
+    .helpCommand("help [command]", "print help for a command")
+    .showHelpAfterError("usage: strongroom <command> [flags]; strongroom help lists the commands")
+    .addHelpText("after", `\n${exitCodesText()}`);
+  const wanted = args.slice(0, 2);
+  for (const { name, aliases = [], summary, load } of rows) {
+    const command = program
+      .command(name)
+      .aliases([...aliases])
+      .summary(summary)
+      .description(summary);
+    command.showHelpAfterError(`strongroom ${name} --help says how it is used`);
+    if ([name, ...aliases].some((spelled) => wanted.includes(spelled))) (await load()).define(command);
+  }
+  return program;
+}
+
+/** What stands behind an option's `=` may be a secret that somebody typed by mistake. */
+function withoutValues(text: string): string {
+  return text.replace(/^error: /, "strongroom: ").replace(/'(--?[^='\s]+)=.*'/s, "'$1'");
+}
+
+export function version(): string {
+  const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
+}
