@@ -1,16 +1,13 @@
 /**
- * Owns what the bodies of init, unlock and put must look like: one schema each, checked by ajv. The texts of a refusal
- * are written here and never repeat any input.
+ * Owns the check of the bodies of init, unlock and put by ajv, each against its schema. The texts of a refusal are
+ * written here and never repeat any input.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { type JsonValue, readObject, wipeFields } from "./json.js";
 import { JsonText, type Memory } from "./json-string.js";
 import { allocate, allocateVanishing, wipe } from "./memory.js";
 import type { Bytes, Refusal } from "./protocol.js";
-
-export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
-const maxPassphraseBytes = 1024;
-const maxDescriptionBytes = 4096;
+import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes, type TextRule } from "./schemas.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
@@ -25,9 +22,6 @@ export interface BodyReaders {
   readonly put: Reader<PutBody>;
 }
 
-/** The keyword `text`: a well-formed string of a bounded number of UTF-8 bytes, perhaps one of a few. */
-type TextRule = { readonly min: number; readonly max: number; readonly oneOf?: readonly string[] };
-
 function isText(rule: TextRule, data: unknown): boolean {
   if (!(data instanceof JsonText) || !data.wellFormed) return false;
   if (data.bytes.length < rule.min || data.bytes.length > rule.max) return false;
@@ -36,14 +30,7 @@ function isText(rule: TextRule, data: unknown): boolean {
 
 export function bodyReaders(maxValueBytes: number): BodyReaders {
   const ajv = new Ajv({ allErrors: false }).addKeyword({ keyword: "text", validate: isText, errors: false });
-  const rules = {
-    passphrase: { text: { min: 1, max: maxPassphraseBytes } },
-    force: { type: "boolean" },
-    value: { text: { min: 0, max: maxValueBytes } },
-    type: { text: { min: 0, max: 64, oneOf: secretTypes } },
-    description: { text: { min: 0, max: maxDescriptionBytes } },
-  };
-  const { passphrase, force, value, type, description } = rules;
+  const schemas = bodySchemas(maxValueBytes);
   const sentences: Sentences = {
     passphrase: `passphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
     force: "force must be true or false",
@@ -51,15 +38,16 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
   };
-  const reader = <T>(properties: object, required: readonly string[], memory: Memory): Reader<T> =>
-    bodyReader(ajv.compile<T>({ type: "object", properties, required }), Object.keys(properties), sentences, memory);
+  const reader = <T>(schema: BodySchema, memory: Memory): Reader<T> =>
+    bodyReader(ajv.compile<T>(schema), Object.keys(schema.properties), sentences, memory);
   return {
-    init: reader<InitBody>({ passphrase, force }, ["passphrase"], allocateVanishing),
-    unlock: reader<UnlockBody>({ passphrase }, ["passphrase"], allocateVanishing),
-    put: reader<PutBody>({ value, type, description }, ["value"], allocate),
+    init: reader<InitBody>(schemas.init, allocateVanishing),
+    unlock: reader<UnlockBody>(schemas.unlock, allocateVanishing),
+    put: reader<PutBody>(schemas.put, allocate),
   };
 }
 
+type BodySchema = { readonly properties: object };
 type Sentences = Readonly<Record<string, string>>;
 
 function bodyReader<T>(
