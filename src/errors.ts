@@ -19,6 +19,8 @@ type Extras = {
   readonly retryAfter?: number;
   /** Methods that the path has, answered as `Allow`. */
   readonly allow?: readonly string[];
+  /** Of UNAUTHORIZED: what was wrong. */
+  readonly credential?: "token" | "passphrase";
   /** For the log only, which takes its name, its code and where it was thrown, never its text. */
   readonly cause?: unknown;
 };
@@ -28,6 +30,7 @@ export class VaultError extends Error {
   readonly code: ErrorCode;
   readonly retryAfter: number | undefined;
   readonly allow: readonly string[] | undefined;
+  readonly credential: Extras["credential"];
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -35,6 +38,7 @@ export class VaultError extends Error {
     this.code = code;
     this.retryAfter = extras.retryAfter;
     this.allow = extras.allow;
+    this.credential = extras.credential;
   }
 }
 

@@ -16,7 +16,7 @@ export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout, log: Lo
     const presented = credentials.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
     if (!timingSafeEqual(digestToken(presented ?? ""), tokenDigest) || presented === undefined) {
       if (lockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong tokens", address: addressOf(req) });
-      throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong");
+      throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
     }
     exchangeOf(req).authenticated = true;
     next();

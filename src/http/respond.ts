@@ -69,7 +69,7 @@ function unexpected(cause: unknown): VaultError {
 }
 
 function sendError(req: Request, res: Response, error: VaultError, log: Log, routeOf: RouteOf): void {
-  const { code, message, retryAfter, allow } = error;
+  const { code, message, retryAfter, allow, credential } = error;
   const status = statusOf[code];
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
@@ -77,7 +77,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   if (mustClose(req)) closeGently(req, res);
   discardBody(req);
   if (status < 500) {
-    sendJson(res, status, { error: message, code });
+    sendJson(res, status, { error: message, code, ...(credential && { credential }) });
     return;
   }
   const requestId = randomUUID();

@@ -17,6 +17,8 @@ export type Service = {
   readonly log: Log;
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;
+  /** The OpenAPI document. */
+  readonly contract: Uint8Array;
   /** The port listened on. */
   readonly port: number;
   readonly isShuttingDown: () => boolean;
@@ -45,6 +47,7 @@ const resources = new Map<string, Resource>([
   ["/v1/init", { route: "/v1/init", methods: { POST: init }, secret: false }],
   ["/v1/unlock", { route: "/v1/unlock", methods: { POST: unlock }, secret: false }],
   ["/v1/lock", { route: "/v1/lock", methods: { POST: lock }, secret: false }],
+  ["/v1/openapi.json", { route: "/v1/openapi.json", methods: { GET: openapi }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   [secretsRoot, listResource],
@@ -120,7 +123,7 @@ async function unlock(service: Service, req: Request, res: Response): Promise<vo
     passphraseLockout.check(req);
     const hint = "ten wrong passphrases";
     if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint, address: addressOf(req) });
-    throw error;
+    throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
   }
 }
 
@@ -139,6 +142,11 @@ async function snapshot({ vault }: Service, _req: Request, res: Response): Promi
   const { directory, count } = await vault.snapshot();
   const message = "the snapshot holds ciphertext only: copy it, then remove it";
   sendJson(res, 200, { ok: true, message, directory, secretCount: count });
+}
+
+/** A copy, because what is sent is wiped. */
+function openapi({ contract }: Service, _req: Request, res: Response): void {
+  sendBytes(res, 200, [Buffer.from(contract)]);
 }
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {

@@ -2,11 +2,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/settings.js";
+import { openApiDocument } from "../contract/document.js";
 import { createApp, type Handler } from "../http/app.js";
 import { digestToken } from "../http/bearer.js";
 import { isLoopback } from "../http/guard.js";
 import { createListener, drain, listen } from "../http/listener.js";
 import type { Log } from "../log.js";
+import { readManifest } from "../manifest.js";
 import { systemFiles } from "../storage/durable.js";
 import type { FileStore } from "../storage/file-store.js";
 import { removeTemps } from "../storage/tree.js";
@@ -41,6 +43,7 @@ export async function serveStore(
     vault,
     log,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
+    contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
     port,
     isShuttingDown: () => stopper.begun(),
     shutDown: () => void stopper.stop(),

@@ -6,6 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import supertest, { type Test } from "supertest";
 import { later } from "./clean-up.js";
+import { judge, judgeRaw } from "./contract.js";
 import { passphrase, type TestServer } from "./server.js";
 
 export type Json = { readonly [name: string]: unknown };
@@ -21,6 +22,7 @@ type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
 /** A supertest request with the right token, or without any. */
 export function api(server: TestServer, method: Method, path: string, token: string | null = server.token): Test {
   const test = supertest(server.url)[method](path).ca(server.certificate);
+  test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
   return token === null ? test : test.set("Authorization", `Bearer ${token}`);
 }
 
@@ -59,7 +61,9 @@ export function send(
       response.on("error", reject);
       response.on("end", () => {
         const text = Buffer.concat(chunks).toString("utf8");
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: asObject(text) });
+        const { statusCode: status = 0, headers } = response;
+        judge({ method, target: path, status, headers, text });
+        resolve({ status, headers, text, json: asObject(text) });
       });
     });
     request.on("error", reject);
@@ -164,6 +168,7 @@ export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs =
     });
     socket.on("close", () => {
       clearTimeout(quiet);
+      judgeRaw(received);
       resolve(received);
     });
     socket.once("secureConnect", () => socket.write(text));

@@ -1,5 +1,10 @@
-/** Owns the hooks around every test and suite: each cleans up what was opened inside it. */
+/**
+ * Owns the hooks around every test and suite: each cleans up what was opened inside it, and no test passes that received
+ * an answer which is not as the contract has it.
+ */
+import { readdirSync } from "node:fs";
 import { cleanUpMark, cleanUpTo } from "./clean-up.js";
+import { takeViolations, unseenResponses } from "./contract.js";
 
 let beforeTest = 0;
 
@@ -9,5 +14,26 @@ export const mochaHooks = {
   },
   async afterEach(): Promise<void> {
     await cleanUpTo(beforeTest);
+    const violations = takeViolations();
+    if (violations.length > 0) throw new Error(`not as documented:\n${violations.join("\n")}`);
+  },
+  afterAll(this: Mocha.Context): void {
+    const root = this.test?.parent;
+    if (root === undefined || !isWholeSuite(root)) return;
+    const unseen = unseenResponses();
+    if (unseen.length > 0) throw new Error(`documented, but never seen in any test:\n${unseen.join("\n")}`);
   },
 };
+
+/** Whether every test there is has been run, and passed or was skipped. */
+function isWholeSuite(root: Mocha.Suite): boolean {
+  const all = readdirSync("dist/test", { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".test.js"),
+  );
+  const loaded = new Set(root.suites.map(({ file }) => file));
+  let whole = loaded.size === all.length;
+  root.eachTest((test) => {
+    whole &&= test.isPassed() || test.isPending();
+  });
+  return whole;
+}

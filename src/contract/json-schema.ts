@@ -1,0 +1,51 @@
+/** Owns the few shapes that the contract's schemas are written with. */
+import type { TextRule } from "../../workers/schemas.js";
+
+export type Schema = { readonly [keyword: string]: unknown };
+
+/** An object's schema; what is not said to be optional is required. Further fields may come with later versions. */
+export function object(description: string, properties: Schema, optional: readonly string[] = []): Schema {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  return { type: "object", description, properties, required };
+}
+
+export function text(description: string, example: string, more: Schema = {}): Schema {
+  return { type: "string", ...more, description, examples: [example] };
+}
+
+export function list(description: string, items: Schema): Schema {
+  return { type: "array", items, description };
+}
+
+export function schemaNamed(name: string): Schema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/**
+ * A schema as the key worker compiles it, in plain JSON Schema. Its keyword `text` counts bytes: JSON Schema, which
+ * counts characters, can say only what follows from that, and the description says the rest.
+ */
+export function published(schema: Schema): Schema {
+  return Object.fromEntries(
+    Object.entries(schema).flatMap(([keyword, value]) => publishedKeyword(keyword, value, schema)),
+  );
+}
+
+function publishedKeyword(keyword: string, value: unknown, { text, description }: Schema): [string, unknown][] {
+  if (keyword === "properties") {
+    const properties = Object.entries(value as Readonly<Record<string, Schema>>);
+    return [[keyword, Object.fromEntries(properties.map(([name, property]) => [name, published(property)]))]];
+  }
+  if (keyword === "text") return Object.entries(publishedText(value as TextRule));
+  if (keyword !== "description" || text === undefined) return [[keyword, value]];
+  return [[keyword, `${String(description)} ${boundsOf(text as TextRule)}`]];
+}
+
+function publishedText({ min, max, oneOf }: TextRule): Schema {
+  if (oneOf !== undefined) return { type: "string", enum: oneOf };
+  return { type: "string", ...(min > 0 && { minLength: min }), maxLength: max };
+}
+
+function boundsOf({ max, oneOf }: TextRule): string {
+  return oneOf === undefined ? `At most ${max} bytes of UTF-8, without lone surrogates.` : "One of the values listed.";
+}

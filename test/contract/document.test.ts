@@ -1,0 +1,155 @@
+/** The OpenAPI document: where it is, that it is sound, and that it says of bodies what the key worker checks. */
+import { readFileSync } from "node:fs";
+import spectralCore, { type RulesetDefinition } from "@stoplight/spectral-core";
+import { oas } from "@stoplight/spectral-rulesets";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { expect } from "chai";
+import fc from "fast-check";
+import { openApiDocument } from "../../src/contract/document.js";
+import { readManifest } from "../../src/manifest.js";
+import { bodyReaders } from "../../workers/bodies.js";
+import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/client.js";
+import { contract, judge, judgeRaw, takeViolations } from "../support/contract.js";
+import { contractFiles } from "../support/contract-files.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
+
+const request = { path: "/v1/openapi.json" };
+
+describe("the OpenAPI document", () => {
+  const server = shareTestServer();
+
+  it("is served as it is in the repository, before init, while unlocked and while locked", async () => {
+    const file: unknown = JSON.parse(readFileSync("openapi.json", "utf8"));
+    expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
+    await mustInit(server());
+    expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
+    await mustLock(server());
+    expect(mustSucceed(await send(server(), request))).to.deep.equal(file);
+  });
+
+  it("needs the token", async () => {
+    mustRefuse(await send(server(), { ...request, token: null }), 401, "UNAUTHORIZED");
+  });
+
+  it("has GET alone", async () => {
+    const answer = await send(server(), { ...request, method: "POST" });
+    mustRefuse(answer, 404, "NOT_FOUND");
+    expect(answer.headers.allow).to.equal("GET");
+  });
+
+  it("tells the version of the package", () => {
+    const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+    expect(contract["info"]).to.include({ version });
+  });
+
+  it("tells the limits of the server that is asked", async () => {
+    const small = await startTestServer({ maxValueBytes: 1234 });
+    expect((await send(small, request)).text)
+      .to.contain("At most 1234 bytes of UTF-8")
+      .and.not.contain("1048576");
+  });
+
+  it("is clean by Spectral's rules for OpenAPI", async () => {
+    const spectral = new spectralCore.Spectral();
+    spectral.setRuleset({ extends: [oas] as RulesetDefinition[] });
+    expect(await spectral.run(JSON.parse(JSON.stringify(contract)))).to.deep.equal([]);
+  });
+
+  for (const [file, text] of contractFiles()) {
+    it(`has made ${file} (npm run contract)`, () => {
+      expect(readFileSync(file, "utf8")).to.equal(text);
+    });
+  }
+});
+
+describe("the document's schemas of bodies", () => {
+  const maxValueBytes = 20;
+  const readers = bodyReaders(maxValueBytes);
+  const document = openApiDocument(readManifest(), { maxValueBytes });
+  const { schemas } = document["components"] as { schemas: Record<string, object> };
+  const bodies = [
+    ["init", "InitRequest"],
+    ["unlock", "UnlockRequest"],
+    ["put", "PutRequest"],
+  ] as const;
+
+  const kinds = ["oauth-token", "api-key", "password", "certificate", "other", "key"];
+  const ascii = fc.oneof(fc.string({ unit: "grapheme-ascii", maxLength: 30 }), fc.constantFrom("", ...kinds));
+  const unicode = fc.string({ unit: "binary", maxLength: 30 });
+  const others = fc.constantFrom(null, true, false, 1, [], {});
+
+  function body(texts: fc.Arbitrary<string>): fc.Arbitrary<unknown> {
+    const field = fc.oneof({ weight: 5, arbitrary: texts }, others);
+    const names = {
+      passphrase: field,
+      force: fc.oneof(fc.boolean(), field),
+      value: field,
+      type: field,
+      description: field,
+    };
+    return fc.oneof({ weight: 9, arbitrary: fc.record(names, { requiredKeys: [] }) }, others);
+  }
+
+  for (const [reader, name] of bodies) {
+    const numRuns = reader === "put" ? 1000 : 100; // memory for a passphrase is dear
+    const accepts = new Ajv2020({ strict: false }).compile(schemas[name] ?? {});
+    const taken = (json: unknown) => readers[reader](owned(JSON.stringify(json))).ok;
+
+    it(`${reader}: agree with the key worker on every body of ASCII`, () => {
+      fc.assert(
+        fc.property(body(ascii), (json) => taken(json) === accepts(json)),
+        { numRuns },
+      );
+    });
+
+    it(`${reader}: refuse nothing that the key worker takes, whatever the characters`, () => {
+      fc.assert(
+        fc.property(body(unicode), (json) => !taken(json) || accepts(json)),
+        { numRuns },
+      );
+    });
+  }
+
+  function owned(text: string) {
+    const bytes = new TextEncoder().encode(text);
+    const own = new Uint8Array(new ArrayBuffer(bytes.length));
+    own.set(bytes);
+    return own;
+  }
+});
+
+describe("the judge of answers", () => {
+  const server = shareTestServer();
+  const status = { method: "GET", target: "/v1/status" };
+
+  const faults: readonly (readonly [string, (good: Good) => Partial<Good>, string])[] = [
+    ["a status", () => ({ status: 204 }), "this status is not documented"],
+    ["a header", ({ headers }) => ({ headers: { ...headers, etag: '"1"' } }), "header etag is not documented"],
+    ["a header's value", ({ headers }) => ({ headers: { ...headers, "cache-control": "private" } }), "is private"],
+    ["a field", ({ text }) => ({ text: text.replace("{", '{"extra":1,') }), "must NOT have additional properties"],
+    ["a field's type", ({ text }) => ({ text: text.replace("false", '"false"') }), "must be boolean"],
+    ["a missing field", ({ text }) => ({ text: text.replace(/"port":\d+/, '"x":1') }), "required property 'port'"],
+    ["a code", () => ({ status: 400, text: '{"error":"e","code":"NOT_FOUND"}' }), "must be equal to one of"],
+  ];
+  type Good = Pick<Parameters<typeof judge>[0], "status" | "headers" | "text">;
+
+  for (const [name, fault, problem] of faults) {
+    it(`sees ${name} that the document does not have`, async () => {
+      const good = await send(server(), { path: status.target, token: null });
+      judge({ ...status, ...good });
+      expect(takeViolations()).to.deep.equal([]);
+      judge({ ...status, ...good, ...fault(good) });
+      expect(takeViolations().join()).to.contain(problem);
+    });
+  }
+
+  it("sees an answer to hand-made HTTP that is no JSON, or whose code is not of its status", () => {
+    const raw = (status: number, body: string) =>
+      judgeRaw(`HTTP/1.1 ${status} X\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    raw(400, '{"error":"e","code":"BAD_REQUEST"}');
+    expect(takeViolations()).to.deep.equal([]);
+    raw(400, "no");
+    raw(400, '{"error":"e","code":"NOT_FOUND"}');
+    expect(takeViolations()).to.have.lengthOf(2);
+  });
+});

@@ -1,0 +1,150 @@
+/** Every response that the OpenAPI document names can be had: each operation with each status and each code. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import {
+  type Answer,
+  connectRaw,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
+import { documented, judge, unseenResponses } from "../support/contract.js";
+import { crashKeyWorkers } from "../support/key-worker.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+/** What each operation is asked; `get` and `delete` find their secret. */
+const requests: Readonly<Record<string, Send>> = {
+  init: { method: "POST", path: "/v1/init", body: { passphrase, force: true } },
+  unlock: { method: "POST", path: "/v1/unlock", body: { passphrase } },
+  lock: { method: "POST", path: "/v1/lock" },
+  status: { path: "/v1/status", token: null },
+  shutdown: { method: "POST", path: "/v1/shutdown" },
+  openapi: { path: "/v1/openapi.json" },
+  list: { path: "/v1/secrets" },
+  get: { path: "/v1/secrets/a" },
+  put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
+  delete: { method: "DELETE", path: "/v1/secrets/a" },
+  unrouted: { path: "/nowhere" },
+};
+
+async function unlock(server: TestServer): Promise<void> {
+  await mustInit(server);
+  await mustPut(server, "a", "v");
+}
+
+async function lockOut(server: TestServer): Promise<void> {
+  for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
+}
+
+/** Sends the request a few times at once, and does something while some are answered and some are not. */
+async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
+  const answers = Array.from({ length: 8 }, () => send(server, request));
+  await Promise.race([...answers, sleep(30)]);
+  await meanwhile();
+  await Promise.all(answers);
+}
+
+async function untilSeen(response: string, attempt: () => Promise<unknown>): Promise<void> {
+  for (let tries = 0; tries < 50 && unseenResponses().includes(response); tries++) await attempt();
+}
+
+/** Sends the beginning of a request; the answer sends its end, and judges what comes back. */
+async function begin(server: TestServer, { method = "GET", path }: Send): Promise<() => Promise<void>> {
+  const socket = connectRaw(server);
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  const closed = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
+  await new Promise((resolve) => socket.once("secureConnect", resolve));
+  socket.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`);
+  await sleep(50); // the server must have read it before it looks for idle connections
+  return async () => {
+    socket.write("\r\n");
+    await closed;
+    judge({ method, target: path, ...parsed(received) });
+  };
+}
+
+function parsed(received: string): Pick<Answer, "status" | "headers" | "text"> {
+  const end = received.indexOf("\r\n\r\n");
+  const [first = "", ...lines] = received.slice(0, end).split("\r\n");
+  const headers = lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.replace(/^.*?: /, "")]);
+  return { status: Number(first.split(" ")[1]), headers: Object.fromEntries(headers), text: received.slice(end + 4) };
+}
+
+type Cause = (request: Send, operation: string) => Promise<unknown>;
+
+function have(responses: readonly string[], causes: Readonly<Record<string, Cause>>): void {
+  for (const response of responses) {
+    it(response, async () => {
+      const [operation = "", , code = ""] = response.split(" ");
+      const request = requests[operation];
+      if (request === undefined) return expect.fail(`there is no request for ${operation}`);
+      await causes[code]?.(request, operation);
+      return expect(unseenResponses()).not.to.include(response);
+    });
+  }
+}
+
+const crashes = documented.filter((response) => response.endsWith("INTERNAL"));
+
+describe("the documented response", () => {
+  const clock = new FakeClock();
+  const fresh = shareTestServer({ clock });
+  const unlocked = shareTestServer({}, unlock);
+  const lockedOut = shareTestServer({}, lockOut);
+  have(
+    documented.filter((response) => !crashes.includes(response)),
+    {
+      async ""(request) {
+        const server = await startTestServer();
+        await unlock(server);
+        await send(server, request);
+      },
+      BAD_REQUEST: (request) => send(fresh(), { ...request, headers: { host: "evil.test" } }),
+      async UNAUTHORIZED(request) {
+        await send(fresh(), { ...request, token: "wrong" });
+        clock.advance(60_000); // ten within a minute would be too many
+      },
+      NOT_FOUND: (request) => send(unlocked(), { ...request, path: `${request.path}/b` }),
+      ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase } }),
+      RATE_LIMITED: (request) => send(lockedOut(), request),
+      async VAULT_LOCKED(request, operation) {
+        if (operation !== "init" && operation !== "unlock") return send(fresh(), request);
+        const server = await startTestServer({ scryptLogN: 16 });
+        await unlock(server);
+        return untilSeen(`${operation} 403 VAULT_LOCKED`, () => together(server, request, () => mustLock(server)));
+      },
+      async INTEGRITY(request) {
+        const server = await startTestServer();
+        await unlock(server);
+        await writeFile(join(server.home, "vault", "gen-1", "secrets", "a.sealed"), "not a blob");
+        await send(server, request);
+      },
+      async UNAVAILABLE(request) {
+        const server = await startTestServer();
+        const finish = await begin(server, request);
+        await send(server, { method: "POST", path: "/v1/shutdown" });
+        await finish();
+      },
+    },
+  );
+});
+
+describe("the documented response to a crash of the key worker", () => {
+  const server = shareTestServer({}, unlock);
+  have(crashes, {
+    INTERNAL: (request, operation) =>
+      untilSeen(`${operation} 500 INTERNAL`, async () => {
+        await together(server(), request, crashKeyWorkers);
+        await mustUnlock(server());
+      }),
+  });
+});

@@ -1,0 +1,52 @@
+/**
+ * Owns the files in the repository that are made from the contract: the OpenAPI document with the default limits, and
+ * the client's types. `npm run contract` writes them; a test proves that they are as they would be written.
+ */
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { contract } from "./contract.js";
+
+type Schema = {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly const?: unknown;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+};
+
+/** Text by file name, from the repository's root. */
+export function contractFiles(): ReadonlyMap<string, string> {
+  return new Map([
+    ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
+    ["src/client/types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+  ]);
+}
+
+function typesOf(schemas: Readonly<Record<string, Schema>>): string {
+  const interfaces = Object.entries(schemas).map(([name, schema]) => interfaceOf(name, schema));
+  return `/** Owns the types of the contract; \`npm run contract\` makes them from its schemas. */\n\n${interfaces.join("\n")}`;
+}
+
+function interfaceOf(name: string, { description, properties = {}, required = [] }: Schema): string {
+  const members = Object.entries(properties).map(([member, schema]) => {
+    const mark = required.includes(member) ? "" : "?";
+    const comment = schema.description === undefined ? "" : `  /** ${schema.description} */\n`;
+    return `${comment}  readonly ${member}${mark}: ${typeOf(schema)};\n`;
+  });
+  return `/** ${description} */\nexport interface ${name} {\n${members.join("")}}\n`;
+}
+
+function typeOf({ $ref, type, enum: values, const: only, items }: Schema): string {
+  if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
+  if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
+  if (only !== undefined) return JSON.stringify(only);
+  if (items !== undefined) return `readonly ${typeOf(items)}[]`;
+  return type === "integer" ? "number" : (type ?? "unknown");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const [file, text] of contractFiles()) writeFileSync(file, text);
+}

@@ -1,0 +1,197 @@
+/**
+ * Owns judging the answers that tests receive by the OpenAPI document: a status, code, header or field that it does not
+ * name is a violation, which fails the test at its end. It also remembers which documented responses were seen.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { openApiDocument } from "../../src/contract/document.js";
+import { statusOf } from "../../src/errors.js";
+import { readManifest } from "../../src/manifest.js";
+
+type Schema = { readonly [keyword: string]: unknown };
+type Header = { readonly required?: boolean; readonly schema: Schema };
+type Response = {
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly content: { readonly "application/json": { readonly schema: Schema } };
+};
+type Reference = { readonly $ref: string };
+type Responses = Readonly<Record<string, Response | Reference>>;
+type Described = { readonly operationId: string; readonly responses: Responses };
+type Document = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Response>>;
+    readonly headers: Readonly<Record<string, Header>>;
+  };
+  readonly "x-unrouted": { readonly responses: Responses };
+};
+
+export type Judged = {
+  readonly method: string;
+  readonly target: string;
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+};
+
+export const contract = openApiDocument(readManifest(), { maxValueBytes: 1_048_576 });
+const { paths, components, "x-unrouted": unrouted } = contract as unknown as Document;
+
+/** HTTP's own, which OpenAPI does not describe. */
+const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
+
+/** All that answers to broken HTTP have; see the document's opening text. */
+const brokenHeaders = [...transportHeaders, "cache-control", "x-content-type-options"];
+
+const ajv = new Ajv2020({ strict: false, formats: { "date-time": isTimestamp, uuid: /^[0-9a-f-]{36}$/ } });
+ajv.addSchema({ $id: "contract", ...strict({ components }) });
+
+function isTimestamp(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) && !Number.isNaN(Date.parse(text));
+}
+
+/** A copy in which no object has fields that are not named, and every reference leads into `contract`. */
+function strict(schema: Schema): Schema {
+  const copy = Object.entries(schema).map(([keyword, value]) => [keyword, strictValue(keyword, value)]);
+  const closed = schema["type"] === "object" && schema["additionalProperties"] === undefined;
+  return { ...Object.fromEntries(copy), ...(closed && { additionalProperties: false }) };
+}
+
+function strictValue(keyword: string, value: unknown): unknown {
+  if (keyword === "$ref") return `contract${String(value)}`;
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? strict(value as Schema) : value;
+}
+
+class Rule {
+  readonly #headers: readonly (readonly [string, Header])[];
+  readonly #isBody: ValidateFunction;
+
+  constructor({ headers, content }: Response) {
+    this.#headers = Object.entries(headers).map(([name, { $ref }]) => [name.toLowerCase(), headerAt($ref)]);
+    this.#isBody = ajv.compile(strict(content["application/json"].schema));
+  }
+
+  problems({ headers, text }: Judged): string[] {
+    const known = [...transportHeaders, ...this.#headers.map(([name]) => name)];
+    const strange = Object.keys(headers).filter((name) => !known.includes(name));
+    const wrong = this.#headers.filter(([name, header]) => !isHeader(headers[name], header));
+    return [
+      ...strange.map((name) => `header ${name} is not documented`),
+      ...wrong.map(([name]) => `header ${name} is ${String(headers[name])}`),
+      ...(text === "" || this.#isBody(JSON.parse(text)) ? [] : [ajv.errorsText(this.#isBody.errors)]),
+    ];
+  }
+}
+
+function headerAt(reference: string): Header {
+  const header = components.headers[reference.split("/").at(-1) ?? ""];
+  if (header === undefined) throw new Error(`the document has no ${reference}`);
+  return header;
+}
+
+function isHeader(value: string | string[] | undefined, { required, schema }: Header): boolean {
+  if (value === undefined) return required !== true;
+  return ajv.validate(schema, schema["type"] === "integer" ? Number(value) : value);
+}
+
+/** By operation and status. */
+const rules = new Map<string, Rule>();
+const unseen = new Set<string>();
+const violations: string[] = [];
+
+for (const { operationId, responses } of everyOperation()) {
+  for (const [status, response] of Object.entries(responses)) learn(operationId, status, response);
+}
+
+function everyOperation(): Described[] {
+  const described = Object.values(paths).flatMap((methods) => Object.values(methods));
+  return [...described, { operationId: "unrouted", responses: unrouted.responses }];
+}
+
+function learn(operation: string, status: string, response: Response | Reference): void {
+  const whole = "$ref" in response ? components.responses[response.$ref.split("/").at(-1) ?? ""] : response;
+  if (whole === undefined) throw new Error(`the document has no response for ${operation} ${status}`);
+  rules.set(`${operation} ${status}`, new Rule(whole));
+  for (const code of codesOf(whole)) unseen.add(`${operation} ${status} ${code}`.trimEnd());
+}
+
+/** One empty code for a success. */
+function codesOf({ content }: Response): readonly string[] {
+  const { properties } = content["application/json"].schema as { properties?: { code?: { enum: string[] } } };
+  return properties?.code?.enum ?? [""];
+}
+
+/** The documented answers: operation, status and code. */
+export const documented: readonly string[] = [...unseen];
+
+export function unseenResponses(): readonly string[] {
+  return [...unseen];
+}
+
+/** What was judged wrong since it was last asked. */
+export function takeViolations(): readonly string[] {
+  return violations.splice(0);
+}
+
+export function judge(judged: Judged): void {
+  const { method, target, status, text } = judged;
+  const operation = operationAt(method, target);
+  const code = text === "" ? "" : codeIn(text);
+  const rule = rules.get(`${operation} ${status}`);
+  const problems = isBroken(judged) ? [] : (rule?.problems(judged) ?? ["this status is not documented"]);
+  violations.push(...problems.map((problem) => `${operation} answered ${status} ${code}: ${problem}`));
+  unseen.delete(`${operation} ${status} ${code}`.trimEnd());
+}
+
+function operationAt(method: string, target: string): string {
+  const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
+  const isSecret = path.startsWith("/v1/secrets/") && path !== "/v1/secrets/";
+  const documentedPath = isSecret ? "/v1/secrets/{path}" : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
+  return paths[documentedPath]?.[method.toLowerCase()]?.operationId ?? "unrouted";
+}
+
+function codeIn(text: string): string {
+  const { code = "" } = JSON.parse(text) as { readonly code?: string };
+  return code;
+}
+
+/** Whether it answers what never became a request. */
+function isBroken({ status, headers, text }: Judged): boolean {
+  const few = Object.keys(headers).every((name) => brokenHeaders.includes(name));
+  return status === 400 && few && headers.connection === "close" && codeIn(text) === "BAD_REQUEST";
+}
+
+/** Judges what can be of answers to hand-made HTTP: each is JSON, and an error has a text and a code of its status. */
+export function judgeRaw(received: string): void {
+  for (const { status, body } of rawAnswers(Buffer.from(received, "latin1"))) {
+    const problem = problemOfRaw(status, body);
+    if (problem !== null) violations.push(`raw ${status} ${problem}`);
+  }
+}
+
+function problemOfRaw(status: number, body: string): string | null {
+  let json: { readonly [name: string]: unknown };
+  try {
+    json = JSON.parse(body);
+  } catch {
+    return "is not JSON";
+  }
+  if (status === 200) return null;
+  const known = Object.entries(statusOf).some(([code, its]) => code === json["code"] && its === status);
+  return known && typeof json["error"] === "string" ? null : "is not an error with its code";
+}
+
+/** The whole answers with a body that the bytes begin with. */
+function rawAnswers(bytes: Buffer): { readonly status: number; readonly body: string }[] {
+  const end = bytes.indexOf("\r\n\r\n");
+  const head = bytes.subarray(0, end).toString("latin1");
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1]);
+  if (end < 0 || Number.isNaN(status)) return [];
+  const length = Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);
+  const rest = bytes.subarray(end + 4 + length);
+  const body = bytes.subarray(end + 4, end + 4 + length);
+  const whole = length > 0 && body.length === length;
+  return [...(whole ? [{ status, body: body.toString("utf8") }] : []), ...rawAnswers(rest)];
+}
