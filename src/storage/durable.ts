@@ -59,7 +59,8 @@ export async function moveIntoPlace(
   }
 }
 
-async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, mode: number): Promise<void> {
+/** Writes a file that is not there yet; its bytes last, its name only once its directory is synced. */
+export async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, mode: number): Promise<void> {
   const handle = await files.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
   try {
     await handle.writeFile(bytes); // unlike write(), it never returns short on a full disk
@@ -95,27 +96,60 @@ async function openDirectory(files: FileOperations, path: string): Promise<OpenD
 /** Never follow a link that somebody put where a file of ours should be. Windows has no such flag. */
 const noFollow = constants.O_NOFOLLOW ?? 0;
 
-/** The first `limit` bytes of a plain file, in memory that can be moved to another thread; null when there is none. */
+/** Opening a pipe that nobody writes to would wait for ever. */
+const noWait = constants.O_NONBLOCK ?? 0;
+
+/** A link, a directory, a pipe or the like stands where a file should. */
+export class NotPlainFile extends Error {
+  readonly code = "not a plain file";
+  readonly path: string;
+
+  constructor(path: string) {
+    super(`${path} is not a plain file`);
+    this.path = path;
+  }
+}
+
+/** What opening says of a link, a socket, and a directory or a device. */
+const notPlainCodes = new Set(["ELOOP", "EMLINK", "ENXIO", "ENODEV", "EISDIR"]);
+
+/**
+ * The first `limit` bytes of a plain file, in memory that can be moved to another thread; null when there is none.
+ * @throws NotPlainFile
+ */
 export async function readFileBytes(
   files: FileOperations,
   path: string,
   limit: number,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const handle = await missingAsNull(files.open(path, constants.O_RDONLY | noFollow));
+  const handle = await openToRead(files, path);
   if (handle === null) return null;
   try {
-    const { size } = await handle.stat();
-    const bytes = new Uint8Array(new ArrayBuffer(Math.min(size, limit)));
-    let length = 0;
-    while (length < bytes.length) {
-      const { bytesRead } = await handle.read(bytes, length);
-      if (bytesRead === 0) break;
-      length += bytesRead;
-    }
-    return length === bytes.length ? bytes : bytes.slice(0, length);
+    const found = await handle.stat();
+    if (!found.isFile()) throw new NotPlainFile(path);
+    return await readFirst(handle, Math.min(found.size, limit));
   } finally {
     await handle.close();
   }
+}
+
+async function openToRead(files: FileOperations, path: string): Promise<nodeFiles.FileHandle | null> {
+  try {
+    return await missingAsNull(files.open(path, constants.O_RDONLY | noFollow | noWait));
+  } catch (error) {
+    throw notPlainCodes.has(systemCode(error) ?? "") ? new NotPlainFile(path) : error;
+  }
+}
+
+async function readFirst(handle: nodeFiles.FileHandle, wanted: number): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(new ArrayBuffer(wanted));
+  let length = 0;
+  while (length < bytes.length) {
+    const { bytesRead } = await handle.read(bytes, length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return length === bytes.length ? bytes : bytes.slice(0, length);
 }
 
 /** Awaits an operation; null when what it is about does not exist. */

@@ -1,11 +1,11 @@
 /** Owns the vault's directory: blobs as files in a tree that mirrors the secret paths, written so that they last. */
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { systemCode, VaultError } from "../errors.js";
 import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
 import { DirectorySyncs } from "./directory-syncs.js";
-import { type FileOperations, ignoring, moveIntoPlace, readFileBytes, systemFiles } from "./durable.js";
+import { type FileOperations, ignoring, moveIntoPlace, NotPlainFile, readFileBytes, systemFiles } from "./durable.js";
 import {
   currentGeneration,
   type Generation,
@@ -16,7 +16,7 @@ import {
 import { NameIndex } from "./name-index.js";
 import type { SecretStore, StoredSnapshot } from "./secret-store.js";
 import { Slots } from "./slots.js";
-import { removeSnapshots, Snapshot } from "./snapshot.js";
+import { Snapshot } from "./snapshot.js";
 import { blobFile, readTree, removeTemps } from "./tree.js";
 
 /** A put whose directory goes missing under it is tried this often as a whole. */
@@ -103,7 +103,7 @@ export class FileStore implements SecretStore {
     try {
       return await this.#reads.take(() => readFileBytes(this.#files, file, first));
     } catch (error) {
-      if (systemCode(error) === "ELOOP" || systemCode(error) === "EISDIR") {
+      if (error instanceof NotPlainFile) {
         throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file`, { cause: error });
       }
       throw unavailable("the storage cannot be read now: try again, and look into the server's log", error);
@@ -224,9 +224,13 @@ export class FileStore implements SecretStore {
   }
 }
 
-/** What a crash may have left outside of the tree: temp files of an init, in any generation, and snapshots. */
+const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
+
+/** What a crash may have left outside of the tree: temp files of an init in any generation, snapshots, restores. */
 async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
-  await removeSnapshots(files, vaultPath);
+  for (const name of await files.readdir(vaultPath)) {
+    if (unfinished.test(name)) await files.rm(join(vaultPath, name), { recursive: true, force: true });
+  }
   for (const directory of [vaultPath, ...(await generationDirectories(files, vaultPath))]) {
     await removeTemps(files, directory);
   }
