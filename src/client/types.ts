@@ -125,6 +125,18 @@ export interface Deleted {
   readonly message: string;
 }
 
+/** That a snapshot was taken, and where. */
+export interface Snapshot {
+  /** Always true: failures have an error and a code. */
+  readonly ok: true;
+  /** What was done, in words for people. */
+  readonly message: string;
+  /** Where the snapshot is on disk. */
+  readonly directory: string;
+  /** Number of secrets in it. */
+  readonly secretCount: number;
+}
+
 /** Why a request was refused. */
 export interface Refusal {
   /** What was wrong and what to do, in words for people. */

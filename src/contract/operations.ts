@@ -115,6 +115,28 @@ export const operations: readonly Operation[] = [
     errors: [],
   },
   {
+    id: "snapshot",
+    method: "post",
+    path: "/v1/snapshot",
+    tag: "server",
+    summary: "Take a snapshot for a backup",
+    description:
+      "Puts all sealed secrets of one moment, and the header, into a new directory beside the vault, while writes go on; " +
+      "locked or not. It holds ciphertext only. Whoever asks for it copies it and removes it; one that is left is " +
+      "removed when the server starts again.",
+    answer: {
+      schema: "Snapshot",
+      description: "The snapshot is taken.",
+      example: {
+        ok: true,
+        message: "the snapshot holds ciphertext only: copy it, then remove it",
+        directory: `${vaultPath}/snapshot-5f0c2c6e7a3c4b52`,
+        secretCount: 6,
+      },
+    },
+    errors: [],
+  },
+  {
     id: "openapi",
     method: "get",
     path: "/v1/openapi.json",

@@ -67,6 +67,15 @@ const answers = {
     ["next", "damaged"],
   ),
   Deleted: object("That a secret was deleted for good.", { ok, path, message }),
+  Snapshot: object("That a snapshot was taken, and where.", {
+    ok,
+    message,
+    directory: text(
+      "Where the snapshot is on disk.",
+      "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52",
+    ),
+    secretCount: count("Number of secrets in it."),
+  }),
   Refusal: object(
     "Why a request was refused.",
     {

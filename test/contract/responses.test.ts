@@ -26,6 +26,7 @@ const requests: Readonly<Record<string, Send>> = {
   status: { path: "/v1/status", token: null },
   shutdown: { method: "POST", path: "/v1/shutdown" },
   openapi: { path: "/v1/openapi.json" },
+  snapshot: { method: "POST", path: "/v1/snapshot" },
   list: { path: "/v1/secrets" },
   get: { path: "/v1/secrets/a" },
   put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
