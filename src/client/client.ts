@@ -1,0 +1,194 @@
+/** Owns the client of a Strongroom server for programs: one method for each endpoint of the contract. */
+import { answerIn } from "./answer.js";
+import { type Field, jsonObject } from "./body.js";
+import { StrongroomError } from "./error.js";
+import { findServer, type PlaceOptions } from "./find.js";
+import { Secret } from "./secret.js";
+import { type Ask, type CallOptions, closed, Transport } from "./transport.js";
+import type {
+  Acknowledgement,
+  Deleted,
+  Initialized,
+  PutRequest,
+  Secret as SecretAnswer,
+  SecretList,
+  Stored,
+  VaultStatus,
+} from "./types.js";
+
+export { type ErrorCode, StrongroomError } from "./error.js";
+export type { PlaceOptions } from "./find.js";
+export type { Secret } from "./secret.js";
+export type { CallOptions } from "./transport.js";
+export type {
+  Acknowledgement,
+  Deleted,
+  Initialized,
+  Metadata,
+  SecretEntry,
+  SecretList,
+  Stored,
+  VaultStatus,
+} from "./types.js";
+
+export type ClientOptions = PlaceOptions & Pick<CallOptions, "timeoutMs">;
+
+export type PutOptions = CallOptions & {
+  readonly type?: PutRequest["type"] | undefined;
+  readonly description?: string | undefined;
+};
+
+export type ListOptions = CallOptions & {
+  /** Only paths that begin with this. */
+  readonly prefix?: string | undefined;
+  /** Only paths behind this one. */
+  readonly after?: string | undefined;
+  /** At most so many, 1 to 1000. */
+  readonly limit?: number | undefined;
+};
+
+/** Bytes are sent as they are, which must be UTF-8, and are the caller's to wipe. */
+export type Text = string | Uint8Array;
+
+export class StrongroomClient implements AsyncDisposable {
+  readonly #options: ClientOptions;
+  #transport: Promise<Transport> | null = null;
+  #closed = false;
+
+  /** Nothing is read and nobody is called before the first request. */
+  constructor(options: ClientOptions = {}) {
+    this.#options = options;
+  }
+
+  /** Makes a vault and unlocks it. With `force`, a vault that is there is replaced, and kept beside it. */
+  init(passphrase: Text, options: CallOptions & { readonly force?: boolean | undefined } = {}): Promise<Initialized> {
+    return this.#send("POST", "/v1/init", options, { passphrase, force: options.force });
+  }
+
+  unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#send("POST", "/v1/unlock", options, { passphrase });
+  }
+
+  lock(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#send("POST", "/v1/lock", options);
+  }
+
+  /** Needs no token. */
+  status(options: CallOptions = {}): Promise<VaultStatus> {
+    return this.#ask({ method: "GET", path: "/v1/status" }, options, false);
+  }
+
+  shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#send("POST", "/v1/shutdown", options);
+  }
+
+  /** The contract of the server, an OpenAPI document. */
+  openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
+    return this.#send("GET", "/v1/openapi.json", options);
+  }
+
+  /** Creates the secret, or replaces its value, type and description. */
+  async put(path: string, value: Text, options: PutOptions = {}): Promise<Stored> {
+    const { type, description } = options;
+    return this.#send("PUT", secretTarget(path), options, { value, type, description });
+  }
+
+  /** The value is in `reveal()`. */
+  async get(path: string, options: CallOptions = {}): Promise<Secret> {
+    return new Secret(await this.#send<SecretAnswer>("GET", secretTarget(path), options));
+  }
+
+  async delete(path: string, options: CallOptions = {}): Promise<Deleted> {
+    return this.#send("DELETE", secretTarget(path), options);
+  }
+
+  async list(options: ListOptions = {}): Promise<SecretList> {
+    const { prefix, after, limit } = options;
+    const given = Object.entries({ prefix, after, limit }).filter(([, value]) => value !== undefined);
+    const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
+    return this.#send("GET", `/v1/secrets${query && `?${query}`}`, options);
+  }
+
+  /** A list in pages of `limit` entries, 100 unless told; each is asked for when it is wanted. */
+  async *pages({ limit = 100, ...options }: ListOptions = {}): AsyncGenerator<SecretList, void, void> {
+    let page = await this.list({ ...options, limit });
+    yield page;
+    while (page.next !== undefined) {
+      page = await this.list({ ...options, limit, after: page.next });
+      yield page;
+    }
+  }
+
+  /** Ends all connections, and requests that are under way. A closed client stays closed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const transport = await this.#transport?.catch(() => null);
+    transport?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** With a body of these fields, where there are any. */
+  async #send<T extends object>(
+    method: Ask["method"],
+    path: string,
+    options: CallOptions,
+    fields?: Readonly<Record<string, Field>>,
+  ): Promise<T> {
+    const body = fields && jsonObject(fields);
+    try {
+      return await this.#ask<T>({ method, path, body }, options, true);
+    } finally {
+      body?.fill(0);
+    }
+  }
+
+  async #ask<T extends object>(ask: Ask, options: CallOptions, withToken: boolean): Promise<T> {
+    if (this.#closed) throw closed();
+    const { signal, timeoutMs = this.#options.timeoutMs } = options;
+    this.#transport ??= findServer(this.#options).then((place) => new Transport(place));
+    const connecting = this.#transport;
+    try {
+      const transport = await connecting;
+      const token = withToken ? tokenFor(transport) : null;
+      return answerIn<T>(await transport.send(ask, token, { signal, timeoutMs }), transport.place);
+    } catch (error) {
+      if (this.#transport === connecting && looksAgainAfter(error)) {
+        this.#transport = null;
+        connecting.then((transport) => transport.retire()).catch(() => {}); // there may be none
+      }
+      throw error;
+    }
+  }
+}
+
+/** The server may have been restarted elsewhere, or with another certificate or token. */
+function looksAgainAfter(error: unknown): boolean {
+  if (!(error instanceof StrongroomError)) return true;
+  return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
+}
+
+function tokenFor({ place: { token, tokenSource } }: Transport): string {
+  if (token !== null) return token;
+  throw new StrongroomError(
+    "UNAUTHORIZED",
+    `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`,
+    { credential: "token" },
+  );
+}
+
+/** An empty path would ask for the list. */
+function secretTarget(path: string): string {
+  if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: name one");
+  return `/v1/secrets/${encoded(path)}`;
+}
+
+function encoded(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new StrongroomError("BAD_REQUEST", "a path must not have a lone surrogate, which UTF-8 cannot express");
+  }
+}

@@ -1,0 +1,268 @@
+/** How the client library connects: to whom, how often, how it gives up, and what it never sends twice. */
+import { once } from "node:events";
+import { cpSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { generate } from "selfsigned";
+import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
+import { startProxy } from "../support/proxy.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
+  const client = new StrongroomClient({ address: url, home, ...options });
+  later(() => client.close());
+  return client;
+}
+
+async function mustFail(work: Promise<unknown>, code: ErrorCode, hint: RegExp): Promise<StrongroomError> {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof StrongroomError)) return expect.fail(`no StrongroomError: ${error}`);
+  expect(error.code, error.message).to.equal(code);
+  expect(error.message).to.match(hint);
+  return error;
+}
+
+describe("the client library's errors", () => {
+  const server = shareTestServer({}, async (fresh) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "a", "v");
+  });
+
+  it("NOT_FOUND has status and message of the server", async () => {
+    const error = await mustFail(clientOf(server()).get("none"), "NOT_FOUND", /no secret at none/);
+    expect(error).to.include({ status: 404, retryAfter: undefined, requestId: undefined, name: "StrongroomError" });
+  });
+
+  it("ALREADY_EXISTS and BAD_REQUEST say what to do", async () => {
+    await mustFail(clientOf(server()).init(passphrase), "ALREADY_EXISTS", /send force: true/);
+    await mustFail(clientOf(server()).init(""), "BAD_REQUEST", /non-empty string/);
+    await mustFail(clientOf(server()).put("a//b", "v"), "BAD_REQUEST", /./);
+  });
+
+  it("what cannot be sent is refused before anything is sent", async () => {
+    await mustFail(clientOf(server()).get(""), "BAD_REQUEST", /path is empty/);
+    await mustFail(clientOf(server()).get("\ud800"), "BAD_REQUEST", /lone surrogate/);
+    await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
+  });
+
+  it("a wrong passphrase and a wrong token are told apart", async () => {
+    const wrong = await mustFail(clientOf(server()).unlock("wrong"), "UNAUTHORIZED", /passphrase is wrong/);
+    expect(wrong).to.include({ status: 401, credential: "passphrase" });
+    const other = await mustFail(clientOf(server(), { token: "x" }).list(), "UNAUTHORIZED", /STRONGROOM_TOKEN_FILE/);
+    expect(other).to.include({ status: 401, credential: "token" });
+    const tokenFile = join(temporaryDirectory(), "none");
+    const none = await mustFail(clientOf(server(), { tokenFile }).list(), "UNAUTHORIZED", /there is no token in/);
+    expect(none).to.include({ status: undefined, credential: "token" });
+    expect((await clientOf(server(), { tokenFile }).status()).initialized).to.equal(true);
+  });
+
+  it("RATE_LIMITED tells how long to wait", async () => {
+    const fresh = await startTestServer();
+    for (let i = 0; i < 10; i++) await send(fresh, { path: "/v1/secrets", token: "wrong" });
+    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /wait .* \(\d+ s\)/);
+    expect(error.retryAfter).to.be.within(1, 300);
+  });
+
+  it("VAULT_LOCKED comes from every secret operation", async () => {
+    const fresh = await startTestServer();
+    const client = clientOf(fresh);
+    const works = [() => client.get("a"), () => client.put("a", "v"), () => client.delete("a"), () => client.list()];
+    for (const work of works) {
+      expect((await mustFail(work(), "VAULT_LOCKED", /unlock it first/)).status).to.equal(403);
+    }
+  });
+
+  it("INTEGRITY has the request id that the log has", async () => {
+    const fresh = await startTestServer();
+    await mustInit(fresh);
+    await mustPut(fresh, "a", "v");
+    writeFileSync(join(fresh.vaultPath, "gen-1", "secrets", "a.sealed"), "not a blob");
+    const { status, requestId } = await mustFail(clientOf(fresh).get("a"), "INTEGRITY", /damaged/);
+    expect(status).to.equal(500);
+    expect(fresh.logged()).to.contain(requestId ?? "none");
+  });
+
+  it("UNREACHABLE: nobody listens", async () => {
+    const fresh = await startTestServer();
+    await fresh.stop();
+    await mustFail(clientOf(fresh).status(), "UNREACHABLE", /strongroom serve/);
+  });
+
+  it("UNREACHABLE: there never was a server", async () => {
+    await mustFail(new StrongroomClient({ home: temporaryDirectory() }).status(), "UNREACHABLE", /strongroom serve/);
+  });
+
+  it("UNREACHABLE: an address that is not HTTPS", async () => {
+    await mustFail(clientOf(server(), { address: "http://localhost:1" }).status(), "UNREACHABLE", /https:\/\//);
+  });
+
+  it("PROTOCOL: what listens speaks no TLS", async () => {
+    const listener = createServer((socket) => socket.on("error", () => {}).end("220 hello\r\n"));
+    listener.listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    later(() => void listener.close());
+    const { port } = listener.address() as AddressInfo;
+    await mustFail(clientOf(server(), { address: `https://localhost:${port}` }).status(), "PROTOCOL", /HTTPS/);
+  });
+});
+
+describe("the client library's trust", () => {
+  const server = shareTestServer();
+
+  it("refuses a server with another certificate, and sends it nothing", async () => {
+    const other = await startTestServer();
+    const { url } = await startProxy(other);
+    const error = await mustFail(
+      clientOf(server(), { address: url }).lock(),
+      "UNTRUSTED_CERTIFICATE",
+      /tls\/cert\.pem/,
+    );
+    expect(error.status).to.equal(undefined);
+    expect(other.logged()).not.to.contain('"request"');
+  });
+
+  it("refuses the right certificate under a name that it does not have", async function () {
+    if (process.platform !== "linux") this.skip(); // other systems have one loopback address
+    const { port } = await startProxy(server(), "127.0.0.9");
+    const client = clientOf(server(), { address: `https://127.0.0.9:${port}` });
+    await mustFail(client.status(), "UNTRUSTED_CERTIFICATE", /not for that name/);
+  });
+
+  it("refuses a certificate that has expired", async () => {
+    const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
+    await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
+  });
+
+  it("of two certificates from one authority, trusts the one that it was given", async () => {
+    const authority = await generate([{ name: "commonName", value: "authority" }], {
+      keyType: "ec",
+      algorithm: "sha256",
+    });
+    const [one, two] = await Promise.all(
+      [1, 2].map(async (n) => {
+        const ca = { key: authority.private, cert: authority.cert };
+        const { cert, private: key } = await generate([{ name: "commonName", value: `leaf ${n}` }], {
+          keyType: "ec",
+          algorithm: "sha256",
+          ca,
+          extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
+        });
+        const [tlsCert, tlsKey] = [join(temporaryDirectory(), "cert.pem"), join(temporaryDirectory(), "key.pem")];
+        writeFileSync(tlsCert, cert);
+        writeFileSync(tlsKey, key, { mode: 0o600 });
+        return startTestServer({ tlsCert, tlsKey });
+      }),
+    );
+    if (one === undefined || two === undefined) return;
+    const certificateFile = one.certificateFile;
+    expect((await clientOf(one, { certificateFile }).status()).initialized).to.equal(false);
+    await mustFail(clientOf(two, { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /is not the one in/);
+  });
+
+  it("says which file holds no certificate", async () => {
+    const certificateFile = join(temporaryDirectory(), "cert.pem");
+    await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /ENOENT/);
+    writeFileSync(certificateFile, "none");
+    await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /no certificate in PEM/);
+  });
+
+  it("looks for the server anew when it has been made anew", async () => {
+    const first = await startTestServer();
+    const client = clientOf(first);
+    await client.status();
+    await first.stop();
+    await mustFail(client.status(), "UNREACHABLE", /strongroom serve/);
+    for (const file of ["cert.pem", "key.pem"]) cpSync(join(server().home, "tls", file), join(first.home, "tls", file));
+    await startTestServer({ home: first.home, port: first.port });
+    expect((await client.status()).initialized).to.equal(false);
+  });
+});
+
+describe("the client library's connections", () => {
+  const server = shareTestServer({}, async (fresh) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "a", "v");
+  });
+
+  async function proxied(options: ClientOptions = {}) {
+    const proxy = await startProxy(server());
+    return { proxy, client: clientOf(server(), { address: proxy.url, ...options }) };
+  }
+
+  it("are reused: fifty requests one after the other need one", async () => {
+    const { proxy, client } = await proxied();
+    for (let i = 0; i < 50; i++) await client.get("a");
+    expect(proxy.connections()).to.equal(1);
+  });
+
+  it("are at most 32 for a hundred requests at once", async () => {
+    const { proxy, client } = await proxied();
+    await Promise.all(Array.from({ length: 100 }, () => client.get("a")));
+    expect(proxy.connections()).to.be.within(1, 32);
+  });
+
+  it("that were kept and have ended cost a read nothing: it is sent once more", async () => {
+    const { proxy, client } = await proxied();
+    await client.get("a");
+    proxy.breakKept();
+    expect((await client.get("a")).reveal()).to.equal("v");
+    expect(proxy.connections()).to.equal(2);
+  });
+
+  it("that end under a write are told, and the write is not sent again", async () => {
+    const { proxy, client } = await proxied();
+    await client.get("a");
+    proxy.breakKept();
+    await mustFail(client.put("new", "v"), "UNREACHABLE", /look before you repeat/);
+    expect(proxy.connections()).to.equal(1);
+    await mustFail(client.get("new"), "NOT_FOUND", /new/);
+  });
+
+  it("end with the request that a signal aborts; the client goes on", async () => {
+    const { proxy, client } = await proxied();
+    await client.status();
+    proxy.silence();
+    const controller = new AbortController();
+    const work = client.get("a", { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error("enough")), 50);
+    const error = await mustFail(work, "ABORTED", /ended by its caller/);
+    expect(error.cause).to.deep.include({ message: "enough" });
+    await mustFail(client.put("a", "v", { signal: AbortSignal.abort() }), "ABORTED", /look before/);
+  });
+
+  it("end with the request that has no answer in time", async () => {
+    const { proxy, client } = await proxied();
+    proxy.silence();
+    await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
+    const hasty = clientOf(server(), { address: proxy.url, timeoutMs: 50 });
+    await mustFail(hasty.put("a", "v"), "TIMEOUT", /look before you repeat/);
+  });
+
+  it("end with the client, whatever is under way", async () => {
+    const { proxy, client } = await proxied();
+    await client.get("a");
+    proxy.silence();
+    const work = client.get("a");
+    await client.close();
+    await mustFail(work, "ABORTED", /closed/);
+    await mustFail(client.get("a"), "ABORTED", /closed/);
+    await client.close();
+  });
+
+  it("are not ended by another request's wrong token or passphrase", async () => {
+    const client = clientOf(server());
+    const slow = Array.from({ length: 4 }, () => client.unlock(passphrase));
+    await mustFail(client.unlock("wrong"), "UNAUTHORIZED", /passphrase/);
+    for (const { ok } of await Promise.all(slow)) expect(ok).to.equal(true);
+    await mustLock(server());
+    await client.unlock(passphrase);
+    expect(await mustStatus(server())).to.include({ locked: false });
+  });
+});

@@ -1,0 +1,167 @@
+/** What the client library's methods do, as a program that uses the package calls them. */
+import { inspect } from "node:util";
+import { expect } from "chai";
+import { type ClientOptions, type Secret, StrongroomClient } from "strongroom/client";
+import { later } from "../support/clean-up.js";
+import { mustGet, mustInit, mustPut, mustStatus } from "../support/client.js";
+import { contract } from "../support/contract.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
+  const client = new StrongroomClient({ address: url, home, ...options });
+  later(() => client.close());
+  return client;
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe("the client library", () => {
+  const server = shareTestServer({}, mustInit);
+
+  it("has a method for every operation of the contract", () => {
+    const operations = Object.values(contract["paths"] as Record<string, Record<string, { operationId: string }>>);
+    const ids = operations.flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(Object.getOwnPropertyNames(StrongroomClient.prototype)).to.include.members(ids);
+  });
+
+  it("init makes a vault and unlocks it, and with force makes another", async () => {
+    const fresh = await startTestServer();
+    const client = clientOf(fresh);
+    expect(await client.init(passphrase)).to.deep.include({ ok: true, vaultPath: fresh.vaultPath });
+    await client.put("a", "v");
+    expect((await client.init(passphrase, { force: true })).message).to.contain("gen-1");
+    expect(await mustStatus(fresh)).to.include({ locked: false, secretCount: 0 });
+  });
+
+  it("lock, unlock and status do as they say", async () => {
+    const client = clientOf(server());
+    expect(await client.lock()).to.include({ ok: true });
+    expect(await client.status()).to.include({ initialized: true, locked: true, port: server().port });
+    expect(await client.unlock(passphrase)).to.include({ ok: true });
+    expect((await client.status()).locked).to.equal(false);
+  });
+
+  it("shutdown stops the server", async () => {
+    const fresh = await startTestServer();
+    expect(await clientOf(fresh).shutdown()).to.include({ ok: true });
+    await fresh.stopped;
+  });
+
+  it("openapi tells the server's contract", async () => {
+    expect(await clientOf(server()).openapi()).to.deep.equal(JSON.parse(JSON.stringify(contract)));
+  });
+
+  it("put, get and delete keep value and metadata", async () => {
+    const client = clientOf(server());
+    const metadata = { type: "password", description: "d" } as const;
+    expect(await client.put("one/two", "v", metadata)).to.deep.equal({ ok: true, path: "one/two", bytes: 1, metadata });
+    const secret = await client.get("one/two");
+    expect(secret.reveal()).to.equal("v");
+    expect(secret).to.deep.include({ path: "one/two", metadata });
+    expect(secret.createdAt).to.equal(secret.updatedAt);
+    expect(await client.delete("one/two")).to.include({ ok: true, path: "one/two" });
+    expect((await client.list({ prefix: "one/" })).entries).to.deep.equal([]);
+  });
+
+  const hard = [
+    ["quotes and backslashes", '"\\"'],
+    ["every control character", String.fromCharCode(...Array.from({ length: 32 }, (_, i) => i), 127)],
+    ["characters of one to four bytes", "aé€😀"],
+    ["nothing", ""],
+    ["a megabyte", "x".repeat(2 ** 20)],
+  ] as const;
+  for (const [name, value] of hard) {
+    it(`a value of ${name} arrives as it is, from a string and from bytes`, async () => {
+      const client = clientOf(server());
+      await client.put("text", value);
+      await client.put("bytes", bytes(value));
+      expect((await mustGet(server(), "text"))["value"] === value).to.equal(true);
+      expect((await client.get("bytes")).reveal() === value).to.equal(true);
+    });
+  }
+
+  it("a passphrase of bytes is the same as one of text, and stays the caller's to wipe", async () => {
+    const fresh = await startTestServer();
+    const client = clientOf(fresh);
+    const text = 'pass "é" \\ \u0001';
+    const given = bytes(text);
+    await client.init(given);
+    expect(given).to.deep.equal(bytes(text));
+    await client.lock();
+    await client.unlock(text);
+    await client.unlock(given);
+  });
+
+  it("paths of every kind mean the same to client and server", async () => {
+    const client = clientOf(server());
+    for (const path of ["a b", "a+b", "ä/ö", "100%", "q?x=1&y#z", "😀"]) {
+      await client.put(path, path);
+      expect((await mustGet(server(), path))["path"]).to.equal(path);
+      expect((await client.get(path)).reveal()).to.equal(path);
+      const { entries } = await client.list({ prefix: path });
+      expect(entries.map((entry) => entry.path)).to.deep.equal([path]);
+      await client.delete(path);
+    }
+  });
+
+  it("pages walks through all of a list, page by page, asking for each when it is wanted", async () => {
+    const client = clientOf(server());
+    const paths = Array.from({ length: 7 }, (_, i) => `page/${i}`);
+    for (const path of paths) await mustPut(server(), path, "v");
+    const found: string[][] = [];
+    for await (const { entries } of client.pages({ prefix: "page/", limit: 3 })) {
+      found.push(entries.map(({ path }) => path));
+    }
+    expect(found).to.deep.equal([paths.slice(0, 3), paths.slice(3, 6), paths.slice(6)]);
+    for await (const { next } of client.pages({ prefix: "page/", limit: 3 })) {
+      expect(next).to.equal("page/2");
+      break;
+    }
+  });
+
+  it("list takes after and limit", async () => {
+    const client = clientOf(server());
+    for (const path of ["after/a", "after/b", "after/c"]) await mustPut(server(), path, "v");
+    const { entries, next } = await client.list({ prefix: "after/", after: "after/a", limit: 1 });
+    expect(entries.map(({ path }) => path)).to.deep.equal(["after/b"]);
+    expect(next).to.equal("after/b");
+  });
+
+  it("ends with await using's method", async () => {
+    const client = clientOf(server());
+    await client.status();
+    await client[Symbol.asyncDispose]();
+    const error = await client.status().catch((reason: unknown) => reason);
+    expect(error).to.include({ code: "ABORTED" });
+  });
+});
+
+describe("a secret in a program's hands", () => {
+  const server = shareTestServer({}, mustInit);
+  const canary = "value-canary";
+
+  const printers: readonly (readonly [string, (secret: Secret) => string])[] = [
+    [
+      "inspect, with everything hidden shown",
+      (secret) => inspect(secret, { showHidden: true, getters: true, depth: 9 }),
+    ],
+    [
+      "inspect of what holds it",
+      (secret) => inspect({ list: [secret], map: new Map([[secret, secret]]) }, { depth: 9 }),
+    ],
+    ["String", (secret) => String(secret)],
+    ["a template", (secret) => `${secret}`],
+    ["JSON.stringify", (secret) => JSON.stringify({ secret })],
+    ["a copy by spreading", (secret) => JSON.stringify({ ...secret })],
+    ["structuredClone", (secret) => inspect(structuredClone(secret), { showHidden: true })],
+    ["an error's message", (secret) => String(new Error(`cannot use ${secret}`).stack)],
+  ];
+  for (const [name, print] of printers) {
+    it(`shows its path and never its value by ${name}`, async () => {
+      await mustPut(server(), "shown/path", canary);
+      const secret = await clientOf(server()).get("shown/path");
+      expect(print(secret)).to.contain("shown/path").and.not.contain(canary);
+      expect(secret.reveal()).to.equal(canary);
+    });
+  }
+});
