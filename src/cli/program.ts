@@ -2,8 +2,8 @@
  * Owns the parser: the commands' names, the loading of the one that was asked for, and how the parser's own messages
  * look. A command's file is loaded when its name is among the first two arguments (the second, for `help NAME`).
  */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { readManifest } from "../manifest.js";
 import { exitCodesText } from "./exit-codes.js";
 
 /** What a command's file exports. */
@@ -24,7 +24,7 @@ export async function buildProgram(rows: readonly CommandRow[], args: readonly s
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(withoutValues(text)) })
     .configureHelp({ styleTitle: (title) => title.toLowerCase() })
-    .version(version(), "--version", "print the version")
+    .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
     .helpCommand("help [command]", "print help for a command")
     .showHelpAfterError("usage: strongroom <command> [flags]; strongroom help lists the commands")
@@ -45,9 +45,4 @@ export async function buildProgram(rows: readonly CommandRow[], args: readonly s
 /** What stands behind an option's `=` may be a secret that somebody typed by mistake. */
 function withoutValues(text: string): string {
   return text.replace(/^error: /, "strongroom: ").replace(/'(--?[^='\s]+)=.*'/s, "'$1'");
-}
-
-export function version(): string {
-  const manifest = readFileSync(new URL("../../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }

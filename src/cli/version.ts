@@ -1,7 +1,7 @@
 /** Owns `strongroom version`. */
 import type { Command } from "commander";
-import { version } from "./program.js";
+import { readManifest } from "../manifest.js";
 
 export function define(command: Command): void {
-  command.action(() => void process.stdout.write(`${version()}\n`));
+  command.action(() => void process.stdout.write(`${readManifest().version}\n`));
 }

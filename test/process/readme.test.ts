@@ -4,7 +4,10 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { definitions } from "../../src/config/settings.js";
-import { statusOf } from "../../src/errors.js";
+import { meanings } from "../../src/contract/answers.js";
+import { operations } from "../../src/contract/operations.js";
+import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { mustInit } from "../support/client.js";
 import { startProcess } from "../support/process.js";
 
 const readme = readFileSync("README.md", "utf8");
@@ -51,6 +54,28 @@ describe("the README", () => {
   });
 
   it("has the table of errors", () => {
-    for (const [code, status] of Object.entries(statusOf)) expect(tables).to.contain(`| \`${code}\` | ${status} |`);
+    for (const [code, meaning] of Object.entries(meanings)) {
+      expect(tables).to.contain(`| \`${code}\` | ${statusOf[code as ErrorCode]} | ${meaning} |`);
+    }
+  });
+
+  it("has a row for every endpoint of the contract", () => {
+    for (const { method, path } of operations) {
+      expect(tables).to.contain(`| \`${method.toUpperCase()} ${path.replace("{path}", ":path")}\` |`);
+    }
+  });
+
+  it("has a Node program that works as printed, and shows the value only where it says so", async () => {
+    const server = await startProcess();
+    await mustInit(server);
+    const [, program = ""] = /```js\n(.*?)```/s.exec(readme) ?? [];
+    const environment = { PATH: process.env["PATH"], STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+    const node = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
+      env: environment,
+    });
+    const lines = (await node).stdout.trimEnd().split("\n");
+    expect(lines[0]).to.equal("Secret {");
+    expect(lines.slice(-2)).to.deep.equal(["s3cr3t", "1"]);
+    expect(lines.filter((line) => line.includes("s3cr3t"))).to.have.lengthOf(1);
   });
 });
