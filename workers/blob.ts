@@ -16,7 +16,7 @@
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
 import { byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "./memory.js";
-import type { Bytes } from "./protocol.js";
+import type { BlobFault, Bytes } from "./protocol.js";
 import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
 
 const magic = utf8("SRVB");
@@ -46,11 +46,20 @@ export function openValue(key: SealingKey, path: string, blob: Uint8Array): Byte
   return box && open(key.masterKey, blob.subarray(boxesAt + box.length), valueAad(key, path, box));
 }
 
+/** What is wrong with a blob of this length that begins with `head`; null when only the key can tell more. */
+export function faultOf(head: Uint8Array, length: number): BlobFault | null {
+  if (head.length < boxesAt) return "length";
+  if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
+  if (head[magic.length] !== version) return "version";
+  const metadataLength = readUint32(head, 5);
+  return metadataLength >= shortestBox && boxesAt + metadataLength + shortestBox <= length ? null : "length";
+}
+
+/** Of a blob whose beginning is enough: its value may be missing. */
 function metadataBox(blob: Uint8Array): Uint8Array | null {
-  if (blob.length < boxesAt + shortestBox || blob[magic.length] !== version) return null;
-  if (!magic.every((byte, i) => blob[i] === byte)) return null;
-  const length = readUint32(blob, 5);
-  return length >= shortestBox && boxesAt + length <= blob.length ? blob.subarray(boxesAt, boxesAt + length) : null;
+  if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
+  const end = boxesAt + readUint32(blob, 5);
+  return end <= blob.length ? blob.subarray(boxesAt, end) : null;
 }
 
 function metadataAad(key: SealingKey, path: string): Bytes {

@@ -3,6 +3,7 @@
  * clock; what it needs to know comes with the request.
  */
 import { move, transferableSymbol, valueSymbol, workerData } from "piscina";
+import { faultOf } from "./blob.js";
 import { bodyReaders } from "./bodies.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle.js";
@@ -22,6 +23,7 @@ const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyO
   discard: () => lifecycle.discard(),
   unlock: (request) => lifecycle.unlock(request),
   lock: () => lifecycle.lock(),
+  inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
   seal: (request) => secrets.seal(request),
   open: (request) => secrets.open(request),
   describe: (request) => secrets.describe(request),

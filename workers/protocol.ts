@@ -29,6 +29,12 @@ export type Done = { readonly ok: true };
 /** One secret of a list: its path and the beginning of its blob, long enough to hold all of its sealed metadata. */
 export type SealedEntry = { readonly path: string; readonly head: Bytes };
 
+/** What can be known of a blob without reading all of it: its first bytes, at least 9 if it has them, and its length. */
+export type BlobOutline = { readonly head: Bytes; readonly length: number };
+
+/** What is wrong with a blob's structure. */
+export type BlobFault = "foreign" | "version" | "length";
+
 /**
  * What the key worker does.
  *
@@ -36,6 +42,7 @@ export type SealedEntry = { readonly path: string; readonly head: Bytes };
  * - `init` makes a new vault that waits, unused, until `adopt` (it is on disk) or `discard` (it is not).
  * - `unlock` derives, checks the passphrase and holds the master key.
  * - `lock` wipes the master key and answers once no derivation runs any more.
+ * - `inspect` judges blobs by their beginnings and lengths, without any key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
  */
 export interface Operations {
@@ -48,6 +55,10 @@ export interface Operations {
   discard: { request: { op: "discard" }; reply: Done };
   unlock: { request: { op: "unlock"; body: Bytes }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };
   lock: { request: { op: "lock" }; reply: Done };
+  inspect: {
+    request: { op: "inspect"; blobs: readonly BlobOutline[] };
+    reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
+  };
   seal: {
     request: { op: "seal"; path: string; body: Bytes; previous: Bytes | null; now: number };
     reply: { readonly ok: true; readonly blob: Bytes; readonly reply: Bytes } | Refusal;
