@@ -7,6 +7,11 @@ import { buildProgram, type CommandRow } from "./program.js";
 
 const commands: readonly CommandRow[] = [
   { name: "serve", summary: "start the vault server", load: () => import("./serve.js") },
+  {
+    name: "doctor",
+    summary: "check the vault's files, and mend what is safe to mend",
+    load: () => import("./doctor.js"),
+  },
   { name: "version", summary: "print the version", load: () => import("./version.js") },
 ];
 

@@ -165,6 +165,20 @@ export function readSettings(args: readonly string[], environment: Environment):
   throw new StartError(`the settings are not valid:\n${list}strongroom serve --help lists them all`, 2);
 }
 
+/** One setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */
+export function readOneSetting<K extends keyof Settings>(
+  name: K,
+  given: string | undefined,
+  environment: Environment,
+): Settings[K] {
+  const definition: Definition<Settings[K]> = definitions[name];
+  const problems = given === "" ? [`--${definition.flag} needs a value`] : [];
+  const flags = new Map(given === undefined ? [] : [[definition.flag ?? "", given]]);
+  const value = readSetting<Settings[K]>(definition, flags, environment, problems);
+  if (problems.length > 0) throw new StartError(problems.join("; "), 2);
+  return value;
+}
+
 function readFlags(args: readonly string[], problems: string[]): ReadonlyMap<string, string> {
   const known = Object.values(definitions).flatMap(({ flag }) => (flag === null ? [] : [flag]));
   const options = Object.fromEntries(known.map((flag) => [flag, { type: "string" as const }]));

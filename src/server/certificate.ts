@@ -8,13 +8,10 @@ import type { Settings } from "../config/settings.js";
 import { StartError, systemCode } from "../errors.js";
 import type { Credentials } from "../http/listener.js";
 import { replaceFile, systemFiles } from "../storage/durable.js";
+import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
 import type { Home } from "./home.js";
 
-const day = 24 * 3600 * 1000;
 const lifetime = 730 * day;
-const renewWhenLeft = 30 * day;
-const commonName = "CN=strongroom";
-const ownNames = ["localhost", "127.0.0.1", "::1"];
 
 export type Certificate = Credentials & {
   readonly file: string;
@@ -29,7 +26,7 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   const names = namesFor(settings);
   const kept = await readKept(home);
   if (kept !== null && isGood(kept, names, clock)) return describe(kept, home.certificate, false);
-  if (kept !== null && !isOurs(kept)) throw notOurs(home);
+  if (kept !== null && !isSelfMade(new X509Certificate(kept.cert))) throw notOurs(home);
   const made = await makeCertificate(names, clock);
   await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
   await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
@@ -38,12 +35,6 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
 
 function describe(credentials: Credentials, file: string, made: boolean): Certificate {
   return { ...credentials, file, made };
-}
-
-/** Whether it was made here: what somebody has put there is never written over. */
-function isOurs({ cert }: Credentials): boolean {
-  const { subject, issuer } = new X509Certificate(cert);
-  return subject === commonName && issuer === commonName;
 }
 
 function notOurs({ certificate }: Home): StartError {
@@ -64,7 +55,7 @@ async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise
   if (!fits(credentials, certFile, keyFile)) {
     throw new StartError(`${keyFile} is not the private key of ${certFile}: name the pair that belongs together`);
   }
-  if (clock.now() >= endOf(credentials)) {
+  if (clock.now() >= endOf(new X509Certificate(credentials.cert))) {
     throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
   }
   return credentials;
@@ -107,13 +98,7 @@ function fits({ cert, key }: Credentials, certFile: string, keyFile: string): bo
 
 function isGood(credentials: Credentials, names: readonly string[], clock: Clock): boolean {
   const certificate = new X509Certificate(credentials.cert);
-  const covers = (name: string) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined;
-  return endOf(credentials) - clock.now() >= renewWhenLeft && names.every(covers);
-}
-
-/** Milliseconds since 1970. */
-function endOf({ cert }: Credentials): number {
-  return Date.parse(new X509Certificate(cert).validTo);
+  return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 
 async function makeCertificate(names: readonly string[], clock: Clock): Promise<Credentials> {

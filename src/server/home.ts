@@ -12,10 +12,9 @@ export type Home = {
   readonly vault: string;
 };
 
-/** @throws StartError that says how to mend what is wrong. */
-export async function openHome(path: string): Promise<Home> {
+export function homeAt(path: string): Home {
   const tls = join(path, "tls");
-  const home = {
+  return {
     path,
     token: join(path, "token"),
     tls,
@@ -23,8 +22,13 @@ export async function openHome(path: string): Promise<Home> {
     privateKey: join(tls, "key.pem"),
     vault: join(path, "vault"),
   };
+}
+
+/** @throws StartError that says how to mend what is wrong. */
+export async function openHome(path: string): Promise<Home> {
+  const home = homeAt(path);
   await makeDirectory(path, true);
-  await makeDirectory(tls);
+  await makeDirectory(home.tls);
   await makeDirectory(home.vault);
   for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await refuseLooseFile(file, 0o077);
   await refuseLooseFile(home.certificate, 0o022);
@@ -72,6 +76,7 @@ function refuseLoose(path: string, found: Found, forbidden: number, wanted: stri
   }
 }
 
-function quoted(path: string): string {
+/** As a shell takes it. */
+export function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

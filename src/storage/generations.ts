@@ -23,6 +23,10 @@ import {
 const pointer = /^gen-[1-9][0-9]{0,8}\n$/;
 const maxHeaderBytes = 4096;
 
+export function isGenerationName(name: string): boolean {
+  return pointer.test(`${name}\n`);
+}
+
 export type Generation = { readonly directory: string; readonly secrets: string; readonly header: Bytes };
 
 /** The vault in force; null before the first init. */
@@ -106,7 +110,7 @@ export async function generationDirectories(files: FileOperations, vault: string
 
 async function numbers(files: FileOperations, vault: string): Promise<number[]> {
   const names = await files.readdir(vault);
-  return names.filter((name) => pointer.test(`${name}\n`)).map((name) => Number(name.slice(4)));
+  return names.filter(isGenerationName).map((name) => Number(name.slice(4)));
 }
 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */

@@ -1,0 +1,66 @@
+/** Owns the check of secrets' files: kind, owner and mode, structure without the key, and content with it. */
+import pMap from "p-map";
+import type { BlobFault, BlobOutline, Bytes } from "../../workers/protocol.js";
+import { readFileBytes, systemFiles } from "../storage/durable.js";
+import { examine, reading, type Scene } from "./scene.js";
+
+/** A file of ours in the tree, and the secret path that it stands for. */
+export type SecretFile = { readonly file: string; readonly path: string };
+
+const headBytes = 9;
+const maxBlobBytes = 512 * 2 ** 20;
+const sliceSize = 256;
+
+/** Enough to keep the disk busy, and far from the limit of open files. */
+const headsAtOnce = 16;
+
+/** Each is a whole secret in memory. */
+const blobsAtOnce = 4;
+
+const fromBackup = "put the file back from a backup, or delete the secret";
+
+const faults: { readonly [F in BlobFault]: string } = {
+  foreign: "it is not a blob of ours",
+  version: "it is from a later version",
+  length: "it is cut, or its lengths do not fit",
+};
+
+/** `opened`: the vault is unlocked, and every sound blob is opened too. */
+export async function examineBlobs(scene: Scene, files: readonly SecretFile[], opened: boolean): Promise<void> {
+  scene.progress.expect(opened ? 2 * files.length : files.length);
+  for (let at = 0; at < files.length; at += sliceSize) {
+    const slice = files.slice(at, at + sliceSize);
+    const sound = await soundOnes(scene, slice);
+    if (opened) await pMap(sound, (file) => openOne(scene, file), { concurrency: blobsAtOnce });
+  }
+}
+
+async function soundOnes(scene: Scene, files: readonly SecretFile[]): Promise<SecretFile[]> {
+  const outlines = await pMap(files, (file) => outlineOf(scene, file), { concurrency: headsAtOnce });
+  const found = outlines.flatMap((outline, i) => {
+    const file = files[i];
+    return outline === null || file === undefined ? [] : [{ file, outline }];
+  });
+  const verdicts = await scene.keys.faultsOf(found.map(({ outline }) => outline));
+  return found.flatMap(({ file }, i) => {
+    const fault = verdicts[i];
+    if (!fault) return [file];
+    scene.report({ code: "blob-damaged", path: file.file, message: faults[fault], remedy: fromBackup, mend: null });
+    return [];
+  });
+}
+
+async function outlineOf(scene: Scene, { file }: SecretFile): Promise<BlobOutline | null> {
+  scene.progress.step();
+  const found = await examine(scene, file, "file");
+  const head = found && (await reading(scene, file, () => readFileBytes(systemFiles, file, headBytes)));
+  return head && { head, length: found.size };
+}
+
+async function openOne(scene: Scene, { file, path }: SecretFile): Promise<void> {
+  scene.progress.step();
+  const blob: Bytes | null = await reading(scene, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
+  if (blob === null || (await scene.keys.opens(path, blob))) return;
+  const message = "it does not open with the vault's key: it is damaged, or was moved here from elsewhere";
+  scene.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, mend: null });
+}

@@ -1,0 +1,73 @@
+/** Owns the check of one vault: its header, the directory of its secrets, and the secrets. */
+import { mkdir, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Bytes } from "../../workers/protocol.js";
+import { ignoring } from "../storage/durable.js";
+import { examineBlobs } from "./blobs.js";
+import { reportNoHeader } from "./header.js";
+import { entriesOf, examine, type Scene } from "./scene.js";
+import { removeStopped, reportStray } from "./strays.js";
+import { walkTree } from "./tree.js";
+
+/** `header` is null when there is none that can be used. */
+export type FoundVault = { readonly name: string; readonly directory: string; readonly header: Bytes | null };
+
+/** Answers how many secrets it has. */
+export async function examineVault(scene: Scene, vault: FoundVault, inForce: boolean): Promise<number> {
+  const { name, directory, header } = vault;
+  const secrets = join(directory, "secrets");
+  const names = await judgeEntries(scene, directory);
+  if (!names.includes("header.json")) {
+    if (!inForce && (await isHusk(scene, names, secrets))) return reportHusk(scene, directory, secrets);
+    reportNoHeader(scene, directory);
+  }
+  if (inForce && header !== null) await scene.keys.unlock(name, header);
+  if (!names.includes("secrets")) return reportNoSecrets(scene, secrets);
+  if ((await examine(scene, secrets, "directory")) === null) return 0;
+  const files = await walkTree(scene, secrets);
+  await examineBlobs(scene, files, scene.keys.opened === name);
+  return files.length;
+}
+
+/** Answers the names that stand in the directory. */
+async function judgeEntries(scene: Scene, directory: string): Promise<readonly string[]> {
+  const entries = await entriesOf(scene, directory);
+  for (const entry of entries) {
+    if (entry.name !== "header.json" && entry.name !== "secrets") {
+      await reportStray(scene, join(directory, entry.name), entry);
+    }
+  }
+  return entries.map(({ name }) => name);
+}
+
+/** What an init leaves that was broken off before it wrote the header: nothing is lost with it. */
+async function isHusk(scene: Scene, names: readonly string[], secrets: string): Promise<boolean> {
+  if (names.some((name) => name !== "secrets")) return false;
+  return (await entriesOf(scene, secrets)).length === 0;
+}
+
+function reportHusk(scene: Scene, directory: string, secrets: string): number {
+  const remove = async () => {
+    await ignoring(rmdir(secrets), "ENOENT");
+    await rmdir(directory);
+  };
+  scene.report({
+    code: "stray-directory",
+    path: directory,
+    message: "an init that was broken off has left it; nothing uses it",
+    remedy: removeStopped,
+    mend: { did: "removed it", whileServed: false, run: remove },
+  });
+  return 0;
+}
+
+function reportNoSecrets(scene: Scene, secrets: string): number {
+  scene.report({
+    code: "secrets-missing",
+    path: secrets,
+    message: "it is missing; if the vault had secrets, they are gone",
+    remedy: "put it back from a backup; if the vault was empty, start the server, which makes it",
+    mend: { did: "made an empty one", whileServed: false, run: () => mkdir(secrets, { mode: 0o700 }) },
+  });
+  return 0;
+}

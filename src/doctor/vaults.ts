@@ -1,0 +1,86 @@
+/** Owns the check of the vault's directory: what stands in it, which vault is in force, and each vault in turn. */
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { missingAsNull, readFileBytes, replaceFile, systemFiles } from "../storage/durable.js";
+import { isGenerationName } from "../storage/generations.js";
+import type { Mend } from "./finding.js";
+import { findHeader } from "./header.js";
+import { entriesOf, examine, reading, type Scene } from "./scene.js";
+import { reportStray } from "./strays.js";
+import { examineVault, type FoundVault } from "./vault.js";
+
+export type VaultFacts = {
+  /** The vault in force; null when none is, or nothing says which. */
+  readonly inForce: string | null;
+  /** Earlier vaults, kept by a forced init. */
+  readonly kept: readonly string[];
+  /** How many secrets the vault in force has. */
+  readonly secrets: number;
+};
+
+export async function examineVaults(scene: Scene): Promise<VaultFacts> {
+  const { vault } = scene.home;
+  if ((await examine(scene, vault, "directory")) === null) return { inForce: null, kept: [], secrets: 0 };
+  const names = await generationNames(scene);
+  const vaults: FoundVault[] = [];
+  for (const name of names) {
+    const directory = join(vault, name);
+    if ((await examine(scene, directory, "directory")) === null) continue;
+    vaults.push({ name, directory, header: await findHeader(scene, directory) });
+  }
+  const inForce = await findInForce(scene, vaults);
+  let secrets = 0;
+  for (const each of vaults) {
+    const count = await examineVault(scene, each, each.name === inForce);
+    if (each.name === inForce) secrets = count;
+  }
+  const kept = vaults.map(({ name }) => name).filter((name) => name !== inForce);
+  return { inForce, kept, secrets };
+}
+
+/** Judges the directory's entries; answers the vaults among them. */
+async function generationNames(scene: Scene): Promise<string[]> {
+  const names: string[] = [];
+  for (const entry of await entriesOf(scene, scene.home.vault)) {
+    const path = join(scene.home.vault, entry.name);
+    if (entry.isDirectory() && isGenerationName(entry.name)) names.push(entry.name);
+    else if (entry.name === "server.pid") await examine(scene, path, "file");
+    else if (entry.name !== "current") await reportStray(scene, path, entry);
+  }
+  return names.sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)));
+}
+
+async function findInForce(scene: Scene, vaults: readonly FoundVault[]): Promise<string | null> {
+  const path = join(scene.home.vault, "current");
+  if ((await missingAsNull(lstat(path))) === null) return reportNoCurrent(scene, path, vaults);
+  if ((await examine(scene, path, "file")) === null) return null;
+  const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, 64));
+  if (bytes === null) return null;
+  const name = Buffer.from(bytes).toString("latin1").replace(/\n$/, "");
+  if (vaults.some((vault) => vault.name === name)) return name;
+  const message = isGenerationName(name) ? `it names ${name}, which is not there` : "it does not name a vault";
+  scene.report({ code: "current-damaged", path, message, remedy: nameOne(vaults), mend: null });
+  return null;
+}
+
+/** Before the first init there is none. */
+function reportNoCurrent(scene: Scene, path: string, vaults: readonly FoundVault[]): null {
+  const usable = vaults.filter(({ header }) => header !== null);
+  if (usable.length === 0) return null;
+  const message = "it is missing, so nothing says which vault is in force";
+  const [only, another] = usable;
+  const mend = only !== undefined && another === undefined ? nameInCurrent(path, only.name) : null;
+  scene.report({ code: "current-missing", path, message, remedy: nameOne(vaults), mend });
+  return null;
+}
+
+function nameInCurrent(path: string, name: string): Mend {
+  const run = () => replaceFile(systemFiles, path, Buffer.from(`${name}\n`));
+  return { did: `wrote ${name} into it, the only vault that there is`, whileServed: false, run };
+}
+
+function nameOne(vaults: readonly FoundVault[]): string {
+  const usable = vaults.filter(({ header }) => header !== null).map(({ name }) => name);
+  if (usable.length === 0) return "stop the server, and put the vault back from a backup";
+  return `stop the server, and write the name of the vault in force into it: ${usable.join(" or ")} and a newline`;
+}
