@@ -1,0 +1,74 @@
+/** The server is killed at random moments under concurrent writes; after each restart the vault must be as promised. */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { mustInit } from "../support/client.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { Random, runSeed } from "../support/random.js";
+import { inspect } from "./inspection.js";
+import { Subject, write } from "./writers.js";
+
+const writers = 8;
+
+/** Short in the normal suite; 200 and 50,000 in the long form. */
+const kills = Number(process.env["STRONGROOM_KILLS"] ?? 20);
+const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 2_000);
+const tellEvery = 20;
+
+describe("kill -9 under load", function () {
+  this.timeout(0);
+
+  it(`${kills} times, over ${acknowledgedWrites} acknowledged writes: none is lost, corrupt or made up`, async () => {
+    const random = new Random(runSeed);
+    const subject = new Subject();
+    const home = join(temporaryDirectory(), "home");
+    for (let kill = 1; kill <= kills; kill++) {
+      await oneLife(home, subject, random, writesBefore(kill, subject, random)).catch((error: unknown) => {
+        throw new Error(`STRONGROOM_SEED=${runSeed}, kill ${kill}: ${String(error)}`, { cause: error });
+      });
+      if (kills > tellEvery && kill % tellEvery === 0) tell(kill, subject);
+    }
+    await startedAndInspected(home, subject);
+    expect(subject.acknowledged).to.be.at.least(acknowledgedWrites);
+  });
+});
+
+/** How many writes are answered before this kill: any number, but together enough. */
+function writesBefore(kill: number, subject: Subject, random: Random): number {
+  const missing = Math.max(0, acknowledgedWrites - subject.acknowledged);
+  const share = missing / (kills - kill + 1);
+  return kill === kills ? missing : Math.round(2 * share * random.next());
+}
+
+/** From a start to a kill. */
+async function oneLife(home: string, subject: Subject, random: Random, writes: number): Promise<void> {
+  const mark = cleanUpMark();
+  const server = await startedAndInspected(home, subject);
+  const enough = subject.acknowledged + writes;
+  const work = Array.from({ length: writers }, (_, n) => write(server, subject, n, new Random(random.below(2 ** 32))));
+  await Promise.race([killWhen(() => subject.acknowledged >= enough, server, random), Promise.all(work)]);
+  await Promise.all(work);
+  await cleanUpTo(mark);
+}
+
+async function startedAndInspected(home: string, subject: Subject): Promise<ServerProcess> {
+  const server = await startProcess([], { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+  if (subject.started) await inspect(server, subject);
+  else await mustInit(server, { passphrase: subject.passphrase });
+  subject.started = true;
+  return server;
+}
+
+async function killWhen(due: () => boolean, server: ServerProcess, random: Random): Promise<void> {
+  while (!due()) await sleep(1);
+  await sleep(random.below(20));
+  server.child.kill("SIGKILL");
+  await server.ended;
+}
+
+function tell(kill: number, { acknowledged, inits }: Subject): void {
+  process.stdout.write(
+    `      ${kill} kills, ${acknowledged} acknowledged writes, ${inits} forced inits: all as promised\n`,
+  );
+}

@@ -1,0 +1,109 @@
+/** The judge of the crash loop, judged itself: it finds what it is there to find, and allows what is allowed. */
+import { expect } from "chai";
+import { Ledger, type Operation } from "./ledger.js";
+
+/**
+ * Steps, separated by commas: `a=1` a put that is answered, `a=` a delete that is; with a `?`, one that is not answered
+ * (yet); `a!` the answer comes; `init?` a forced init begins, `init!` it is answered.
+ */
+type History = string;
+type Found = Readonly<Record<string, string>>;
+type Row = readonly [name: string, history: History, allowed: readonly Found[], wrong: readonly Found[]];
+
+const rows: readonly Row[] = [
+  ["a vault that was never written to is empty", "", [{}], [{ a: "1" }]],
+  ["an acknowledged put is there, whole", "a=1", [{ a: "1" }], [{}, { a: "2" }, { a: "" }]],
+  ["an acknowledged put replaces what was there", "a=old,a=new", [{ a: "new" }], [{ a: "old" }, { a: "nld" }, {}]],
+  ["an acknowledged delete is one", "a=1,a=", [{}], [{ a: "1" }]],
+  [
+    "an unanswered put has happened whole or not at all",
+    "a=old,a=new?",
+    [{ a: "old" }, { a: "new" }],
+    [{}, { a: "newold" }, { a: "ne" }],
+  ],
+  ["an unanswered put of a new path too", "a=1?", [{}, { a: "1" }], [{ a: "2" }, { b: "1" }]],
+  ["an unanswered delete too", "a=1,a=?", [{}, { a: "1" }], [{ a: "2" }, { a: "1", b: "2" }]],
+  [
+    "no path holds what is another's",
+    "a=1,b=2",
+    [{ a: "1", b: "2" }],
+    [
+      { a: "2", b: "1" },
+      { a: "1", b: "2", c: "1" },
+    ],
+  ],
+];
+
+const initRows: readonly Row[] = [
+  ["what was there before is gone", "a=1,init?", [{}], [{ a: "1" }]],
+  ["a put answered beside it came before or after", "a=old,init?,a=new", [{}, { a: "new" }], [{ a: "old" }]],
+  ["so did one that began before it", "a=old,a=new?,init?,a!", [{}, { a: "new" }], [{ a: "old" }]],
+  ["an unanswered put may have happened after it", "a=old,a=new?,init?", [{}, { a: "new" }], [{ a: "old" }]],
+];
+
+describe("the crash loop's ledger", () => {
+  for (const [name, history, allowed, wrong] of rows) {
+    it(`knows: ${name}`, () => judge(history, false, allowed, wrong));
+  }
+
+  for (const [name, history, allowed, wrong] of initRows) {
+    it(`knows of an answered init: ${name}`, () => judge(`${history},init!`, false, allowed, wrong));
+    it(`knows of an unanswered init that has happened: ${name}`, () => judge(history, true, allowed, wrong));
+  }
+
+  it("knows of an unanswered init that has not happened: all is as it was", () => {
+    judge("a=1,init?,b=2", false, [{ a: "1", b: "2" }], [{}, { a: "1" }, { b: "2" }]);
+  });
+
+  it("knows of a put that an init overtook: it came before or after, and the next one is certain", () => {
+    judge("a=1?,init?,init!,a!", false, [{}, { a: "1" }], [{ a: "2" }]);
+    judge("a=1?,init?,init!,a!,a=2", false, [{ a: "2" }], [{}, { a: "1" }]);
+  });
+
+  it("takes what was found as certain for the next round", () => {
+    const ledger = ledgerOf("a=1?");
+    ledger.crash(false);
+    ledger.settle(new Map([["a", "1"]]));
+    expect(ledger.violations(new Map())).to.have.lengthOf(1);
+    expect(ledger.violations(new Map([["a", "1"]]))).to.deep.equal([]);
+  });
+
+  it("tells what an answer may say of a path now", () => {
+    expect(ledgerOf("").mayHold("a")).to.deep.equal({ something: false, nothing: true });
+    expect(ledgerOf("a=1").mayHold("a")).to.deep.equal({ something: true, nothing: false });
+    expect(ledgerOf("a=1,init?").mayHold("a")).to.deep.equal({ something: true, nothing: true });
+  });
+
+  it("refuses two operations at once on one path, which it could not judge", () => {
+    expect(() => ledgerOf("a=1?,a=2?")).to.throw("two operations");
+  });
+});
+
+function ledgerOf(history: History): Ledger {
+  const ledger = new Ledger();
+  const open = new Map<string, Operation>();
+  for (const step of history.split(",").filter((text) => text !== "")) take(ledger, open, step);
+  return ledger;
+}
+
+function take(ledger: Ledger, open: Map<string, Operation>, step: string): void {
+  if (step === "init?") ledger.beginInit();
+  else if (step === "init!") ledger.acknowledgeInit();
+  else takeWrite(ledger, open, step);
+}
+
+function takeWrite(ledger: Ledger, open: Map<string, Operation>, step: string): void {
+  const [, path = "", text, mark] = /^(\w+)(?:=(\w*))?([?!]?)$/.exec(step) ?? [];
+  const operation = mark === "!" ? open.get(path) : ledger.begin(path, text || null);
+  if (operation === undefined) throw new Error(`nothing is open on ${path}`);
+  if (mark === "?") open.set(path, operation);
+  else ledger.acknowledge(operation);
+}
+
+function judge(history: History, newVault: boolean, allowed: readonly Found[], wrong: readonly Found[]): void {
+  const ledger = ledgerOf(history);
+  ledger.crash(newVault);
+  const judged = (found: Found) => ledger.violations(new Map(Object.entries(found)));
+  for (const found of allowed) expect(judged(found), JSON.stringify(found)).to.deep.equal([]);
+  for (const found of wrong) expect(judged(found), JSON.stringify(found)).not.to.deep.equal([]);
+}

@@ -1,0 +1,110 @@
+/** Owns the crash loop's writers: each puts and deletes at random on paths of its own, in directories that all share. */
+import { type Answer, mustSucceed, type Send, secretTarget, send } from "../support/client.js";
+import type { ServerProcess } from "../support/process.js";
+import type { Random } from "../support/random.js";
+import { Ledger } from "./ledger.js";
+
+const pathsPerWriter = 20;
+const deleteShare = 0.35;
+const initShare = 1 / 500;
+
+/** What is known of the vault under test, across its restarts. */
+export class Subject {
+  readonly ledger = new Ledger();
+  /** It was initialised. */
+  started = false;
+  passphrase = "the first";
+  /** Of a forced init that is under way. */
+  nextPassphrase: string | null = null;
+  /** Puts and deletes that were answered with success. */
+  acknowledged = 0;
+  inits = 0;
+  #texts = 0;
+
+  /** A value unlike all others, mostly short, now and then many blocks long. */
+  newText(path: string, random: Random): string {
+    const longest = random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]);
+    const filler = String.fromCharCode(97 + random.below(26)).repeat(random.below(longest + 1));
+    return `${this.#texts++} ${path} ${filler}`;
+  }
+}
+
+/** The server was killed; what it did not answer stays open in the ledger. */
+class Killed extends Error {}
+
+/** Works until the server is killed. An answer that the ledger does not allow is thrown. */
+export async function write(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
+  try {
+    for (;;) await step(server, subject, writer, random);
+  } catch (error) {
+    if (!(error instanceof Killed)) throw error;
+  }
+}
+
+async function step(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
+  const path = pathOf(writer, random.below(pathsPerWriter));
+  if (random.chance(initShare) && !subject.ledger.initUnderWay) await forceInit(server, subject);
+  else if (random.chance(deleteShare)) await remove(server, subject, path);
+  else await put(server, subject, path, subject.newText(path, random));
+}
+
+/** Beside each other in directories that live on, alone in directories that come and go, under another secret. */
+function pathOf(writer: number, number: number): string {
+  const name = `w${writer}-${number}`;
+  switch (number % 5) {
+    case 0:
+      return name;
+    case 1:
+      return `w${writer}-${number - 1}/under-a-secret`;
+    case 2:
+      return `shared/${number % 4}/${name}`;
+    case 3:
+      return `alone/${name}/deep/down/here`;
+    default:
+      return `shared/${number % 4}/few/${writer % 2}/${name}`;
+  }
+}
+
+/** Metadata and value are sealed apart: each must tell which put it belongs to. */
+export function descriptionOf(text: string): string {
+  return text.slice(0, text.lastIndexOf(" "));
+}
+
+async function put(server: ServerProcess, subject: Subject, path: string, text: string): Promise<void> {
+  const operation = subject.ledger.begin(path, text);
+  const body = { value: text, description: descriptionOf(text) };
+  mustSucceed(await answerOf(server, { method: "PUT", path: secretTarget(path), body }));
+  subject.ledger.acknowledge(operation);
+  subject.acknowledged++;
+}
+
+async function remove(server: ServerProcess, subject: Subject, path: string): Promise<void> {
+  const { ledger } = subject;
+  const before = ledger.mayHold(path);
+  const operation = ledger.begin(path, null);
+  const answer = await answerOf(server, { method: "DELETE", path: secretTarget(path) });
+  const missed = answer.status === 404 && (before.nothing || ledger.mayHold(path).nothing);
+  ledger.acknowledge(operation);
+  if (missed) return;
+  mustSucceed(answer);
+  if (!before.something) throw new Error(`a delete of ${path}, where nothing was, succeeded`);
+  subject.acknowledged++;
+}
+
+async function forceInit(server: ServerProcess, subject: Subject): Promise<void> {
+  subject.nextPassphrase = `number ${++subject.inits}`;
+  subject.ledger.beginInit();
+  const body = { passphrase: subject.nextPassphrase, force: true };
+  mustSucceed(await answerOf(server, { method: "POST", path: "/v1/init", body }));
+  subject.ledger.acknowledgeInit();
+  subject.passphrase = subject.nextPassphrase;
+  subject.nextPassphrase = null;
+}
+
+async function answerOf(server: ServerProcess, request: Send): Promise<Answer> {
+  try {
+    return await send(server, request);
+  } catch (error) {
+    throw server.child.killed ? new Killed() : error;
+  }
+}
