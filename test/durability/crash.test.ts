@@ -7,7 +7,7 @@ import { mustInit } from "../support/client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { inspect } from "./inspection.js";
-import { Subject, write } from "./writers.js";
+import { forceInit, Subject, untilKilled, write } from "./writers.js";
 
 const writers = 8;
 
@@ -15,6 +15,7 @@ const writers = 8;
 const kills = Number(process.env["STRONGROOM_KILLS"] ?? 20);
 const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 2_000);
 const tellEvery = 20;
+const killedInitShare = 0.2;
 
 describe("kill -9 under load", function () {
   this.timeout(0);
@@ -47,9 +48,19 @@ async function oneLife(home: string, subject: Subject, random: Random, writes: n
   const server = await startedAndInspected(home, subject);
   const enough = subject.acknowledged + writes;
   const work = Array.from({ length: writers }, (_, n) => write(server, subject, n, new Random(random.below(2 ** 32))));
-  await Promise.race([killWhen(() => subject.acknowledged >= enough, server, random), Promise.all(work)]);
-  await Promise.all(work);
+  await Promise.all([killAfter(enough, server, subject, random), ...work]);
   await cleanUpTo(mark);
+}
+
+/** At any moment, now and then in the middle of a forced init. */
+async function killAfter(enough: number, server: ServerProcess, subject: Subject, random: Random): Promise<void> {
+  while (subject.acknowledged < enough && !server.child.killed) await sleep(1);
+  const initToo = random.chance(killedInitShare) && !subject.ledger.initUnderWay;
+  const init = initToo ? untilKilled(() => forceInit(server, subject)) : null;
+  await sleep(random.below(initToo ? 200 : 20));
+  server.child.kill("SIGKILL");
+  await server.ended;
+  await init;
 }
 
 async function startedAndInspected(home: string, subject: Subject): Promise<ServerProcess> {
@@ -58,13 +69,6 @@ async function startedAndInspected(home: string, subject: Subject): Promise<Serv
   else await mustInit(server, { passphrase: subject.passphrase });
   subject.started = true;
   return server;
-}
-
-async function killWhen(due: () => boolean, server: ServerProcess, random: Random): Promise<void> {
-  while (!due()) await sleep(1);
-  await sleep(random.below(20));
-  server.child.kill("SIGKILL");
-  await server.ended;
 }
 
 function tell(kill: number, { acknowledged, inits }: Subject): void {

@@ -33,9 +33,15 @@ export class Subject {
 class Killed extends Error {}
 
 /** Works until the server is killed. An answer that the ledger does not allow is thrown. */
-export async function write(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
-  try {
+export function write(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
+  return untilKilled(async () => {
     for (;;) await step(server, subject, writer, random);
+  });
+}
+
+export async function untilKilled(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
   } catch (error) {
     if (!(error instanceof Killed)) throw error;
   }
@@ -91,7 +97,7 @@ async function remove(server: ServerProcess, subject: Subject, path: string): Pr
   subject.acknowledged++;
 }
 
-async function forceInit(server: ServerProcess, subject: Subject): Promise<void> {
+export async function forceInit(server: ServerProcess, subject: Subject): Promise<void> {
   subject.nextPassphrase = `number ${++subject.inits}`;
   subject.ledger.beginInit();
   const body = { passphrase: subject.nextPassphrase, force: true };
