@@ -19,6 +19,7 @@ export class Subject {
   /** Puts and deletes that were answered with success. */
   acknowledged = 0;
   inits = 0;
+  kills = 0;
   #texts = 0;
 
   /** A value unlike all others, mostly short, now and then many blocks long. */

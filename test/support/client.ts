@@ -84,6 +84,11 @@ function agentOf(server: TestServer): Agent {
   return agent;
 }
 
+/** Ends the connections that are kept between requests; the next request opens a new one. */
+export function closeConnections(server: TestServer): void {
+  agents.get(server)?.destroy();
+}
+
 function bodyBytes(body: Send["body"]): Buffer | undefined {
   if (body === undefined) return undefined;
   if (typeof body === "string") return Buffer.from(body);

@@ -1,6 +1,6 @@
 /**
  * Owns what tests do inside a server process, which the program itself has no door for: ending its key worker as a fatal
- * error would, and taking heap snapshots. Loaded before the program with --import, spoken to over the parent's channel.
+ * error would, taking heap snapshots, counting what it holds. Loaded before the program with --import, spoken to over the parent's channel.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,7 +9,14 @@ import type { Worker } from "node:worker_threads";
 
 export type Order =
   | { readonly do: "crash" }
+  | { readonly do: "measure" }
   | { readonly do: "snapshot"; readonly main: string; readonly worker: string };
+
+/** The answer to every order. */
+export type Obeyed = { readonly failed: string | null; readonly holdings: Holdings | null };
+
+/** Of the front end: what keeps its event loop alive, and bytes in its heap and outside of it. */
+export type Holdings = { readonly handles: number; readonly heapBytes: number; readonly externalBytes: number };
 
 const workers = new Set<Worker>();
 
@@ -20,18 +27,28 @@ process.on("worker", (worker: Worker) => {
 
 process.on("message", (order: Order) => {
   obey(order).then(
-    () => process.send?.("done"),
-    (error: unknown) => process.send?.(String(error)),
+    (holdings) => process.send?.({ failed: null, holdings } satisfies Obeyed),
+    (error: unknown) => process.send?.({ failed: String(error), holdings: null } satisfies Obeyed),
   );
 });
 
 process.channel?.unref(); // a server that has ended must not wait for orders
 
-async function obey(order: Order): Promise<void> {
-  if (order.do === "crash") {
-    await Promise.all([...workers].map((worker) => worker.terminate()));
-    return;
+async function obey(order: Order): Promise<Holdings | null> {
+  switch (order.do) {
+    case "crash":
+      await Promise.all([...workers].map((worker) => worker.terminate()));
+      return null;
+    case "measure":
+      return measure();
+    case "snapshot":
+      await pipeline(getHeapSnapshot(), createWriteStream(order.main));
+      for (const worker of workers) await pipeline(await worker.getHeapSnapshot(), createWriteStream(order.worker));
+      return null;
   }
-  await pipeline(getHeapSnapshot(), createWriteStream(order.main));
-  for (const worker of workers) await pipeline(await worker.getHeapSnapshot(), createWriteStream(order.worker));
+}
+
+function measure(): Holdings {
+  const { heapUsed, external } = process.memoryUsage();
+  return { handles: process.getActiveResourcesInfo().length, heapBytes: heapUsed, externalBytes: external };
 }

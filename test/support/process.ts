@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
-import type { Order } from "./control.js";
+import type { Holdings, Obeyed, Order } from "./control.js";
 import type { TestServer } from "./server.js";
 
 export const mainFile = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url));
@@ -55,7 +55,7 @@ export type ServerProcess = TestServer & {
   readonly ended: Promise<Ended>;
   readonly startLine: string;
   /** Makes something happen inside the process; see control.ts. */
-  order(order: Order): Promise<void>;
+  order(order: Order): Promise<Holdings | null>;
 };
 
 const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
@@ -96,8 +96,9 @@ export async function startProcess(args: readonly string[] = [], more: Environme
     stopped: output.ended.then(() => {}),
     async order(order) {
       child.send(order);
-      const [answer] = await once(child, "message");
-      if (answer !== "done") throw new Error(String(answer));
+      const [{ failed, holdings }] = (await once(child, "message")) as [Obeyed];
+      if (failed !== null) throw new Error(failed);
+      return holdings;
     },
     async stop() {
       child.kill("SIGTERM");

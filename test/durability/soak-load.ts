@@ -1,0 +1,66 @@
+/** Owns the soak's load: clients at full speed on a fixed set of paths, while another one locks and unlocks. */
+import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/client.js";
+import type { ServerProcess } from "../support/process.js";
+import { Random, runSeed } from "../support/random.js";
+
+const clients = 16;
+const paths = 400;
+const operationsBetweenLocks = 500;
+const mix = ["put", "put", "put", "get", "get", "get", "get", "get", "list", "delete"] as const;
+
+export type Load = {
+  readonly counts: { operations: number; locks: number };
+  /** Resolves once every client has its last answer. */
+  end(): Promise<void>;
+};
+
+export function startLoad(server: ServerProcess): Load {
+  const counts = { operations: 0, locks: 0 };
+  let ending = false;
+  const random = new Random(runSeed);
+  const client = async () => {
+    while (!ending) {
+      await operate(server, random);
+      counts.operations++;
+    }
+  };
+  const locker = async () => {
+    while (!ending) {
+      const next = counts.operations + operationsBetweenLocks;
+      await mustLock(server);
+      await mustUnlock(server);
+      counts.locks++;
+      while (!ending && counts.operations < next) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  const all = Promise.all([...Array.from({ length: clients }, client), locker()]);
+  all.catch(() => {}); // told by end()
+  return {
+    counts,
+    async end() {
+      ending = true;
+      await all;
+    },
+  };
+}
+
+/** A locked vault and a missing secret are answers as good as any here. */
+async function operate(server: ServerProcess, random: Random): Promise<void> {
+  const { status, text } = await send(server, requestOf(random));
+  if (![200, 403, 404].includes(status)) throw new Error(`answered ${status}: ${text}`);
+}
+
+function requestOf(random: Random): Send {
+  const number = random.below(paths);
+  const path = secretTarget(`soak/${number % 20}/${number}`);
+  switch (random.pick(mix)) {
+    case "put":
+      return { method: "PUT", path, body: { value: "v".repeat(random.below(random.pick([100, 1_000, 50_000]))) } };
+    case "get":
+      return { path };
+    case "list":
+      return { path: `/v1/secrets?prefix=${encodeURIComponent(`soak/${number % 20}/`)}` };
+    case "delete":
+      return { method: "DELETE", path };
+  }
+}

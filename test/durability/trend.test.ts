@@ -1,0 +1,45 @@
+/** The judge of the soak, judged itself: it finds a rise in noise, and takes noise for what it is. */
+import { expect } from "chai";
+import { Random } from "../support/random.js";
+import { rises, type Sample, trendOf } from "./trend.js";
+
+/** Samples every 0.01 of a unit of time, on a line with this slope, with noise of up to this much around it. */
+function series(slope: number, noise: number): Sample[] {
+  const random = new Random(1);
+  return Array.from({ length: 200 }, (_, n) => ({
+    at: n / 100,
+    value: 100 + (slope * n) / 100 + noise * (2 * random.next() - 1),
+  }));
+}
+
+describe("the soak's judge", () => {
+  it("tells the slope of a line, with no doubt", () => {
+    const { slope, spread } = trendOf(series(7, 0));
+    expect(slope).to.be.closeTo(7, 1e-9);
+    expect(spread).to.be.closeTo(0, 1e-9);
+  });
+
+  it("tells a slope within noise to about its spread", () => {
+    const { slope, spread } = trendOf(series(7, 20));
+    expect(spread).to.be.within(0.5, 5);
+    expect(Math.abs(slope - 7)).to.be.below(3 * spread);
+  });
+
+  const rows: readonly (readonly [string, number, number, boolean])[] = [
+    ["a flat line", 0, 0, false],
+    ["noise around a flat line", 0, 50, false],
+    ["a fall", -100, 10, false],
+    ["a rise below the limit", 20, 5, false],
+    ["a rise above the limit", 60, 5, true],
+    ["a steep rise in much noise", 200, 50, true],
+  ];
+  for (const [name, slope, noise, expected] of rows) {
+    it(`says of ${name} that it ${expected ? "rises" : "is level"}`, () => {
+      expect(rises(trendOf(series(slope, noise)), 32)).to.equal(expected);
+    });
+  }
+
+  it("refuses to judge two samples", () => {
+    expect(() => trendOf(series(1, 0).slice(0, 2))).to.throw("three samples");
+  });
+});
