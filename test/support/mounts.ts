@@ -1,0 +1,32 @@
+/** Owns mounting file systems for tests, and unmounting them whatever happens. Linux, and root. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { later } from "./clean-up.js";
+
+/** Runs a tool of the system to its end. @throws Error with what it said, when it fails. */
+export function mustRun(tool: string, ...args: readonly string[]): void {
+  execFileSync(tool, args, { stdio: ["ignore", "ignore", "pipe"] });
+}
+
+export function canRun(tool: string, ...args: readonly string[]): boolean {
+  return spawnSync(tool, args, { stdio: "ignore" }).status === 0;
+}
+
+/** Why nothing can be mounted here; null when it can. */
+export function whyNoMounts(): string | null {
+  if (process.platform !== "linux") return "only tried on Linux";
+  if (process.getuid?.() !== 0) return "needs root";
+  return canRun("unshare", "--mount", "true") ? null : "this machine does not allow mounts";
+}
+
+/** Mounts until the test ends, or until `unmount`. */
+export function mount(what: string, directory: string, ...options: readonly string[]): void {
+  mustRun("mount", ...options, what, directory);
+  later(() => {
+    if (canRun("mountpoint", "--quiet", directory)) unmount(directory);
+  });
+}
+
+/** A loop device that the mount made goes with it. */
+export function unmount(directory: string): void {
+  if (!canRun("umount", directory)) mustRun("umount", "--lazy", directory);
+}
