@@ -36,7 +36,9 @@ export class Secrets {
     if (key === null) return lockedNow;
     const metadata = openMetadata(key, path, blob);
     const value = metadata && openValue(key, path, blob);
-    return value ? { ok: true, reply: getReply(path, value, metadata) } : damaged(path);
+    return value
+      ? { ok: true, reply: getReply(path, value, metadata) }
+      : damaged(path, ": put its file back from a backup, or delete it");
   }
 
   describe({ entries }: RequestOf<"describe">): ReplyOf<"describe"> {

@@ -1,0 +1,48 @@
+/** Owns damaging the vault's files under a running or stopped server, as a failing disk or a clumsy hand would. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { directoryName, secretFileName } from "../../src/paths/file-name.js";
+import type { TestServer } from "./server.js";
+
+/** The file of a secret; in the vault in force unless another generation is named. */
+export function blobFile(
+  { home }: Pick<TestServer, "home">,
+  path: string,
+  generation = currentGeneration(home),
+): string {
+  const segments = path.split("/");
+  const directories = segments.slice(0, -1).map(directoryName);
+  return join(home, "vault", generation, "secrets", ...directories, secretFileName(segments.at(-1) ?? ""));
+}
+
+export function headerFile({ home }: Pick<TestServer, "home">): string {
+  return join(home, "vault", currentGeneration(home), "header.json");
+}
+
+function currentGeneration(home: string): string {
+  return readFileSync(join(home, "vault", "current"), "utf8").trim();
+}
+
+/**
+ * Gives a file of the vault other bytes, and sees to it that the server's next look finds them. Whoever keeps blobs in
+ * memory makes them forgotten here.
+ */
+export function damage(file: string, bytes: Uint8Array): void {
+  writeFileSync(file, bytes, { mode: 0o600 });
+}
+
+/** The bytes with one bit turned over. */
+export function flipped(bytes: Uint8Array, bit: number): Buffer {
+  const copy = Buffer.from(bytes);
+  copy[bit >> 3] = (copy[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+  return copy;
+}
+
+/** Every way to turn one bit over, to cut the end off, and to add a byte. */
+export function* everyDamage(bytes: Uint8Array): Generator<readonly [what: string, bytes: Buffer]> {
+  for (let bit = 0; bit < 8 * bytes.length; bit++) yield [`bit ${bit} flipped`, flipped(bytes, bit)];
+  for (let length = 0; length < bytes.length; length++) {
+    yield [`cut to ${length} bytes`, Buffer.from(bytes.subarray(0, length))];
+  }
+  for (const byte of [0x00, 0x0a, 0xff]) yield [`byte ${byte} added`, Buffer.concat([bytes, Uint8Array.of(byte)])];
+}
