@@ -15,7 +15,7 @@ export type Ended = { readonly code: number | null; readonly stdout: string; rea
 type Environment = Readonly<Record<string, string>>;
 
 /** A clean environment: nothing of the developer's own settings, home or data directory gets in. */
-function environment(more: Environment): NodeJS.ProcessEnv {
+export function environment(more: Environment): NodeJS.ProcessEnv {
   const home = temporaryDirectory();
   const path = process.env["PATH"] ?? "";
   return { PATH: path, HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
@@ -60,14 +60,23 @@ export type ServerProcess = TestServer & {
 
 const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
 
+/** The built command, and the flags of the Node that runs it. */
+export type Program = { readonly main: string; readonly nodeFlags: readonly string[] };
+
+const builtHere: Program = { main: mainFile, nodeFlags: ["--import", controlFile] };
+
 /** The Node that runs servers: the one that runs the tests, unless another version is being tried. */
-const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
+export const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
 
 /** `strongroom serve` on a free port in a temporary home, killed when the test ends. @throws NotStarted */
-export async function startProcess(args: readonly string[] = [], more: Environment = {}): Promise<ServerProcess> {
+export async function startProcess(
+  args: readonly string[] = [],
+  more: Environment = {},
+  { main, nodeFlags }: Program = builtHere,
+): Promise<ServerProcess> {
   const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
-  const child = spawn(node, ["--import", controlFile, mainFile, "serve", ...args], {
+  const child = spawn(node, [...nodeFlags, main, "serve", ...args], {
     env: environment(settings),
     cwd: temporaryDirectory(),
     stdio: ["ignore", "pipe", "pipe", "ipc"],

@@ -1,0 +1,101 @@
+/** Owns one measurement, a load on a subject for some seconds, and the alternation of such measurements in rounds. */
+import type { ChildProcess } from "node:child_process";
+import type { Load, LoadReport, Request, Stream, StreamReport } from "./programs/load.js";
+import { type Subject, startProgram } from "./subjects.js";
+import { type Cpu, cpuOf, cpuPerRequest, memoryOf, resetPeak } from "./usage.js";
+
+/** What one round found about one subject; times in milliseconds, CPU in microseconds a request, memory in MiB. */
+export type Sample = Omit<StreamReport, "timeline"> & { readonly cpu: Cpu; readonly peak: number };
+
+export type Series = { readonly subject: string; readonly samples: readonly Sample[] };
+
+export type Pace = { readonly rounds: number; readonly seconds: number };
+
+const warmMs = 500;
+
+/** A process that sends loads, one at a time. */
+export type Loader = ChildProcess;
+
+export async function startLoader(): Promise<Loader> {
+  return (await startProgram("load.js")).child;
+}
+
+/** Measures `subject` while `loader` sends it the streams. A durable loop is its own loader. */
+export async function measure(
+  loader: Loader,
+  subject: Subject,
+  streams: readonly Stream[],
+  seconds: number,
+): Promise<{ reports: readonly StreamReport[]; cpu: Cpu; peak: number }> {
+  let before: Cpu | null = null;
+  let after: Cpu | null = null;
+  let peak = 0;
+  const { streams: reports } = await sendLoad(loader, { url: subject.url, streams, warmMs, seconds }, (phase) => {
+    if (phase === "begin") {
+      resetPeak(subject.pid);
+      before = cpuOf(subject.pid, subject.threads);
+      return;
+    }
+    after = cpuOf(subject.pid, subject.threads);
+    peak = memoryOf(subject.pid).peak;
+  });
+  if (before === null || after === null) throw new Error("the load did not say when it began and ended");
+  const count = reports.reduce((sum, report) => sum + report.count, 0);
+  return { reports, cpu: cpuPerRequest(before, after, Math.max(1, count)), peak };
+}
+
+/** Sends one load; `onPhase` is called the moment it begins and ends to count. */
+export function sendLoad(
+  loader: Loader,
+  load: Load,
+  onPhase: (phase: "begin" | "end") => void = () => {},
+): Promise<LoadReport> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new Error("the load's process ended"));
+    const take = (message: { phase?: "begin" | "end" } | LoadReport) => {
+      if ("streams" in message) {
+        loader.off("message", take).off("exit", gone);
+        resolve(message);
+      } else if (message.phase !== undefined) onPhase(message.phase);
+    };
+    loader.on("message", take).once("exit", gone);
+    loader.send(load);
+  });
+}
+
+export function stream(subject: Subject, connections: number, requests: readonly Request[]): Stream {
+  return { connections, headers: subject.headers, requests };
+}
+
+/** One thing to alternate: a name, and how to take one sample. */
+export type Contender = { readonly name: string; sample(seconds: number): Promise<Sample> };
+
+/** A subject under one stream of requests. */
+export function contender(
+  loader: Loader,
+  subject: Subject,
+  connections: number,
+  requests: readonly Request[],
+): Contender {
+  return {
+    name: subject.name,
+    async sample(seconds) {
+      const streams = [stream(subject, connections, requests)];
+      const { reports, cpu, peak } = await measure(loader, subject, streams, seconds);
+      const [report] = reports;
+      if (report === undefined || report.count === 0) throw new Error(`${subject.name} answered nothing`);
+      const { timeline: _, ...figures } = report;
+      return { ...figures, cpu, peak };
+    },
+  };
+}
+
+/** A B C A B C …: whatever the machine does meanwhile, it does to all of them. The first round warms up and is dropped. */
+export async function alternate(contenders: readonly Contender[], { rounds, seconds }: Pace): Promise<Series[]> {
+  const taken = contenders.map(() => [] as Sample[]);
+  for (const { sample } of contenders) await sample(Math.min(1, seconds));
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, { sample }] of contenders.entries()) taken[i]?.push(await sample(seconds));
+  }
+  return contenders.map(({ name }, i) => ({ subject: name, samples: taken[i] ?? [] }));
+}

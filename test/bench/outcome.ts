@@ -1,0 +1,55 @@
+/** Owns what a scenario reports: its series of samples, and findings, some of which have a target to be held to. */
+import type { Sample, Series } from "./measure.js";
+import { ratios, type Spread, spreadOf } from "./statistics.js";
+import { totalCpu } from "./usage.js";
+
+export type Target = { readonly atLeast: number } | { readonly atMost: number };
+
+/** One figure with its spread over the rounds. */
+export type Finding = {
+  readonly what: string;
+  readonly value: Spread;
+  readonly unit: "×" | "ms" | "MiB" | "KiB" | "";
+  readonly target?: Target;
+};
+
+export type Outcome = {
+  readonly scenario: string;
+  readonly series: readonly Series[];
+  readonly findings: readonly Finding[];
+};
+
+export function isReached({ value, target }: Finding): boolean | null {
+  if (target === undefined) return null;
+  return "atLeast" in target ? value.median >= target.atLeast : value.median <= target.atMost;
+}
+
+/** The first series against another: throughput, median time or CPU, round by round. */
+export function compare(
+  what: string,
+  series: Series | undefined,
+  to: Series | undefined,
+  figure: (sample: Sample) => number,
+  target?: Target,
+): Finding {
+  if (series === undefined || to === undefined) throw new Error(`${what}: there is nothing to compare`);
+  const value = spreadOf(ratios(series.samples.map(figure), to.samples.map(figure)));
+  return { what, value, unit: "×", ...(target && { target }) };
+}
+
+export const throughput = (sample: Sample): number => sample.perSecond;
+export const p50 = (sample: Sample): number => sample.p50;
+export const p99 = (sample: Sample): number => sample.p99;
+export const cpu = (sample: Sample): number => totalCpu(sample.cpu);
+export const mainCpu = (sample: Sample): number => sample.cpu.main;
+
+/** Throughput and CPU of the first series against each of the others. */
+export function againstEach(
+  [first, ...others]: readonly Series[],
+  targets: readonly (Target | undefined)[],
+): Finding[] {
+  return others.flatMap((other, i) => [
+    compare(`throughput, of the ${other.subject}'s`, first, other, throughput, targets[i]),
+    compare(`CPU a request, of the ${other.subject}'s`, first, other, cpu),
+  ]);
+}

@@ -1,0 +1,11 @@
+/** A bare node:https server: it answers every request with the same bytes. The least that an HTTPS answer can cost. */
+import { readFileSync } from "node:fs";
+import { listen, mustHave } from "./listen.js";
+
+const body = readFileSync(mustHave("BENCH_BODY"));
+const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": body.length };
+
+listen((req, res) => {
+  req.resume();
+  req.once("end", () => res.writeHead(200, headers).end(body));
+});

@@ -1,0 +1,68 @@
+/**
+ * A bare loop of durable replaces: temp file, write, fsync, close, rename, fsync of the directory, by some lanes at once.
+ * The least that an acknowledged write can cost on this disk.
+ */
+import { randomBytes } from "node:crypto";
+import { open, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { createHistogram } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { mustHave } from "./listen.js";
+import type { Load, LoadReport } from "./load.js";
+
+const directory = mustHave("BENCH_DIRECTORY");
+const content = randomBytes(Number(mustHave("BENCH_BYTES")));
+const filesPerLane = 16;
+
+process.on("message", async (order: Load) => {
+  if (!("streams" in order)) return;
+  process.send?.(await loop(order));
+});
+process.send?.({ ready: true });
+
+async function loop({ streams: [stream], warmMs, seconds }: Load): Promise<LoadReport> {
+  const latencies = createHistogram();
+  let running = true;
+  let counting = false;
+  const lane = async (number: number) => {
+    for (let i = 0; running; i++) {
+      const began = performance.now();
+      await replaceDurably(join(directory, `${number}-${i % filesPerLane}`));
+      if (counting) latencies.record(Math.max(1, Math.round((performance.now() - began) * 1000)));
+    }
+  };
+  const lanes = Array.from({ length: stream?.connections ?? 0 }, (_, i) => lane(i));
+  await sleep(warmMs);
+  counting = true;
+  process.send?.({ phase: "begin" });
+  const began = performance.now();
+  await sleep(seconds * 1000);
+  const elapsed = (performance.now() - began) / 1000;
+  counting = false;
+  process.send?.({ phase: "end" });
+  running = false;
+  await Promise.all(lanes);
+  const at = (percent: number) => latencies.percentile(percent) / 1000;
+  const { count } = latencies;
+  return {
+    streams: [{ count, perSecond: count / elapsed, p50: at(50), p99: at(99), p999: at(99.9), failed: 0, timeline: [] }],
+  };
+}
+
+async function replaceDurably(file: string): Promise<void> {
+  const temp = join(directory, `.tmp-${randomBytes(8).toString("hex")}`);
+  const handle = await open(temp, "wx", 0o600);
+  try {
+    await handle.writeFile(content);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temp, file);
+  const parent = await open(directory, "r");
+  try {
+    await parent.sync();
+  } finally {
+    await parent.close();
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * An Express 5 app that does the same work as Strongroom with the same libraries and none of its measures: written as a
+ * competent developer writes it who does not think of speed. Files are read and replaced durably, entries are sealed and
+ * opened with AES-256-GCM in piscina's worker threads, and every request passes helmet, a rate limit and a token check.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import express, { type RequestHandler } from "express";
+import { rateLimit } from "express-rate-limit";
+import helmet from "helmet";
+import { Piscina } from "piscina";
+import { listen, mustHave } from "./listen.js";
+import type { Entry } from "./naive-worker.js";
+
+const secrets = mustHave("BENCH_SECRETS");
+const token = mustHave("BENCH_TOKEN");
+
+const pool = new Piscina({
+  filename: new URL("./naive-worker.js", import.meta.url).href,
+  workerData: { key: randomBytes(32) },
+});
+
+const app = express();
+app.use(helmet());
+app.use(rateLimit({ windowMs: 60_000, limit: 1e9 })); // never reached: whoever is refused does no work
+app.get("/v1/status", (_req, res) => {
+  res.json({ initialized: true, locked: false, secretCount: 0, serverRunning: true });
+});
+app.use(requireToken());
+app.use(express.json({ limit: "10mb", type: () => true }));
+
+app.get("/v1/secrets/*path", async (req, res) => {
+  const path = pathOf(req.params.path);
+  res.json({ path, ...(await readEntry(path)) });
+});
+
+app.put("/v1/secrets/*path", async (req, res) => {
+  const path = pathOf(req.params.path);
+  const { value, type, description } = req.body as { value: string; type?: string; description?: string };
+  const now = new Date().toISOString();
+  const previous = await readEntry(path).catch(() => null);
+  const entry = { value, metadata: { type, description }, createdAt: previous?.createdAt ?? now, updatedAt: now };
+  await replaceDurably(fileOf(path), await pool.run({ path, entry }, { name: "seal" }));
+  res.json({ ok: true, path, bytes: Buffer.byteLength(value), metadata: entry.metadata });
+});
+
+listen(app);
+
+function requireToken(): RequestHandler {
+  return (req, res, next) => {
+    const [, presented = ""] = /^Bearer (.+)$/i.exec(req.headers.authorization ?? "") ?? [];
+    if (timingSafeEqual(sha256(presented), sha256(token))) return next();
+    res.status(401).json({ error: "the token is missing or wrong", code: "UNAUTHORIZED" });
+  };
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+function pathOf(segments: string | string[]): string {
+  return [segments].flat().join("/");
+}
+
+function fileOf(path: string): string {
+  return join(secrets, ...path.split("/").map(encodeURIComponent));
+}
+
+async function readEntry(path: string): Promise<Entry> {
+  const blob = await readFile(fileOf(path));
+  return pool.run({ path, blob }, { name: "open" });
+}
+
+async function replaceDurably(file: string, blob: Uint8Array): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const temp = `${file}.${randomBytes(8).toString("hex")}`;
+  await syncing(temp, "wx", (handle) => handle.writeFile(blob));
+  await rename(temp, file);
+  await syncing(dirname(file), "r", async () => {});
+}
+
+type Handle = Awaited<ReturnType<typeof open>>;
+
+async function syncing(path: string, flags: string, work: (handle: Handle) => Promise<void>): Promise<void> {
+  const handle = await open(path, flags);
+  try {
+    await work(handle);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

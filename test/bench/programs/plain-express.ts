@@ -1,0 +1,13 @@
+/** The bare server, with plain Express 5 between: what the framework alone costs. */
+import { readFileSync } from "node:fs";
+import express from "express";
+import { listen, mustHave } from "./listen.js";
+
+const body = readFileSync(mustHave("BENCH_BODY"));
+const app = express();
+
+app.get("/*any", (_req, res) => {
+  res.set("Content-Type", "application/json; charset=utf-8").send(body);
+});
+
+listen(app);
