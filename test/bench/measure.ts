@@ -1,8 +1,9 @@
 /** Owns one measurement, a load on a subject for some seconds, and the alternation of such measurements in rounds. */
 import type { ChildProcess } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Load, LoadReport, Request, Stream, StreamReport } from "./programs/load.js";
 import { type Subject, startProgram } from "./subjects.js";
-import { type Cpu, cpuOf, cpuPerRequest, memoryOf, resetPeak } from "./usage.js";
+import { type Cpu, cpuOf, cpuPerRequest, memoryOf, resetPeak, totalCpu } from "./usage.js";
 
 /** What one round found about one subject; times in milliseconds, CPU in microseconds a request, memory in MiB. */
 export type Sample = Omit<StreamReport, "timeline"> & { readonly cpu: Cpu; readonly peak: number };
@@ -26,22 +27,37 @@ export async function measure(
   subject: Subject,
   streams: readonly Stream[],
   seconds: number,
+  slow = false,
 ): Promise<{ reports: readonly StreamReport[]; cpu: Cpu; peak: number }> {
   let before: Cpu | null = null;
   let after: Cpu | null = null;
   let peak = 0;
-  const { streams: reports } = await sendLoad(loader, { url: subject.url, streams, warmMs, seconds }, (phase) => {
-    if (phase === "begin") {
-      resetPeak(subject.pid);
-      before = cpuOf(subject.pid, subject.threads);
-      return;
-    }
-    after = cpuOf(subject.pid, subject.threads);
-    peak = memoryOf(subject.pid).peak;
-  });
+  const { streams: reports } = await sendLoad(
+    loader,
+    { url: subject.url, streams, warmMs: slow ? 0 : warmMs, seconds, atLeast: 1 },
+    (phase) => {
+      if (phase === "begin") {
+        resetPeak(subject.pid);
+        before = cpuOf(subject.pid, subject.threads);
+        return;
+      }
+      after = cpuOf(subject.pid, subject.threads);
+      peak = memoryOf(subject.pid).peak;
+    },
+  );
   if (before === null || after === null) throw new Error("the load did not say when it began and ended");
   const count = reports.reduce((sum, report) => sum + report.count, 0);
   return { reports, cpu: cpuPerRequest(before, after, Math.max(1, count)), peak };
+}
+
+/** Waits until the subject rests: what the load has left behind, a list half made, must not burden what comes next. */
+export async function settle({ pid, threads }: Subject): Promise<void> {
+  for (let tries = 0; tries < 600; tries++) {
+    const before = totalCpu(cpuOf(pid, threads));
+    await sleep(100);
+    if (totalCpu(cpuOf(pid, threads)) - before < 5_000) return;
+  }
+  throw new Error("a process that was measured does not come to rest");
 }
 
 /** Sends one load; `onPhase` is called the moment it begins and ends to count. */
@@ -63,7 +79,14 @@ export function sendLoad(
   });
 }
 
-export function stream(subject: Subject, connections: number, requests: readonly Request[]): Stream {
+export type Requests = {
+  readonly connections: number;
+  readonly requests: readonly Request[];
+  /** One answer may take longer than a round: the first one counts, and a round lasts until there is one. */
+  readonly slow?: true;
+};
+
+export function stream(subject: Subject, { connections, requests }: Requests): Stream {
   return { connections, headers: subject.headers, requests };
 }
 
@@ -71,19 +94,15 @@ export function stream(subject: Subject, connections: number, requests: readonly
 export type Contender = { readonly name: string; sample(seconds: number): Promise<Sample> };
 
 /** A subject under one stream of requests. */
-export function contender(
-  loader: Loader,
-  subject: Subject,
-  connections: number,
-  requests: readonly Request[],
-): Contender {
+export function contender(loader: Loader, subject: Subject, requests: Requests): Contender {
   return {
     name: subject.name,
     async sample(seconds) {
-      const streams = [stream(subject, connections, requests)];
-      const { reports, cpu, peak } = await measure(loader, subject, streams, seconds);
+      const streams = [stream(subject, requests)];
+      const { reports, cpu, peak } = await measure(loader, subject, streams, seconds, requests.slow);
+      await settle(subject);
       const [report] = reports;
-      if (report === undefined || report.count === 0) throw new Error(`${subject.name} answered nothing`);
+      if (report === undefined) throw new Error(`${subject.name} answered nothing`);
       const { timeline: _, ...figures } = report;
       return { ...figures, cpu, peak };
     },

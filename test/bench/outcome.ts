@@ -13,10 +13,14 @@ export type Finding = {
   readonly target?: Target;
 };
 
+/** A table of its own: a row of headings, then rows of figures. */
+export type Grid = readonly (readonly string[])[];
+
 export type Outcome = {
   readonly scenario: string;
   readonly series: readonly Series[];
   readonly findings: readonly Finding[];
+  readonly grid?: Grid;
 };
 
 export function isReached({ value, target }: Finding): boolean | null {

@@ -1,10 +1,8 @@
 /** Owns how outcomes are shown: tables that a person reads in a terminal, or as Markdown. */
 import { styleText } from "node:util";
 import type { Series } from "./measure.js";
-import { type Finding, isReached, type Outcome } from "./outcome.js";
+import { type Finding, type Grid, isReached, type Outcome } from "./outcome.js";
 import { median, type Spread } from "./statistics.js";
-
-type Cells = readonly (readonly string[])[];
 
 const seriesColumns = [
   "",
@@ -47,8 +45,8 @@ export function showPromises(outcomes: readonly Outcome[], asMarkdown: boolean):
     : `\n${styleText("bold", "promises")}\n${plainTable(cells)}`;
 }
 
-function tables({ series, findings }: Outcome): Cells[] {
-  const found: Cells[] = [];
+function tables({ series, findings, grid }: Outcome): Grid[] {
+  const found: Grid[] = grid === undefined ? [] : [grid];
   if (series.length > 0) found.push([seriesColumns, ...series.map(seriesRow)]);
   if (findings.length > 0) found.push([findingColumns, ...findings.map(findingRow)]);
   return found;
@@ -90,13 +88,13 @@ export function shown(value: number): string {
   return value.toFixed(digits);
 }
 
-export function plainTable(rows: Cells): string {
+export function plainTable(rows: Grid): string {
   const widths = widthsOf(rows);
   const line = (row: readonly string[]) => row.map((cell, i) => aligned(cell, widths[i] ?? 0, i)).join("  ");
   return rows.map((row) => `  ${line(row).trimEnd()}\n`).join("");
 }
 
-export function markdownTable([head = [], ...rows]: Cells): string {
+export function markdownTable([head = [], ...rows]: Grid): string {
   const widths = widthsOf([head, ...rows]).map((width) => Math.max(3, width));
   const line = (row: readonly string[]) =>
     `| ${row.map((cell, i) => aligned(cell, widths[i] ?? 0, i)).join(" | ")} |\n`;
@@ -104,7 +102,7 @@ export function markdownTable([head = [], ...rows]: Cells): string {
   return [line(head), rule, ...rows.map(line)].join("");
 }
 
-function widthsOf(rows: Cells): number[] {
+function widthsOf(rows: Grid): number[] {
   return (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? "").length)));
 }
 

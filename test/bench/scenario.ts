@@ -1,5 +1,7 @@
 /** Owns what a scenario is, and what it is given. */
 
+import { join } from "node:path";
+import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mustUnlock } from "../support/client.js";
 import { type Loader, startLoader } from "./measure.js";
 import type { Options } from "./options.js";
@@ -42,10 +44,21 @@ export class Bench {
 
   /** An unlocked Strongroom on a vault of `count` secrets, until the scenario ends. */
   async strongroom(count: number, options: StartOptions = {}): Promise<StrongroomSubject> {
+    const subject = await this.#start(this.home(count), options);
+    await mustUnlock(subject.server);
+    return subject;
+  }
+
+  /** A Strongroom without a vault, until the scenario ends. */
+  freshStrongroom(options: StartOptions): Promise<StrongroomSubject> {
+    return this.#start(join(temporaryDirectory(), "home"), options);
+  }
+
+  async #start(home: string, options: StartOptions): Promise<StrongroomSubject> {
     const { profile } = this.options;
     const nodeFlags = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-    const subject = await startStrongroom(this.home(count), { nodeFlags, ...options });
-    await mustUnlock(subject.server);
+    const subject = await startStrongroom(home, { nodeFlags, ...options });
+    later(() => subject.server.stop()); // a killed process writes no profile
     return subject;
   }
 }

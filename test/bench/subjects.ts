@@ -43,12 +43,13 @@ export async function startStrongroom(home: string, options: StartOptions = {}):
 
 type Beside = Pick<StrongroomSubject, "server" | "headers">;
 
+const fixed = { bare: "bare node:https", "plain-express": "plain Express 5", stringify: "JSON.stringify" } as const;
+
 /** A server that answers everything with the same bytes, on the certificate of the Strongroom beside it. */
-export function startFixed(program: "bare" | "plain-express", body: Uint8Array, beside: Beside): Promise<Subject> {
+export function startFixed(program: keyof typeof fixed, body: Uint8Array, beside: Beside): Promise<Subject> {
   const file = join(temporaryDirectory(), "body");
   writeFileSync(file, body);
-  const name = program === "bare" ? "bare node:https" : "plain Express 5";
-  return startServer(name, `${program}.js`, { BENCH_BODY: file }, beside);
+  return startServer(fixed[program], `${program}.js`, { BENCH_BODY: file }, beside);
 }
 
 /** The naive Express app, on the certificate and with the token of the Strongroom beside it. */

@@ -26,7 +26,9 @@ export type Load = {
   readonly url: string;
   readonly streams: readonly Stream[];
   readonly warmMs: number;
+  /** How long it counts; longer when not enough has been answered by then. */
   readonly seconds: number;
+  readonly atLeast: number;
 };
 
 /** Times are in milliseconds. */
@@ -48,6 +50,7 @@ const bucketMs = 100;
 
 type Running = {
   begin(): void;
+  count(): number;
   end(): void;
   stop(): Promise<void>;
   report(seconds: number): StreamReport;
@@ -58,13 +61,14 @@ process.on("message", async (load: Load) => {
 });
 process.send?.({ ready: true });
 
-async function run({ url, streams, warmMs, seconds }: Load): Promise<LoadReport> {
-  const running = streams.map((stream) => start(url, stream, warmMs / 1000 + seconds + 60));
+async function run({ url, streams, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
+  const running = streams.map((stream) => start(url, stream, warmMs / 1000 + seconds + 600));
   await sleep(warmMs);
   for (const stream of running) stream.begin();
   process.send?.({ phase: "begin" });
   const began = performance.now();
   await sleep(seconds * 1000);
+  while (running.some((stream) => stream.count() < atLeast)) await sleep(10);
   const elapsed = (performance.now() - began) / 1000;
   for (const stream of running) stream.end();
   process.send?.({ phase: "end" });
@@ -102,6 +106,7 @@ function start(url: string, { connections, headers, requests }: Stream, atMost: 
       began = performance.now();
       counting = true;
     },
+    count: () => latencies.count,
     end() {
       counting = false;
     },

@@ -1,0 +1,14 @@
+/** A bare recursive walk of a directory tree: the least that a start must do to know the names in it. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { mustHave } from "./listen.js";
+
+async function walk(directory: string): Promise<number> {
+  let files = 0;
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    files += entry.isDirectory() ? await walk(join(directory, entry.name)) : 1;
+  }
+  return files;
+}
+
+process.send?.({ files: await walk(mustHave("BENCH_DIRECTORY")) });

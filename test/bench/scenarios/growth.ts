@@ -1,0 +1,93 @@
+/** Owns the table of growth: what vaults of ever more secrets cost, which must grow with their number and no faster. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { cleanUpMark, cleanUpTo } from "../../support/clean-up.js";
+import { mustUnlock } from "../../support/client.js";
+import { contender, type Requests } from "../measure.js";
+import type { Options } from "../options.js";
+import type { Finding, Grid } from "../outcome.js";
+import { shown } from "../report.js";
+import type { Bench, Scenario } from "../scenario.js";
+import { median, ratios, spreadOf } from "../statistics.js";
+import { startStrongroom } from "../subjects.js";
+import { memoryOf } from "../usage.js";
+import { getOn, listOfAll, listOfHundred, put } from "../workloads.js";
+import { timed } from "./start.js";
+
+/** Times in milliseconds, memory in MiB. */
+type Size = {
+  readonly listening: number;
+  readonly resident: number;
+  readonly listAll: number;
+  readonly listHundred: number;
+  readonly get: number;
+  readonly put: number;
+};
+
+const columns: Readonly<Record<keyof Size, string>> = {
+  listening: "listening ms",
+  resident: "resident MiB",
+  listAll: "list all ms",
+  listHundred: "list 100 ms",
+  get: "get p50 ms",
+  put: "put p50 ms",
+};
+
+export const growth: Scenario = {
+  name: "growth",
+  about: "start-up, memory, list, get and put with 1,000, 10,000 and 100,000 secrets (--million: 1,000,000)",
+  vaults: sizes,
+  async run(bench) {
+    const taken = new Map<number, Size[]>();
+    for (let round = 0; round < bench.options.rounds; round++) {
+      for (const count of sizes(bench.options)) {
+        taken.set(count, [...(taken.get(count) ?? []), await measureSize(bench, count)]);
+      }
+    }
+    return [{ scenario: "growth, 1 connection", series: [], findings: growths(taken), grid: gridOf(taken) }];
+  },
+};
+
+function sizes({ million }: Options): number[] {
+  return [1_000, 10_000, 100_000, ...(million ? [1_000_000] : [])];
+}
+
+async function measureSize(bench: Bench, count: number): Promise<Size> {
+  const mark = cleanUpMark();
+  const { value: subject, ms: listening } = await timed(() => startStrongroom(bench.home(count)));
+  await mustUnlock(subject.server);
+  await sleep(300);
+  const resident = memoryOf(subject.pid).now;
+  const p50 = async (requests: Requests) => {
+    const { sample } = contender(bench.loader, subject, { ...requests, connections: 1 });
+    return (await sample(Math.min(1, bench.options.seconds))).p50;
+  };
+  const listHundred = await p50(listOfHundred(count));
+  const get = await p50(getOn(1));
+  const stored = await p50({ ...put, requests: put.requests.slice(0, 16) });
+  const listAll = await p50(listOfAll);
+  await cleanUpTo(mark);
+  return { listening, resident, listAll, listHundred, get, put: stored };
+}
+
+function gridOf(taken: ReadonlyMap<number, readonly Size[]>): Grid {
+  const figures = Object.keys(columns) as (keyof Size)[];
+  const rows = [...taken].map(([count, all]) => [
+    count.toLocaleString("en"),
+    ...figures.map((figure) => shown(median(all.map((one) => one[figure])))),
+  ]);
+  return [["secrets", ...figures.map((figure) => columns[figure])], ...rows];
+}
+
+/** How much more a ten times larger vault takes: 10 is linear, 1 is "whatever the size". */
+function growths(taken: ReadonlyMap<number, readonly Size[]>): Finding[] {
+  const counts = [...taken.keys()];
+  return counts.slice(1).flatMap((count, i) => {
+    const before = counts[i] ?? 0;
+    const ten = (figure: keyof Size): Finding => {
+      const all = (of: number) => (taken.get(of) ?? []).map((one) => one[figure]);
+      const what = `${columns[figure].replace(/ \w+$/, "")}, ${count.toLocaleString("en")} of ${before.toLocaleString("en")}'s`;
+      return { what, value: spreadOf(ratios(all(count), all(before))), unit: "×" };
+    };
+    return (["listening", "listAll", "listHundred", "get", "put"] as const).map(ten);
+  });
+}
