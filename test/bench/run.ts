@@ -27,12 +27,17 @@ export async function* run(options: Options): AsyncGenerator<Outcome> {
 
 /** Stops and removes all that was started, however the work ends. */
 export async function cleaningUp(work: () => Promise<void>): Promise<void> {
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void cleanUpTo(0).finally(() => process.exit(130)));
+  let stopping: Promise<void> | null = null;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      stopping ??= cleanUpTo(0).finally(() => process.exit(130));
+    });
   }
   try {
     await work();
+  } catch (error) {
+    if (stopping === null) throw error; // otherwise it only says that what was measured has gone
   } finally {
-    await cleanUpTo(0);
+    await (stopping ?? cleanUpTo(0));
   }
 }

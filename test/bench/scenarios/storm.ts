@@ -81,7 +81,7 @@ async function stormRound({ bench, subject, probes, stormer, hog }: Scene, idle:
   hog.go();
   const busy = await measure(bench.loader, subject, probes, seconds);
   hog.halt();
-  const unlocks = sendStorm(stormer, subject, seconds + 1);
+  const unlocks = sendStorm(stormer, subject, seconds + 2); // longer than the probes
   await sleep(500); // the queue is full
   await ask(subject.child, "watch-delay");
   const stormy = await measure(bench.loader, subject, probes, seconds);
