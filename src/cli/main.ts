@@ -12,6 +12,8 @@ const commands: readonly CommandRow[] = [
     summary: "check the vault's files, and mend what is safe to mend",
     load: () => import("./doctor.js"),
   },
+  { name: "backup", summary: "save all sealed secrets in a new file", load: () => import("./backup.js") },
+  { name: "restore", summary: "make a backup the vault of an empty home", load: () => import("./restore.js") },
   { name: "version", summary: "print the version", load: () => import("./version.js") },
 ];
 

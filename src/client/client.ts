@@ -12,6 +12,7 @@ import type {
   PutRequest,
   Secret as SecretAnswer,
   SecretList,
+  Snapshot,
   Stored,
   VaultStatus,
 } from "./types.js";
@@ -27,6 +28,7 @@ export type {
   Metadata,
   SecretEntry,
   SecretList,
+  Snapshot,
   Stored,
   VaultStatus,
 } from "./types.js";
@@ -80,6 +82,11 @@ export class StrongroomClient implements AsyncDisposable {
 
   shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
     return this.#send("POST", "/v1/shutdown", options);
+  }
+
+  /** Puts all sealed secrets of one moment into a new directory on the server's machine; the caller removes it. */
+  snapshot(options: CallOptions = {}): Promise<Snapshot> {
+    return this.#send("POST", "/v1/snapshot", options);
   }
 
   /** The contract of the server, an OpenAPI document. */

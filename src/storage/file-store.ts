@@ -5,7 +5,15 @@ import { systemCode, VaultError } from "../errors.js";
 import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
 import { DirectorySyncs } from "./directory-syncs.js";
-import { type FileOperations, ignoring, moveIntoPlace, NotPlainFile, readFileBytes, systemFiles } from "./durable.js";
+import {
+  type FileOperations,
+  ignoring,
+  missingAsNull,
+  moveIntoPlace,
+  NotPlainFile,
+  readFileBytes,
+  systemFiles,
+} from "./durable.js";
 import {
   currentGeneration,
   type Generation,
@@ -83,6 +91,15 @@ export class FileStore implements SecretStore {
       await claim.release();
       throw error;
     }
+  }
+
+  /** As `open`, but null when there is no vault: nothing is made. */
+  static async openExisting(vaultPath: string): Promise<FileStore | null> {
+    if ((await missingAsNull(systemFiles.lstat(vaultPath))) === null) return null;
+    const store = await FileStore.open(vaultPath);
+    if (store.header !== null) return store;
+    await store.close();
+    return null;
   }
 
   get header(): Bytes | null {

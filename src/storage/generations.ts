@@ -64,6 +64,14 @@ export async function switchGeneration(
   }
 }
 
+/** Makes a directory, whose files last, the first vault of a home that has none. */
+export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
+  const name = "gen-1";
+  await files.rename(directory, join(vault, name));
+  await syncDirectory(files, vault);
+  await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
+}
+
 /** The switch failed when `current` had been replaced, and it could not be put back. */
 export class UncertainSwitch extends Error {}
 

@@ -6,16 +6,14 @@
  *   vault/snapshot-0123456789abcdef/secrets/…    the tree as it was
  */
 import { constants } from "node:fs";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { systemCode } from "../errors.js";
-import { type FileOperations, ignoring, missingAsNull, randomName } from "./durable.js";
+import { type FileOperations, missingAsNull, randomName } from "./durable.js";
 import type { Generation } from "./generations.js";
 import { blobFile } from "./tree.js";
 
 /** As many as the thread pool works on at once and a few that wait, so that writes get their turn. */
 const linksAtOnce = 8;
-
-const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 
 export class Snapshot {
   readonly directory: string;
@@ -56,7 +54,7 @@ export class Snapshot {
     } catch (error) {
       this.#failure = error;
       await Promise.allSettled(this.#linking.values());
-      await removeSnapshot(this.#files, this.directory).catch(() => {}); // what stays is removed at the next start
+      await this.#files.rm(this.directory, { recursive: true, force: true }).catch(() => {}); // or at the next start
       throw error;
     }
   }
@@ -100,16 +98,3 @@ export class Snapshot {
 
 /** File systems without hard links, or with too many on one file. */
 const cannotLink = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"]);
-
-/** Removes a snapshot, and nothing else. */
-export async function removeSnapshot(files: FileOperations, directory: string): Promise<void> {
-  if (!snapshotName.test(basename(directory))) throw new Error(`${directory} is not a snapshot`);
-  await files.rm(directory, { recursive: true, force: true });
-}
-
-/** Removes the snapshots that an interrupted backup left. */
-export async function removeSnapshots(files: FileOperations, vaultPath: string): Promise<void> {
-  for (const name of await files.readdir(vaultPath)) {
-    if (snapshotName.test(name)) await ignoring(removeSnapshot(files, join(vaultPath, name)), "ENOTDIR");
-  }
-}

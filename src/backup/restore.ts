@@ -1,0 +1,115 @@
+/**
+ * Owns a restore: an archive becomes the vault of a home that has none. Every name in it is judged, every checksum
+ * compared and every file made to last before the vault is in force; a restore that is broken off leaves none.
+ */
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Bytes } from "../../workers/protocol.js";
+import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
+import { isSecretPath } from "../paths/secret-path.js";
+import { claimVault } from "../storage/claim.js";
+import { randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
+import { bringIntoForce, generationDirectories } from "../storage/generations.js";
+import { blobFile } from "../storage/tree.js";
+import { headerName, readArchive, secretsName, type Take, type Tick } from "./archive.js";
+import { BackupError } from "./backup-error.js";
+
+/**
+ * Answers how many secrets were restored. `understood` is asked whether a header is one that a server can use.
+ * @throws BackupError, and StartError when a server holds the vault.
+ */
+export async function restore(
+  file: string,
+  vaultPath: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  tick: Tick,
+): Promise<number> {
+  const claim = await claimVault(vaultPath);
+  const building = join(vaultPath, `restore-${randomName()}`);
+  try {
+    await refuseVault(vaultPath);
+    const secrets = await build(file, building, understood, tick);
+    await bringIntoForce(systemFiles, vaultPath, building);
+    return secrets;
+  } finally {
+    await rm(building, { recursive: true, force: true, maxRetries: 3 }); // writes that were under way may still end
+    await claim.release();
+  }
+}
+
+async function refuseVault(vaultPath: string): Promise<void> {
+  const generations = await generationDirectories(systemFiles, vaultPath);
+  const names = await readdir(vaultPath);
+  if (generations.length === 0 && !names.includes("current")) return;
+  const message = `${vaultPath} holds a vault already, and is not overwritten: choose an empty home with --home`;
+  throw new BackupError("exists", message);
+}
+
+async function build(
+  file: string,
+  directory: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  tick: Tick,
+): Promise<number> {
+  const tree = new RestoredTree(directory);
+  let header: Bytes | null = null;
+  let secrets = 0;
+  await tree.makeDirectory(join(directory, secretsName));
+  const take: Take = async (name, bytes) => {
+    await tree.write(fileFor(file, directory, name), bytes);
+    if (name === headerName) header = bytes;
+    else secrets++;
+  };
+  await readArchive(file, take, tick);
+  if (header === null || !(await understood(header))) {
+    throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
+  }
+  await tree.sync();
+  return secrets;
+}
+
+/** Where a file of the archive belongs: by what its name means, never by the name itself. */
+function fileFor(file: string, directory: string, name: string): string {
+  if (name === headerName) return join(directory, headerName);
+  const [top, ...names] = name.split("/");
+  const segments = names.map((each, at) => (at < names.length - 1 ? segmentOfDirectory(each) : segmentOfFile(each)));
+  const path = segments.includes(null) ? null : segments.join("/");
+  if (top === secretsName && path !== null && isSecretPath(path)) return blobFile(join(directory, secretsName), path);
+  throw new BackupError(
+    "damaged",
+    `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing restored`,
+  );
+}
+
+/** New files, each of which lasts, in directories that last once `sync` has been awaited. */
+class RestoredTree {
+  readonly #top: string;
+  readonly #made = new Map<string, Promise<void>>();
+
+  constructor(top: string) {
+    this.#top = top;
+  }
+
+  async write(path: string, bytes: Bytes): Promise<void> {
+    await this.makeDirectory(dirname(path));
+    await writeNew(systemFiles, path, bytes, 0o600);
+  }
+
+  makeDirectory(path: string): Promise<void> {
+    let making = this.#made.get(path);
+    if (making === undefined) {
+      making = this.#make(path);
+      this.#made.set(path, making);
+    }
+    return making;
+  }
+
+  async sync(): Promise<void> {
+    for (const directory of this.#made.keys()) await syncDirectory(systemFiles, directory);
+  }
+
+  async #make(path: string): Promise<void> {
+    if (path !== this.#top) await this.makeDirectory(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}

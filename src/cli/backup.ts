@@ -1,0 +1,68 @@
+/** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
+import { join } from "node:path";
+import type { Command } from "commander";
+import { backUp, type TakenSnapshot } from "../backup/backup.js";
+import { BackupError } from "../backup/backup-error.js";
+import { readOneSetting } from "../config/settings.js";
+import { findHolder } from "../storage/holder.js";
+import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
+import { CommandFailure, type ExitName } from "./exit-codes.js";
+import { type OutputFlags, printable, printJson, withOutput } from "./output.js";
+import { progressBar } from "./progress.js";
+
+type Flags = OutputFlags & ConnectionFlags;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only\n" +
+        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
+    )
+    .argument("<file>", "the file to make; one that is there is not overwritten");
+  withOutput(withConnection(command)).action(backup);
+}
+
+async function backup(file: string, flags: Flags): Promise<void> {
+  const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
+  const served = flags.address !== undefined || (await findHolder(vaultPath)) !== null;
+  const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
+  const secrets = await told("saving", (tick) => backUp(snapshot, file, tick));
+  if (flags.json) printJson({ ok: true, file, secrets });
+  else if (!flags.quiet) process.stdout.write(`${secrets} secrets saved in ${printable(file)}\n`);
+}
+
+function snapshotOfServer(flags: Flags): Promise<TakenSnapshot & { readonly secretCount: number }> {
+  return withClient(flags, (client) => client.snapshot());
+}
+
+/** No server runs: the vault is claimed for as long as it takes. */
+async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot & { readonly secretCount: number }> {
+  const { FileStore } = await import("../storage/file-store.js");
+  const store = await FileStore.openExisting(vaultPath);
+  if (store === null) throw new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
+  try {
+    const { directory, count } = await store.snapshot();
+    return { directory, secretCount: count };
+  } finally {
+    await store.close();
+  }
+}
+
+const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
+  exists: "conflict",
+  uninitialized: "notInitialized",
+  damaged: "findings",
+  unusable: "unexpected",
+};
+
+/** Shows how far the work is, and says what made it fail in the command line's own way. */
+export async function told<T>(label: string, work: (tick: (done: number, total: number) => void) => Promise<T>) {
+  const bar = progressBar(label);
+  try {
+    return await work(bar.show);
+  } catch (error) {
+    throw error instanceof BackupError ? new CommandFailure(exits[error.problem], error.message) : error;
+  } finally {
+    bar.end();
+  }
+}
