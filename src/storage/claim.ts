@@ -47,7 +47,7 @@ function claimOf(vaultPath: string, lock: Lock | null): Claim {
 
 /** A holder that is just starting writes its pid file a moment after it has the lock. */
 async function patientHolder(vaultPath: string): Promise<Holder | null> {
-  for (let tries = 0; tries < 20; tries++) {
+  for (let tries = 0; tries < 50; tries++) {
     const holder = await findHolder(vaultPath);
     if (holder !== null) return holder;
     await sleep(20);

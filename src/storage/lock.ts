@@ -28,10 +28,14 @@ export async function lockDirectory(path: string): Promise<Lock | "taken" | null
 
 function flock({ fd }: FileHandle): "ours" | "taken" | "impossible" {
   const env = { PATH: process.env["PATH"] ?? "" };
-  const { status } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
+  const { status, error } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
+  if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;
   if (status === 0) return "ours";
   return status === 1 ? "taken" : "impossible"; // no such command, or a file system without locks
 }
+
+/** There is no such command, or it may not be run here; anything else may pass, and must not weaken the claim. */
+const missing: readonly string[] = ["ENOENT", "EACCES", "EPERM"];
 
 /** By device and inode, so that every name of the directory leads to the same lock. */
 async function bindAbstract(path: string): Promise<Lock | "taken"> {

@@ -18,8 +18,9 @@ const mebibyte = 2 ** 20;
 
 /**
  * The slope an hour from which a measure counts as rising. At 1,000 operations a second 32 MiB an hour are 9 bytes an
- * operation: less than the smallest object that could be kept of each. Of descriptors, threads and handles a leak of one
- * in a minute is far above; a fraction of that is the noise of connections that come and go.
+ * operation, less than anything that could be kept of each; over the 10 minutes that are judged, the noise of garbage
+ * collection comes to about the same. One descriptor, thread or handle leaked a minute is 60 an hour; connections that
+ * come and go with a file make for the noise below that.
  */
 const limits = {
   "resident memory, MiB": 32,
