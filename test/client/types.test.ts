@@ -1,0 +1,43 @@
+/** The client library's types, as a program in TypeScript sees them that has the package installed. */
+import { execFile } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+
+const program = `
+import { type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
+
+const client = new StrongroomClient({ timeoutMs: 1000 });
+const value: string = (await client.get("a")).reveal();
+const bytes: number = (await client.put("a", new Uint8Array(1), { type: "api-key" })).bytes;
+const locked: boolean = (await client.status()).locked;
+for await (const { entries, next } of client.pages()) console.log(entries[0]?.metadata.type, next?.length);
+const code: ErrorCode | undefined = new StrongroomError("TIMEOUT", "late").code;
+console.log(value, bytes, locked, code);
+// @ts-expect-error: no such type of secret
+await client.put("a", "v", { type: "key" });
+// @ts-expect-error: the value is not a property
+console.log((await client.get("a")).value);
+`;
+
+describe("the client library's types", () => {
+  it("are found by the package's name, take what is right and refuse what is wrong", async () => {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, "node_modules"));
+    symlinkSync(resolve("."), join(directory, "node_modules", "strongroom"));
+    writeFileSync(join(directory, "package.json"), '{ "type": "module" }');
+    writeFileSync(join(directory, "program.ts"), program);
+    const options = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2023", "--types", "node"];
+    const types = ["--typeRoots", resolve("node_modules/@types")];
+    const tsc = promisify(execFile)(resolve("node_modules/.bin/tsc"), [...options, ...types, "program.ts"], {
+      cwd: directory,
+    });
+    const output = await tsc.then(
+      ({ stdout }) => stdout,
+      ({ stdout }: { stdout: string }) => stdout,
+    );
+    expect(output).to.equal("");
+  });
+});
