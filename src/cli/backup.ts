@@ -31,21 +31,28 @@ async function backup(file: string, flags: Flags): Promise<void> {
   else if (!flags.quiet) process.stdout.write(`${secrets} secrets saved in ${printable(file)}\n`);
 }
 
-function snapshotOfServer(flags: Flags): Promise<TakenSnapshot & { readonly secretCount: number }> {
-  return withClient(flags, (client) => client.snapshot());
+function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
+  return withClient(flags, async (client) => {
+    const { initialized, vaultPath } = await client.status();
+    if (!initialized) throw noVault(vaultPath);
+    return client.snapshot();
+  });
 }
 
-/** No server runs: the vault is claimed for as long as it takes. */
-async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot & { readonly secretCount: number }> {
+/** No server runs: the vault is claimed for as long as the snapshot takes. */
+async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const { FileStore } = await import("../storage/file-store.js");
   const store = await FileStore.openExisting(vaultPath);
-  if (store === null) throw new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
+  if (store === null) throw noVault(vaultPath);
   try {
-    const { directory, count } = await store.snapshot();
-    return { directory, secretCount: count };
+    return await store.snapshot();
   } finally {
     await store.close();
   }
+}
+
+function noVault(vaultPath: string): BackupError {
+  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
 }
 
 const exits: Readonly<Record<BackupError["problem"], ExitName>> = {

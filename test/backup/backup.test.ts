@@ -1,0 +1,115 @@
+/** Backup through the real command: what is saved, when, and what is refused. */
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustLock, mustPut, mustUnlock } from "../support/client.js";
+import { startTestServer } from "../support/server.js";
+import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./support.js";
+
+describe("a backup", () => {
+  it("of a running server, unlocked or locked, or of a stopped one, brings every secret back in an empty home", async () => {
+    const server = await startFilled();
+    const files = temporaryDirectory();
+    expect(must(await backup(server.home, join(files, "unlocked.tar")))).to.match(/^6 secrets saved in /);
+    await mustLock(server);
+    must(await backup(server.home, join(files, "locked.tar")));
+    await server.stop();
+    must(await backup(server.home, join(files, "stopped.tar")));
+    expect(leftovers(server.home)).to.deep.equal([]);
+    for (const name of readdirSync(files)) {
+      const home = join(files, `home of ${name}`);
+      expect(must(await restore(home, join(files, name)))).to.match(/^6 secrets restored into /);
+      expect(leftovers(home)).to.deep.equal([]);
+      await mustHold(home, secrets);
+    }
+  });
+
+  it("is a tar file of ciphertext, for the user alone, whose checksums sha256sum confirms", async () => {
+    const server = await startFilled();
+    const directory = temporaryDirectory();
+    const file = join(directory, "b.tar");
+    must(await backup(server.home, file));
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    const bytes = readFileSync(file).toString("latin1");
+    for (const hidden of ["s3cr3t", "x".repeat(100), server.token, "PRIVATE KEY"]) expect(bytes).not.to.contain(hidden);
+    execFileSync("tar", ["-xf", file, "-C", directory]);
+    execFileSync("sha256sum", ["-c", "--quiet", "--strict", "SHA256SUMS"], { cwd: directory });
+    const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    expect(files.length).to.equal(Object.keys(secrets).length + 3);
+  });
+
+  it("is one moment: of two secrets that are written in turn, the second never is ahead of the first", async () => {
+    const server = await startFilled();
+    for (const path of ["first", "second"]) await mustPut(server, path, "0");
+    const file = join(temporaryDirectory(), "b.tar");
+    let writing = true;
+    const saving = backup(server.home, file).finally(() => {
+      writing = false;
+    });
+    for (let number = 1; writing; number++) {
+      await mustPut(server, "first", String(number));
+      await mustPut(server, "second", String(number));
+    }
+    must(await saving);
+    const home = join(temporaryDirectory(), "home");
+    must(await restore(home, file));
+    const again = await startTestServer({ home });
+    await mustUnlock(again);
+    const numberAt = async (path: string) => Number((await mustGet(again, path))["value"]);
+    expect((await numberAt("first")) - (await numberAt("second"))).to.be.oneOf([0, 1]);
+  });
+
+  it("prints one JSON object with --json, and nothing with --quiet", async () => {
+    const server = await startFilled();
+    const files = temporaryDirectory();
+    const saved: unknown = JSON.parse(must(await backup(server.home, join(files, "a.tar"), "--json")));
+    expect(saved).to.deep.equal({ ok: true, file: join(files, "a.tar"), secrets: 6 });
+    expect(must(await backup(server.home, join(files, "b.tar"), "-q"))).to.equal("");
+    const home = join(files, "home");
+    const restored: unknown = JSON.parse(must(await restore(home, join(files, "a.tar"), "--json")));
+    expect(restored).to.deep.equal({ ok: true, vaultPath: join(home, "vault"), secrets: 6 });
+  });
+});
+
+describe("a backup is refused, and leaves nothing behind,", () => {
+  it("when it would overwrite a file: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "mine");
+    writeFileSync(file, "mine");
+    const { code, stderr } = await backup(server.home, file);
+    expect(code).to.equal(7);
+    expect(stderr).to.match(/exists already .* choose another name/);
+    expect(readFileSync(file, "utf8")).to.equal("mine");
+  });
+
+  it("where there is no vault: exit 8, and no home is made", async () => {
+    const home = join(temporaryDirectory(), "nowhere");
+    const { code, stderr } = await backup(home, join(temporaryDirectory(), "b.tar"));
+    expect([code, existsSync(home)]).to.deep.equal([8, false]);
+    expect(stderr).to.match(/there is no vault/);
+  });
+
+  it("while a server runs that has no vault yet: exit 8", async () => {
+    const { home } = await startTestServer();
+    expect((await backup(home, join(temporaryDirectory(), "b.tar"))).code).to.equal(8);
+  });
+
+  it("with a wrong token: exit 5", async () => {
+    const server = await startFilled();
+    const token = join(temporaryDirectory(), "token");
+    writeFileSync(token, "srt_wrong");
+    chmodSync(token, 0o600);
+    const { code } = await backup(server.home, join(temporaryDirectory(), "b.tar"), "--token-file", token);
+    expect(code).to.equal(5);
+  });
+
+  it("where the file cannot be written: exit 1", async () => {
+    const server = await startFilled();
+    const { code, stderr } = await backup(server.home, join(temporaryDirectory(), "no", "such", "directory", "b.tar"));
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/cannot be written \(ENOENT\)/);
+    expect(leftovers(server.home)).to.deep.equal([]);
+  });
+});

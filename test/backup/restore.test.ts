@@ -1,0 +1,143 @@
+/** Restore through the real command: what is refused, and that a refusal leaves a home without a vault. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { restore as restoreVault } from "../../src/backup/restore.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustInit } from "../support/client.js";
+import { startTestServer } from "../support/server.js";
+import {
+  archiveOf,
+  backup,
+  type Entry,
+  leftovers,
+  must,
+  mustHold,
+  restore,
+  secrets,
+  startFilled,
+  summedArchiveOf,
+} from "./support.js";
+
+async function headerOf(): Promise<string> {
+  const server = await startTestServer();
+  await mustInit(server);
+  return readFileSync(join(server.vaultPath, "gen-1", "header.json"), "utf8");
+}
+
+async function mustRefuse(file: string, exit: number, message: RegExp): Promise<void> {
+  const home = join(temporaryDirectory(), "home");
+  const { code, stderr } = await restore(home, file);
+  expect(stderr).to.match(message);
+  expect(code).to.equal(exit);
+  expect(existsSync(join(home, "vault", "current"))).to.equal(false);
+  expect(readdirSync(join(home, "vault"))).to.deep.equal([]);
+}
+
+describe("a restore", () => {
+  it("into a home with a vault is refused: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    await server.stop();
+    const { code, stderr } = await restore(server.home, file);
+    expect(code).to.equal(7);
+    expect(stderr).to.match(/holds a vault already, and is not overwritten: choose an empty home/);
+  });
+
+  it("into a home whose server runs is refused, with its pid", async () => {
+    const { home } = await startTestServer();
+    const { code, stderr } = await restore(home, archiveOf([]));
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(`(pid ${process.pid})`);
+  });
+
+  it("of an archive that was cut short anywhere, or changed, is refused", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const whole = readFileSync(file);
+    for (const length of [0, 1, 511, 512, 1000, 4096, 20_000, whole.length - 310_000, whole.length - 2048]) {
+      writeFileSync(file, whole.subarray(0, length));
+      await mustRefuseInProcess(file);
+    }
+    for (const place of ["header.json", "vaultId", "secrets/large", "SRVB", "SHA256SUMS", "  secrets/app"]) {
+      const changed = Buffer.from(whole);
+      const at = changed.indexOf(place);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      writeFileSync(file, changed);
+      await mustRefuseInProcess(file);
+    }
+  });
+
+  it("that a crash broke off is no vault, and can be begun anew", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    mkdirSync(join(home, "vault", "restore-0123456789abcdef", "secrets"), { recursive: true, mode: 0o700 });
+    must(await restore(home, file));
+    await mustHold(home, secrets);
+    expect(leftovers(home), "swept by the start").to.deep.equal([]);
+  });
+});
+
+describe("a restore refuses an archive", () => {
+  const blob = "SRVB";
+  const rows: readonly (readonly [string, readonly Entry[], RegExp])[] = [
+    [
+      "whose name climbs out of the tree",
+      [{ name: "secrets/../../../evil.sealed", content: blob }],
+      /no secret's file/,
+    ],
+    ["with an absolute name", [{ name: "/secrets/a.sealed", content: blob }], /no secret's file/],
+    [
+      "with a name that is spelled otherwise than ours",
+      [{ name: "secrets/A.sealed", content: blob }],
+      /no secret's file/,
+    ],
+    ["with a foreign file", [{ name: "notes.txt", content: "mine" }], /no secret's file/],
+    ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is no file/],
+    ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is no file/],
+    ["with a pipe", [{ name: "secrets/a.sealed", type: "FIFO" }], /use another backup/],
+    ["with two files of one name", [1, 2].map(() => ({ name: "secrets/a.sealed", content: blob })), /two files/],
+  ];
+  for (const [what, entries, message] of rows) {
+    it(`${what}: exit 12`, async () => {
+      await mustRefuse(summedArchiveOf([{ name: "header.json", content: await headerOf() }, ...entries]), 12, message);
+    });
+  }
+
+  it("without checksums: exit 12", async () => {
+    await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no SHA256SUMS/);
+  });
+
+  it("without a header, or with one from a later version: exit 12", async () => {
+    await mustRefuse(summedArchiveOf([{ name: "secrets/a.sealed", content: blob }]), 12, /no header that can be used/);
+    const later = (await headerOf()).replace(/"version": ?1/, '"version":2');
+    await mustRefuse(summedArchiveOf([{ name: "header.json", content: later }]), 12, /no header that can be used/);
+  });
+
+  it("that is none: exit 12; or is not there: exit 1", async () => {
+    const text = join(temporaryDirectory(), "text");
+    writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
+    await mustRefuse(text, 12, /is not a tar file/);
+    await mustRefuse(join(text, "..", "missing"), 1, /cannot be read/);
+  });
+});
+
+/** In this process, since there are many. */
+async function mustRefuseInProcess(file: string): Promise<void> {
+  const vault = temporaryDirectory();
+  const outcome = await restoreVault(
+    file,
+    vault,
+    async () => true,
+    () => {},
+  ).then(
+    () => "restored",
+    (error: Error) => error.name,
+  );
+  expect(outcome).to.equal("BackupError");
+  expect(readdirSync(vault)).to.deep.equal([]);
+}
