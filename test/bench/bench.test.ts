@@ -14,7 +14,7 @@ import { chosen, run } from "./run.js";
 import { scenarios } from "./scenarios/all.js";
 import { drawStorm } from "./scenarios/storm-chart.js";
 import { median, ratios, spreadOf } from "./statistics.js";
-import { canMeasure, cpuPerRequest } from "./usage.js";
+import { canMeasure, perRequest } from "./usage.js";
 
 const finding: Finding = {
   what: "speed",
@@ -23,7 +23,7 @@ const finding: Finding = {
   target: { atLeast: 0.4 },
 };
 const cpu = { main: 10, worker: 20, pool: 30, engine: 40 };
-const sample = { count: 8, perSecond: 4, p50: 1, p99: 2, p999: 3, failed: 1, cpu, peak: 100 };
+const sample = { count: 8, perSecond: 4, p50: 1, p99: 2, p999: 3, failed: 1, cpu, peak: 100, loadBusy: 0.5 };
 const outcome: Outcome = {
   scenario: "a scenario",
   series: [{ subject: "a subject", samples: [sample, sample] }],
@@ -46,9 +46,8 @@ describe("the benchmark's parts", () => {
     expect(() => ratios([1], [1, 2])).to.throw(RangeError);
   });
 
-  it("share out the CPU time between two moments by request and thread", () => {
-    const after = { main: 110, worker: 20, pool: 40, engine: 40 };
-    expect(cpuPerRequest(cpu, after, 10)).to.deep.equal({ main: 10, worker: 0, pool: 1, engine: 0 });
+  it("share out CPU time by request, thread by thread", () => {
+    expect(perRequest(cpu, 10)).to.deep.equal({ main: 1, worker: 2, pool: 3, engine: 4 });
   });
 
   for (const [target, reached] of [

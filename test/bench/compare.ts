@@ -4,6 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/clean-up.js";
 import { mustUnlock } from "../support/client.js";
@@ -60,8 +61,11 @@ function chosen(options: Options): Workload[] {
 /** Checks the commit out, installs and builds it; answers the command's file. The directory goes in the end. */
 async function build(ref: string): Promise<string> {
   const tree = join(temporaryDirectory(), "tree");
+  later(async () => {
+    await rm(tree, { recursive: true, force: true });
+    await mustRun("git", ["worktree", "prune"]);
+  });
   await mustRun("git", ["worktree", "add", "--quiet", "--detach", tree, ref]);
-  later(() => mustRun("git", ["worktree", "remove", "--force", tree]));
   await mustRun("npm", ["ci", "--silent", "--no-audit", "--no-fund"], tree);
   await mustRun("npm", ["run", "--silent", "build"], tree);
   return join(tree, "dist", "src", "cli", "main.js");
@@ -69,8 +73,13 @@ async function build(ref: string): Promise<string> {
 
 async function mustRun(command: string, args: readonly string[], cwd = process.cwd()): Promise<void> {
   const child = spawn(command, args, { cwd, stdio: ["ignore", "ignore", "inherit"] });
-  const [code] = await once(child, "exit");
-  if (code !== 0) throw new UsageError(`${command} ${args[0]} ended with code ${code}: is the git ref right?`);
+  const ended = once(child, "exit");
+  later(async () => {
+    child.kill();
+    await ended;
+  });
+  const [code] = await ended;
+  if (code !== 0) throw new UsageError(`${command} ${args.slice(0, 2).join(" ")} failed: there is nothing to compare`);
 }
 
 async function compareIn(

@@ -3,10 +3,15 @@ import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Load, LoadReport, Request, Stream, StreamReport } from "./programs/load.js";
 import { type Subject, startProgram } from "./subjects.js";
-import { type Cpu, cpuOf, cpuPerRequest, memoryOf, resetPeak, totalCpu } from "./usage.js";
+import { type Cpu, cpuOf, perRequest, totalCpu } from "./usage.js";
 
 /** What one round found about one subject; times in milliseconds, CPU in microseconds a request, memory in MiB. */
-export type Sample = Omit<StreamReport, "timeline"> & { readonly cpu: Cpu; readonly peak: number };
+export type Sample = Omit<StreamReport, "timeline"> & {
+  readonly cpu: Cpu;
+  readonly peak: number;
+  /** Near 1, the load itself was the limit. */
+  readonly loadBusy: number;
+};
 
 export type Series = { readonly subject: string; readonly samples: readonly Sample[] };
 
@@ -22,32 +27,14 @@ export async function startLoader(): Promise<Loader> {
 }
 
 /** Measures `subject` while `loader` sends it the streams. A durable loop is its own loader. */
-export async function measure(
+export function measure(
   loader: Loader,
   subject: Subject,
   streams: readonly Stream[],
   seconds: number,
   slow = false,
-): Promise<{ reports: readonly StreamReport[]; cpu: Cpu; peak: number }> {
-  let before: Cpu | null = null;
-  let after: Cpu | null = null;
-  let peak = 0;
-  const { streams: reports } = await sendLoad(
-    loader,
-    { url: subject.url, streams, warmMs: slow ? 0 : warmMs, seconds, atLeast: 1 },
-    (phase) => {
-      if (phase === "begin") {
-        resetPeak(subject.pid);
-        before = cpuOf(subject.pid, subject.threads);
-        return;
-      }
-      after = cpuOf(subject.pid, subject.threads);
-      peak = memoryOf(subject.pid).peak;
-    },
-  );
-  if (before === null || after === null) throw new Error("the load did not say when it began and ended");
-  const count = reports.reduce((sum, report) => sum + report.count, 0);
-  return { reports, cpu: cpuPerRequest(before, after, Math.max(1, count)), peak };
+): Promise<LoadReport> {
+  return sendLoad(loader, subject, { streams, warmMs: slow ? 0 : warmMs, seconds });
 }
 
 /** Waits until the subject rests: what the load has left behind, a list half made, must not burden what comes next. */
@@ -60,22 +47,21 @@ export async function settle({ pid, threads }: Subject): Promise<void> {
   throw new Error("a process that was measured does not come to rest");
 }
 
-/** Sends one load; `onPhase` is called the moment it begins and ends to count. */
+/** Sends one load and waits for its report. */
 export function sendLoad(
   loader: Loader,
-  load: Load,
-  onPhase: (phase: "begin" | "end") => void = () => {},
+  { url, pid, threads }: Subject,
+  load: Pick<Load, "streams" | "warmMs" | "seconds">,
 ): Promise<LoadReport> {
   return new Promise((resolve, reject) => {
     const gone = () => reject(new Error("the load's process ended"));
-    const take = (message: { phase?: "begin" | "end" } | LoadReport) => {
-      if ("streams" in message) {
-        loader.off("message", take).off("exit", gone);
-        resolve(message);
-      } else if (message.phase !== undefined) onPhase(message.phase);
+    const take = (message: LoadReport | object) => {
+      if (!("streams" in message)) return;
+      loader.off("message", take).off("exit", gone);
+      resolve(message);
     };
     loader.on("message", take).once("exit", gone);
-    loader.send(load);
+    loader.send({ url, watched: { pid, threads }, atLeast: 1, ...load });
   });
 }
 
@@ -98,13 +84,13 @@ export function contender(loader: Loader, subject: Subject, requests: Requests):
   return {
     name: subject.name,
     async sample(seconds) {
-      const streams = [stream(subject, requests)];
-      const { reports, cpu, peak } = await measure(loader, subject, streams, seconds, requests.slow);
+      const { streams, usage } = await measure(loader, subject, [stream(subject, requests)], seconds, requests.slow);
       await settle(subject);
-      const [report] = reports;
+      const [report] = streams;
       if (report === undefined) throw new Error(`${subject.name} answered nothing`);
       const { timeline: _, ...figures } = report;
-      return { ...figures, cpu, peak };
+      const cpu = perRequest(usage.cpu, report.count);
+      return { ...figures, cpu, peak: usage.peak, loadBusy: usage.watcherBusy };
     },
   };
 }

@@ -15,6 +15,7 @@ const seriesColumns = [
   "pool",
   "V8",
   "peak MiB",
+  "load's CPU",
   "failed",
 ];
 const findingColumns = ["", "median", "min … max", "target", ""];
@@ -65,6 +66,7 @@ function seriesRow({ subject, samples }: Series): string[] {
     middle((sample) => sample.cpu.pool),
     middle((sample) => sample.cpu.engine),
     middle((sample) => sample.peak),
+    `${shown(100 * median(samples.map(({ loadBusy }) => loadBusy)))} %`,
     String(samples.reduce((sum, sample) => sum + sample.failed, 0)),
   ];
 }

@@ -28,11 +28,11 @@ export async function* run(options: Options): AsyncGenerator<Outcome> {
 /** Stops and removes all that was started, however the work ends. */
 export async function cleaningUp(work: () => Promise<void>): Promise<void> {
   let stopping: Promise<void> | null = null;
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => {
-      stopping ??= cleanUpTo(0).finally(() => process.exit(130));
-    });
-  }
+  const stop = () => {
+    stopping ??= cleanUpTo(0).finally(() => process.exit(130));
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  process.stdout.on("error", stop); // whoever read the tables has gone
   try {
     await work();
   } catch (error) {

@@ -11,24 +11,39 @@ export function canMeasure(): boolean {
   return existsSync("/proc/self/schedstat") && existsSync("/proc/self/clear_refs");
 }
 
-/** All CPU time used so far. */
+/** All CPU time used so far. Only workers come and go: what an ended thread has used is counted with them. */
 export function cpuOf(pid: number, { engine, pool }: Threads): Cpu {
   const used = { main: 0, worker: 0, pool: 0, engine: 0 };
   for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
     const other = engine.includes(thread) ? "engine" : pool.includes(thread) ? "pool" : "worker";
     used[thread === pid ? "main" : other] += cpuOfThread(pid, thread);
   }
-  return used;
+  const ended = cpuOfProcess(pid) - totalCpu(used);
+  return { ...used, worker: used.worker + (ended > 2 * tickUs ? ended : 0) };
 }
 
-/** What was used between two moments, for each of `count` requests. */
-export function cpuPerRequest(before: Cpu, after: Cpu, count: number): Cpu {
-  const each = (kind: keyof Cpu) => (after[kind] - before[kind]) / count;
-  return { main: each("main"), worker: each("worker"), pool: each("pool"), engine: each("engine") };
+function difference(before: Cpu, after: Cpu): Cpu {
+  const of = (kind: keyof Cpu) => after[kind] - before[kind];
+  return { main: of("main"), worker: of("worker"), pool: of("pool"), engine: of("engine") };
+}
+
+/** What each of `count` requests used. */
+export function perRequest({ main, worker, pool, engine }: Cpu, count: number): Cpu {
+  return { main: main / count, worker: worker / count, pool: pool / count, engine: engine / count };
 }
 
 export function totalCpu({ main, worker, pool, engine }: Cpu): number {
   return main + worker + pool + engine;
+}
+
+/** proc(5) tells it in hundredths of a second, whatever the kernel's own tick. */
+const tickUs = 10_000;
+
+/** Of all threads that ever were, but in ticks. */
+function cpuOfProcess(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // a name may contain blanks and brackets
+  return (Number(fields[11]) + Number(fields[12])) * tickUs;
 }
 
 /** The scheduler's own count, in nanoseconds; `stat` has hundredths of a second only. */
@@ -40,9 +55,30 @@ function cpuOfThread(pid: number, thread: number): number {
   }
 }
 
-/** Forgets the peak so far; from here `memoryOf` tells the peak since. */
-export function resetPeak(pid: number): void {
-  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+/** A process, and which of its threads is what. */
+export type Watched = { readonly pid: number; readonly threads: Threads };
+
+/** What a process has used while it was watched, and how busy the watcher itself was: 1 is one whole CPU. */
+export type Usage = {
+  readonly seconds: number;
+  readonly cpu: Cpu;
+  readonly peak: number;
+  readonly watcherBusy: number;
+};
+
+/** Watches from now on, until what it answers is called. */
+export function watch({ pid, threads }: Watched): () => Usage {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // forgets the peak so far
+  const before = cpuOf(pid, threads);
+  const ownBefore = process.cpuUsage();
+  const began = performance.now();
+  return () => {
+    const seconds = (performance.now() - began) / 1000;
+    const after = cpuOf(pid, threads);
+    const own = process.cpuUsage(ownBefore);
+    const watcherBusy = (own.user + own.system) / 1e6 / seconds;
+    return { seconds, cpu: difference(before, after), peak: memoryOf(pid).peak, watcherBusy };
+  };
 }
 
 /** Resident memory in MiB. */

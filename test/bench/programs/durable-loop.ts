@@ -7,6 +7,7 @@ import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { createHistogram } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { watch } from "../usage.js";
 import { mustHave } from "./listen.js";
 import type { Load, LoadReport } from "./load.js";
 
@@ -20,7 +21,7 @@ process.on("message", async (order: Load) => {
 });
 process.send?.({ ready: true });
 
-async function loop({ streams: [stream], warmMs, seconds }: Load): Promise<LoadReport> {
+async function loop({ watched, streams: [stream], warmMs, seconds }: Load): Promise<LoadReport> {
   const latencies = createHistogram();
   let running = true;
   let counting = false;
@@ -34,19 +35,16 @@ async function loop({ streams: [stream], warmMs, seconds }: Load): Promise<LoadR
   const lanes = Array.from({ length: stream?.connections ?? 0 }, (_, i) => lane(i));
   await sleep(warmMs);
   counting = true;
-  process.send?.({ phase: "begin" });
-  const began = performance.now();
+  const used = watch(watched);
   await sleep(seconds * 1000);
-  const elapsed = (performance.now() - began) / 1000;
+  const usage = used();
   counting = false;
-  process.send?.({ phase: "end" });
   running = false;
   await Promise.all(lanes);
   const at = (percent: number) => latencies.percentile(percent) / 1000;
   const { count } = latencies;
-  return {
-    streams: [{ count, perSecond: count / elapsed, p50: at(50), p99: at(99), p999: at(99.9), failed: 0, timeline: [] }],
-  };
+  const perSecond = count / usage.seconds;
+  return { streams: [{ count, perSecond, p50: at(50), p99: at(99), p999: at(99.9), failed: 0, timeline: [] }], usage };
 }
 
 async function replaceDurably(file: string): Promise<void> {

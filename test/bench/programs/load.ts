@@ -1,11 +1,12 @@
 /**
  * The load: autocannon in a process of its own, so that it never shares an event loop with what it measures. It is told
- * what to send, and reports only what was answered between the moments that it calls begin and end, once all
- * connections are up and warm. Times are taken in microseconds; autocannon's own report has whole milliseconds.
+ * what to send, and reports only what was answered once all connections were up and warm, and what the
+ * other process used meanwhile. Times are taken in microseconds; autocannon's own report has whole milliseconds.
  */
 import { createHistogram } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import autocannon from "autocannon";
+import { type Usage, type Watched, watch } from "../usage.js";
 
 export type Request = {
   readonly method: "GET" | "PUT" | "POST";
@@ -24,6 +25,8 @@ export type Stream = {
 
 export type Load = {
   readonly url: string;
+  /** The process whose CPU and memory are read as it begins and ends to count. */
+  readonly watched: Watched;
   readonly streams: readonly Stream[];
   readonly warmMs: number;
   /** How long it counts; longer when not enough has been answered by then. */
@@ -44,7 +47,7 @@ export type StreamReport = {
   readonly timeline: readonly number[];
 };
 
-export type LoadReport = { readonly streams: readonly StreamReport[] };
+export type LoadReport = { readonly streams: readonly StreamReport[]; readonly usage: Usage };
 
 const bucketMs = 100;
 
@@ -61,19 +64,17 @@ process.on("message", async (load: Load) => {
 });
 process.send?.({ ready: true });
 
-async function run({ url, streams, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
+async function run({ url, watched, streams, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
   const running = streams.map((stream) => start(url, stream, warmMs / 1000 + seconds + 600));
   await sleep(warmMs);
   for (const stream of running) stream.begin();
-  process.send?.({ phase: "begin" });
-  const began = performance.now();
+  const used = watch(watched);
   await sleep(seconds * 1000);
   while (running.some((stream) => stream.count() < atLeast)) await sleep(10);
-  const elapsed = (performance.now() - began) / 1000;
+  const usage = used();
   for (const stream of running) stream.end();
-  process.send?.({ phase: "end" });
   await Promise.all(running.map((stream) => stream.stop()));
-  return { streams: running.map((stream) => stream.report(elapsed)) };
+  return { streams: running.map((stream) => stream.report(usage.seconds)), usage };
 }
 
 function start(url: string, { connections, headers, requests }: Stream, atMost: number): Running {
@@ -88,7 +89,7 @@ function start(url: string, { connections, headers, requests }: Stream, atMost: 
     const share = requests.filter((_, i) => i % connections === first % requests.length);
     client.setRequests(share.map(asAutocannon));
   };
-  const options = { url, connections, headers, setupClient, duration: atMost, sampleInt: 50, timeout: 60 };
+  const options = { url, connections, headers, setupClient, duration: atMost, sampleInt: 50, timeout: 600 };
   const instance = autocannon(options, () => {});
   const done = new Promise<void>((resolve) => instance.once("done", () => resolve()));
   instance.on("reqError", () => {

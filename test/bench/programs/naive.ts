@@ -5,6 +5,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import express, { type RequestHandler } from "express";
 import { rateLimit } from "express-rate-limit";
@@ -16,7 +17,10 @@ import type { Entry } from "./naive-worker.js";
 const secrets = mustHave("BENCH_SECRETS");
 const token = mustHave("BENCH_TOKEN");
 
+/** As many threads as CPUs, and kept: piscina's default ends and starts them all the time, which would be too easy. */
 const pool = new Piscina({
+  minThreads: availableParallelism(),
+  maxThreads: availableParallelism(),
   filename: new URL("./naive-worker.js", import.meta.url).href,
   workerData: { key: randomBytes(32) },
 });

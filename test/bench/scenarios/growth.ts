@@ -9,28 +9,45 @@ import { shown } from "../report.js";
 import type { Bench, Scenario } from "../scenario.js";
 import { median, ratios, spreadOf } from "../statistics.js";
 import { startStrongroom } from "../subjects.js";
-import { memoryOf } from "../usage.js";
+import { memoryOf, totalCpu } from "../usage.js";
 import { getOn, listOfAll, listOfHundred, put } from "../workloads.js";
 import { timed } from "./start.js";
 
-/** Times in milliseconds, memory in MiB. */
+/** Times in milliseconds, CPU in milliseconds a request, memory in MiB. */
 type Size = {
   readonly listening: number;
   readonly resident: number;
   readonly listAll: number;
+  readonly listAllCpu: number;
   readonly listHundred: number;
+  readonly listHundredCpu: number;
   readonly get: number;
+  readonly getCpu: number;
   readonly put: number;
+  readonly putCpu: number;
 };
 
 const columns: Readonly<Record<keyof Size, string>> = {
   listening: "listening ms",
   resident: "resident MiB",
   listAll: "list all ms",
+  listAllCpu: "CPU ms",
   listHundred: "list 100 ms",
-  get: "get p50 ms",
-  put: "put p50 ms",
+  listHundredCpu: "CPU ms",
+  get: "get ms",
+  getCpu: "CPU ms",
+  put: "put ms",
+  putCpu: "CPU ms",
 };
+
+/** What is compared between sizes: CPU where it can be, the steadier figure. */
+const growing = {
+  listening: "time to listening",
+  listAllCpu: "CPU of a list of all",
+  listHundredCpu: "CPU of a list of 100",
+  getCpu: "CPU of a get",
+  putCpu: "CPU of a put",
+} as const;
 
 export const growth: Scenario = {
   name: "growth",
@@ -57,16 +74,19 @@ async function measureSize(bench: Bench, count: number): Promise<Size> {
   await mustUnlock(subject.server);
   await sleep(300);
   const resident = memoryOf(subject.pid).now;
-  const p50 = async (requests: Requests) => {
+  const one = async (requests: Requests) => {
     const { sample } = contender(bench.loader, subject, { ...requests, connections: 1 });
-    return (await sample(Math.min(1, bench.options.seconds))).p50;
+    const { p50, cpu } = await sample(Math.min(1, bench.options.seconds));
+    return { ms: p50, cpu: totalCpu(cpu) / 1000 };
   };
-  const listHundred = await p50(listOfHundred(count));
-  const get = await p50(getOn(1));
-  const stored = await p50({ ...put, requests: put.requests.slice(0, 16) });
-  const listAll = await p50(listOfAll);
+  const [hundred, got] = [await one(listOfHundred(count)), await one(getOn(1))];
+  const [stored, all] = [await one({ ...put, requests: put.requests.slice(0, 16) }), await one(listOfAll)];
   await cleanUpTo(mark);
-  return { listening, resident, listAll, listHundred, get, put: stored };
+  return {
+    ...{ listening, resident, listAll: all.ms, listAllCpu: all.cpu },
+    ...{ listHundred: hundred.ms, listHundredCpu: hundred.cpu },
+    ...{ get: got.ms, getCpu: got.cpu, put: stored.ms, putCpu: stored.cpu },
+  };
 }
 
 function gridOf(taken: ReadonlyMap<number, readonly Size[]>): Grid {
@@ -83,11 +103,10 @@ function growths(taken: ReadonlyMap<number, readonly Size[]>): Finding[] {
   const counts = [...taken.keys()];
   return counts.slice(1).flatMap((count, i) => {
     const before = counts[i] ?? 0;
-    const ten = (figure: keyof Size): Finding => {
+    return (Object.keys(growing) as (keyof typeof growing)[]).map((figure): Finding => {
       const all = (of: number) => (taken.get(of) ?? []).map((one) => one[figure]);
-      const what = `${columns[figure].replace(/ \w+$/, "")}, ${count.toLocaleString("en")} of ${before.toLocaleString("en")}'s`;
+      const what = `${growing[figure]}, ${count.toLocaleString("en")} of ${before.toLocaleString("en")}'s`;
       return { what, value: spreadOf(ratios(all(count), all(before))), unit: "×" };
-    };
-    return (["listening", "listAll", "listHundred", "get", "put"] as const).map(ten);
+    });
   });
 }

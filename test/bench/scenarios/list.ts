@@ -62,18 +62,12 @@ async function getsBeside(bench: Bench, strongroom: StrongroomSubject): Promise<
   const slowest = { alone: [] as number[], beside: [] as number[] };
   for (let round = 0; round < rounds; round++) {
     const alone = await measure(bench.loader, strongroom, gets, seconds);
-    const listing = sendLoad(lister, {
-      url: strongroom.url,
-      streams: lists,
-      warmMs: 0,
-      seconds: seconds + 1,
-      atLeast: 1,
-    });
+    const listing = sendLoad(lister, strongroom, { streams: lists, warmMs: 0, seconds: seconds + 1 });
     const beside = await measure(bench.loader, strongroom, gets, seconds);
     await listing;
     await settle(strongroom);
-    slowest.alone.push(alone.reports[0]?.p99 ?? Number.NaN);
-    slowest.beside.push(beside.reports[0]?.p99 ?? Number.NaN);
+    slowest.alone.push(alone.streams[0]?.p99 ?? Number.NaN);
+    slowest.beside.push(beside.streams[0]?.p99 ?? Number.NaN);
   }
   const delay = slowest.beside.map((ms, i) => ms - (slowest.alone[i] ?? Number.NaN));
   const findings: Finding[] = [

@@ -88,15 +88,15 @@ async function stormRound({ bench, subject, probes, stormer, hog }: Scene, idle:
   const { p99: loopDelay } = (await ask(subject.child, "delay")) as { p99: number };
   const { streams } = await unlocks;
   await settle(subject); // what still waits in the queue is derived, though nobody waits for it
-  const failed = [...busy.reports, ...stormy.reports, ...streams].reduce((sum, report) => sum + report.failed, 0);
-  const [busyStatus, busyGet] = busy.reports.map(({ p99 }) => p99);
-  const [status, get] = stormy.reports.map(({ p99 }) => p99);
-  const memory = stormy.peak - idle;
+  const failed = [...busy.streams, ...stormy.streams, ...streams].reduce((sum, report) => sum + report.failed, 0);
+  const [busyStatus, busyGet] = busy.streams.map(({ p99 }) => p99);
+  const [status, get] = stormy.streams.map(({ p99 }) => p99);
+  const memory = stormy.usage.peak - idle;
   return { status, get, busyStatus, busyGet, loopDelay, memory, unlocks: streams[0]?.perSecond, failed };
 }
 
-function sendStorm(stormer: Loader, { url, headers }: StrongroomSubject, seconds: number): Promise<LoadReport> {
-  return sendLoad(stormer, { url, streams: [{ ...unlocking, headers }], warmMs: 0, seconds, atLeast: 1 });
+function sendStorm(stormer: Loader, subject: StrongroomSubject, seconds: number): Promise<LoadReport> {
+  return sendLoad(stormer, subject, { streams: [stream(subject, unlocking)], warmMs: 0, seconds });
 }
 
 type Hog = { go(): void; halt(): void };
@@ -136,9 +136,9 @@ const stormSeconds = 8;
 
 /** The same probes through a quiet time and then the storm; and, to compare, a busy process in its stead. */
 async function quietThenStorm({ bench, subject, probes, stormer, hog }: Scene): Promise<Timelines> {
-  const load = { url: subject.url, streams: probes, warmMs: 500, seconds: quietSeconds + stormSeconds, atLeast: 1 };
+  const load = { streams: probes, warmMs: 500, seconds: quietSeconds + stormSeconds };
   const run = async (disturb: () => Promise<unknown>): Promise<readonly (readonly number[])[]> => {
-    const probing = sendLoad(bench.loader, load);
+    const probing = sendLoad(bench.loader, subject, load);
     await sleep(500 + quietSeconds * 1000);
     const disturbance = disturb();
     const { streams } = await probing;
