@@ -55,5 +55,6 @@ export function againstEach(
   return others.flatMap((other, i) => [
     compare(`throughput, of the ${other.subject}'s`, first, other, throughput, targets[i]),
     compare(`CPU a request, of the ${other.subject}'s`, first, other, cpu),
+    compare(`CPU a request in the main thread, of the ${other.subject}'s`, first, other, mainCpu),
   ]);
 }

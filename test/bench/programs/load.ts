@@ -43,7 +43,7 @@ export type StreamReport = {
   readonly p999: number;
   /** Answers other than 2xx, broken connections, time-outs. */
   readonly failed: number;
-  /** The slowest answer of each tenth of a second. */
+  /** The slowest answer of each tenth of a second; 0 when there was none. */
   readonly timeline: readonly number[];
 };
 

@@ -1,6 +1,6 @@
 /** Owns the chart of the unlock storm: the slowest answer of each tenth of a second, as SVG for light and dark pages. */
 
-/** Milliseconds, one figure for each tenth of a second. */
+/** Milliseconds, one figure for each tenth of a second; 0 when nothing was answered in it. */
 export type Timelines = {
   readonly status: readonly number[];
   readonly get: readonly number[];
@@ -24,7 +24,7 @@ const style = `
   }`;
 
 export function drawStorm({ status, get, busyStatus, busyGet, quietSeconds }: Timelines): string {
-  const seconds = Math.max(1, Math.ceil(Math.max(status.length, get.length) / 10));
+  const seconds = Math.max(1, Math.round(Math.max(status.length, get.length) / 10));
   const height = panel.top + 2 * (panel.height + panel.gap);
   const caption =
     "slowest answer in each tenth of a second, ms — blue: 16 clients unlock; grey: a busy process instead";
@@ -48,8 +48,13 @@ function drawPanel(
 ): string {
   const x = (second: number) => panel.left + (plotWidth * second) / seconds;
   const y = (ms: number) => top + panel.height * (1 - (Math.log10(Math.min(1000, Math.max(0.1, ms))) + 1) / 4);
+  /** A tenth without any answer has no point: the answer that took so long is in a later one. */
   const path = (figures: readonly number[]) =>
-    figures.map((ms, i) => `${i === 0 ? "M" : "L"}${x((i + 0.5) / 10).toFixed(1)} ${y(ms).toFixed(1)}`).join("");
+    figures
+      .map((ms, i) => (ms > 0 ? `${x((i + 0.5) / 10).toFixed(1)} ${y(ms).toFixed(1)}` : ""))
+      .filter((point) => point !== "")
+      .map((point, i) => `${i === 0 ? "M" : "L"}${point}`)
+      .join("");
   const bottom = top + panel.height;
   return [
     `<text class="title" x="${panel.left}" y="${top - 6}">${title}</text>`,
