@@ -99,12 +99,13 @@ describe("the claim on a vault", () => {
   });
 
   it("holds against a server in another container, with network and processes of its own", async function () {
-    const unshare = ["--net", "--pid", "--fork", "--mount-proc"];
+    const unshare = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if (spawnSync("unshare", [...unshare, "true"]).status !== 0) this.skip(); // needs root, and namespaces
     const server = await startProcess();
     const { status, stderr } = spawnSync("unshare", [...unshare, process.execPath, mainFile, "serve", "--port", "0"], {
       env: { PATH: process.env["PATH"], HOME: temporaryDirectory(), STRONGROOM_HOME: server.home },
       encoding: "utf8",
+      timeout: 30_000, // if it serves, it must not do so for ever
     });
     expect(status).to.equal(1);
     expect(stderr).to.contain(`another server already serves ${server.vaultPath}`);
