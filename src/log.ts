@@ -24,13 +24,17 @@ export type LogFields = {
   readonly error?: unknown;
 };
 
-export type Log = { readonly [L in LogLevel]: (fields: LogFields) => void };
+export type Log = { readonly [L in LogLevel]: (fields: LogFields) => void } & {
+  /** Whether a line of this level is written at all. */
+  readonly tells: (level: LogLevel) => boolean;
+};
 
 export function createLog(level: LogLevel, write: (line: string) => void, now: () => number): Log {
   const line = (at: LogLevel) => (fields: LogFields) => write(format(at, now(), fields));
   const silent = () => {};
-  const enabled = (at: LogLevel) => (logLevels.indexOf(at) <= logLevels.indexOf(level) ? line(at) : silent);
-  return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug") };
+  const tells = (at: LogLevel) => logLevels.indexOf(at) <= logLevels.indexOf(level);
+  const enabled = (at: LogLevel) => (tells(at) ? line(at) : silent);
+  return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug"), tells };
 }
 
 function format(level: LogLevel, now: number, fields: LogFields): string {

@@ -6,7 +6,8 @@ import { requireBearer } from "./bearer.js";
 import { exchangeOf } from "./exchange.js";
 import { type GuardSettings, guardOrigin } from "./guard.js";
 import { createLockout } from "./lockout.js";
-import { answerErrors, logRequests, securityHeaders } from "./respond.js";
+import { adoptMessages, type Messages } from "./messages.js";
+import { answerErrors, logRequests } from "./respond.js";
 import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
 
 export type AppSettings = GuardSettings & {
@@ -16,7 +17,13 @@ export type AppSettings = GuardSettings & {
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-export function createApp(service: Omit<Service, "passphraseLockout">, settings: AppSettings, clock: Clock): Handler {
+/** `messages` are the classes that the server makes requests and responses of. */
+export function createApp(
+  service: Omit<Service, "passphraseLockout">,
+  settings: AppSettings,
+  clock: Clock,
+  messages: Messages,
+): Handler {
   const tokenLockout = createLockout(
     clock,
     "too many wrong tokens from this address: wait before you try again",
@@ -25,8 +32,9 @@ export function createApp(service: Omit<Service, "passphraseLockout">, settings:
   const passphraseLockout = createLockout(clock, "too many wrong passphrases: wait before you try again", isUnlock);
   const full = { ...service, passphraseLockout };
   const app = express();
+  adoptMessages(app, messages);
   app.disable("x-powered-by").disable("etag");
-  app.use(logRequests(service.log, routeOf), ...securityHeaders());
+  if (service.log.tells("debug")) app.use(logRequests(service.log, routeOf));
   app.use(guardOrigin(settings));
   app.use(answerStatus(full));
   app.use(tokenLockout.gate);

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import { answerBrokenRequests } from "./broken.js";
+import type { Messages } from "./messages.js";
 import { cleansePlaintext, wipeReceived } from "./plaintext.js";
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void;
@@ -22,10 +23,17 @@ const limits = {
 const maxConnections = 256;
 
 /** @throws StartError when the certificate cannot be used. */
-export function createListener(credentials: Credentials, handle: Handle, log: Log): Server {
+export function createListener(credentials: Credentials, messages: Messages, handle: Handle, log: Log): Server {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
   const server = secureServer(
-    { ...credentials, minVersion: "TLSv1.2", requireHostHeader: false, secureOptions: cleansePlaintext, ...limits },
+    {
+      ...credentials,
+      ...messages,
+      ...limits,
+      minVersion: "TLSv1.2",
+      requireHostHeader: false,
+      secureOptions: cleansePlaintext,
+    },
     handle,
   );
   server.maxConnections = maxConnections;

@@ -45,6 +45,10 @@ export class FailureStore implements Store {
     return Math.max(0, Math.ceil(left / 1000));
   }
 
+  get isEmpty(): boolean {
+    return this.#records.size === 0;
+  }
+
   increment(key: string): ClientRateLimitInfo {
     return { totalHits: this.secondsLeft(key) > 0 ? 2 : 1, resetTime: undefined };
   }
@@ -78,22 +82,26 @@ export function createLockout(clock: Clock, message: string, applies: (req: Requ
   const store = new FailureStore(clock);
   const refusal = (req: Request) =>
     new VaultError("RATE_LIMITED", message, { retryAfter: store.secondsLeft(addressKey(req)) });
-  const gate = rateLimit({
+  const limit = rateLimit({
     store,
     limit: 1,
     windowMs,
     keyGenerator: addressKey,
-    skip: (req) => !applies(req),
     handler: (req, _res, next) => next(refusal(req)),
     standardHeaders: false,
     legacyHeaders: false,
     validate: false, // it would complain on the console about proxy headers, which are ignored on purpose
   });
+  const isLockedOut = (req: Request) => !store.isEmpty && store.secondsLeft(addressKey(req)) > 0;
   return {
-    gate,
+    // The limiter awaits several promises for each request: only those that it will refuse are sent there.
+    gate(req, res, next) {
+      if (applies(req) && isLockedOut(req)) void limit(req, res, next);
+      else next();
+    },
     fail: (req) => store.fail(addressKey(req)),
     check(req) {
-      if (store.secondsLeft(addressKey(req)) > 0) throw refusal(req);
+      if (isLockedOut(req)) throw refusal(req);
     },
   };
 }

@@ -7,6 +7,7 @@ import { createApp, type Handler } from "../http/app.js";
 import { digestToken } from "../http/bearer.js";
 import { isLoopback } from "../http/guard.js";
 import { createListener, drain, listen } from "../http/listener.js";
+import { createMessages } from "../http/messages.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
 import { systemFiles } from "../storage/durable.js";
@@ -34,8 +35,9 @@ export async function serveStore(
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
   const stopper = createStopper();
+  const messages = createMessages();
   let handle: Handler = () => {};
-  const server = createListener(certificate, (req, res) => handle(req, res), log);
+  const server = createListener(certificate, messages, (req, res) => handle(req, res), log);
   const vault = await Vault.open(store, settings, clock, log);
   const { address, port } = await openOrRelease(vault, () => listen(server, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
@@ -48,7 +50,7 @@ export async function serveStore(
     isShuttingDown: () => stopper.begun(),
     shutDown: () => void stopper.stop(),
   };
-  handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock);
+  handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
   stopper.does(async () => {
     log.info({ event: "stopping" });
     await within(drainMs, Promise.all([vault.close(), drain(server, drainMs)]));

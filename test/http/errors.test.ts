@@ -299,7 +299,7 @@ describe("storage that fails", () => {
     const { files, failOnce, mend } = failingFiles();
     const server = await unlockedServer({ files });
     await mustPut(server, "a", "old");
-    for (let k = 1; k <= 20; k++) {
+    for (let k = 1; k <= 40; k++) {
       failOnce(k, "EIO");
       const answer = await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } });
       mend();
