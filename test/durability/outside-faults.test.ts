@@ -1,0 +1,116 @@
+/** System calls of the real server that are made to fail from outside: clear answers, whole values, and it recovers. */
+import { expect } from "chai";
+import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/client.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { passphrase } from "../support/server.js";
+import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
+import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
+
+/** What is to become of a put over a secret, and of a delete, while every such call fails. */
+const faults = [
+  { call: "fsync", error: "EIO", puts: "refused", deletes: "refused" },
+  { call: "/^rename", error: "ENOSPC", puts: "refused", deletes: "done" },
+  { call: "openat", error: "EMFILE", puts: "refused", deletes: "refused" },
+  { call: "/^unlink", error: "EIO", puts: "done", deletes: "refused" },
+  { call: "/^mkdir", error: "ENOSPC", puts: "done", deletes: "done" },
+  { call: "/^rmdir", error: "EIO", puts: "done", deletes: "done" },
+] as const;
+const statusOf = { refused: 503, done: 200 } as const;
+
+/** One thread does all file operations, so that the k-th call of a thread, as strace counts, is the k-th call. */
+const oneThread = { UV_THREADPOOL_SIZE: "1" };
+
+function start(): Promise<ServerProcess> {
+  return startProcess([], oneThread);
+}
+
+/** Makes a change while the fault lasts, checks what can be seen of it, and notes what is there now. */
+async function changeUnder(server: ServerProcess, fault: Fault, path: string, wanted: State, seen: Map<string, State>) {
+  const before = await stateOf(server, path);
+  const { result, hits } = await withFault(server.child.pid ?? 0, fault, async () => {
+    const answer = await change(server, path, wanted);
+    await mustStatus(server);
+    return answer;
+  });
+  mustBeClear(result);
+  const after = await stateOf(server, path);
+  expect(after).to.be.oneOf(result.status === 200 ? [wanted] : [before, wanted]);
+  if (hits === 0) expect(result.status, "no call failed").to.equal(200);
+  if (!fault.call.includes("unlink")) expect(tempFiles(server)).to.deep.equal([]);
+  seen.set(path, after);
+  return { status: result.status, hits };
+}
+
+/** Forces an init while the fault lasts; answers the new passphrase, or null when the old vault is still in force. */
+async function initUnder(server: ServerProcess, fault: Fault): Promise<string | null> {
+  await mustPut(server, "a", "of the old vault");
+  const next = `passphrase of call ${fault.when}`;
+  const { result } = await withFault(server.child.pid ?? 0, fault, async () => {
+    const answer = await send(server, { method: "POST", path: "/v1/init", body: { passphrase: next, force: true } });
+    await mustStatus(server);
+    return answer;
+  });
+  mustBeClear(result);
+  expect(await stateOf(server, "a")).to.equal(result.status === 200 ? null : "of the old vault");
+  return result.status === 200 ? next : null;
+}
+
+describe("a system call that fails", function () {
+  this.timeout(180_000);
+  const missing = whyNoStrace();
+  if (missing !== null) {
+    it.skip(`is not tried here: ${missing}`);
+    return;
+  }
+
+  for (const { puts, deletes, ...fault } of faults) {
+    const name = `${fault.call.replace("/^", "")} (${fault.error})`;
+
+    it(`${name}, always: puts are ${puts}, deletes ${deletes}, and all is well afterwards`, async () => {
+      const server = await start();
+      await mustInit(server);
+      await mustPut(server, "a/b", "old");
+      await mustPut(server, "a/c/d", "old");
+      const seen = new Map<string, State>();
+      const over = await changeUnder(server, fault, "a/b", "new", seen);
+      expect(over.status).to.equal(statusOf[puts]);
+      const fresh = await changeUnder(server, fault, "new/directory/e", "new", seen);
+      expect(fresh.status).to.equal(fault.call === "/^mkdir" ? 503 : statusOf[puts]);
+      const removed = await changeUnder(server, fault, "a/c/d", null, seen);
+      expect(removed.status).to.equal(statusOf[deletes]);
+      expect(over.hits + fresh.hits + removed.hits, "calls that failed").to.be.above(0);
+      await mustPut(server, "afterwards", "stored");
+      await mustSurviveRestart(server, seen.set("afterwards", "stored"));
+    });
+
+    it(`${name}, each single call in turn: every change, and every forced init, is whole or not at all`, async () => {
+      const server = await start();
+      await mustInit(server);
+      const seen = new Map<string, State>();
+      for (let k = 1; k <= 6; k++) {
+        const once = { ...fault, when: String(k) };
+        await changeUnder(server, once, "a/b", `value ${k}`, seen);
+        await changeUnder(server, once, `new-${k}/c/d`, "new", seen);
+        await mustPut(server, `gone-${k}/c/d`, "old");
+        await changeUnder(server, once, `gone-${k}/c/d`, null, seen);
+      }
+      const again = await mustSurviveRestart(server, seen, passphrase, oneThread);
+      let inForce = passphrase;
+      for (let k = 1; k <= 6; k++) inForce = (await initUnder(again, { ...fault, when: String(k) })) ?? inForce;
+      await mustPut(again, "a", "last");
+      await mustSurviveRestart(again, new Map([["a", "last"]]), inForce);
+    });
+  }
+
+  it("the read of a secret (openat, EMFILE) is answered with 503, and the secret is there afterwards", async () => {
+    const server = await start();
+    await mustInit(server);
+    await mustPut(server, "a/b", "kept");
+    const { result } = await withFault(server.child.pid ?? 0, { call: "openat", error: "EMFILE" }, async () => [
+      await send(server, { path: "/v1/secrets/a/b" }),
+      await send(server, { path: "/v1/secrets" }),
+    ]);
+    for (const { status, json, text } of result) expect(`${status} ${json["code"]}`, text).to.equal("503 UNAVAILABLE");
+    expect((await mustGet(server, "a/b"))["value"]).to.equal("kept");
+  });
+});

@@ -1,0 +1,175 @@
+/** The real server where the machine has nothing left to give: a full disk, no inodes, no file descriptors. */
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { connect, type TLSSocket } from "node:tls";
+import { expect } from "chai";
+import { systemCode } from "../../src/errors.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { mustInit, mustLock, mustRefuse, mustStatus, mustSucceed, mustUnlock, send } from "../support/client.js";
+import { canRun, mount, mustRun, whyNoMounts } from "../support/mounts.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
+
+/** A server whose home is on a disk of its own. */
+async function startOnTmpfs(limit: string): Promise<ServerProcess> {
+  const directory = join(temporaryDirectory(), "disk");
+  mkdirSync(directory);
+  mount("tmpfs", directory, "-t", "tmpfs", "-o", `${limit},mode=700`);
+  const server = await startProcess([], { STRONGROOM_HOME: join(directory, "home") });
+  await mustInit(server);
+  return server;
+}
+
+/** Puts until the disk is full. */
+async function fill(server: ServerProcess, value: string, states: Map<string, State>): Promise<void> {
+  for (let n = 0; n < 1_000; n++) {
+    const path = `filler/${states.size}/${n}`;
+    const answer = await change(server, path, value);
+    mustBeClear(answer);
+    states.set(path, answer.status === 200 ? value : null);
+    if (answer.status === 503) return;
+  }
+  throw new Error("the disk is never full");
+}
+
+/** As another program on the same disk would. */
+function writeUntilFull(file: string): void {
+  const descriptor = openSync(file, "w");
+  try {
+    for (;;) writeSync(descriptor, "z".repeat(4_096));
+  } catch (error) {
+    expect(systemCode(error)).to.equal("ENOSPC");
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+describe("a full disk", function () {
+  this.timeout(180_000);
+  const missing = whyNoMounts();
+  if (missing !== null) {
+    it.skip(`is not tried here: ${missing}`);
+    return;
+  }
+
+  for (const [what, limit, value] of [
+    ["no space", "size=1m", "x".repeat(30_000)],
+    ["no inodes", "nr_inodes=120", "small"],
+  ] as const) {
+    it(`(${what} left) refuses puts with 503, keeps every value, and takes puts again after a delete`, async () => {
+      const server = await startOnTmpfs(limit);
+      const states = new Map<string, State>();
+      await fill(server, value, states);
+      expect(tempFiles(server)).to.deep.equal([]);
+      const full = await change(server, "filler/0/0", "y".repeat(200_000));
+      mustBeClear(full);
+      if (what === "no space") mustRefuse(full, 503, "UNAVAILABLE");
+      if (full.status === 200) states.set("filler/0/0", "y".repeat(200_000));
+      await mustStatus(server);
+      await mustLock(server);
+      await mustUnlock(server);
+      for (const [path, state] of states) expect(await stateOf(server, path), path).to.equal(state);
+      mustSucceed(await change(server, "filler/0/0", null));
+      mustSucceed(await change(server, "filler/after", value));
+      states.set("filler/0/0", null).set("filler/after", value);
+      await mustSurviveRestart(server, states);
+    });
+  }
+
+  it("does not keep a server that was killed from being started again, to read and to delete", async () => {
+    const server = await startOnTmpfs("size=1m");
+    const states = new Map<string, State>();
+    for (const size of [30_000, 3_000, 10]) await fill(server, "x".repeat(size), states);
+    server.child.kill("SIGKILL");
+    await server.ended;
+    writeUntilFull(join(server.home, "..", "something else"));
+    const again = await mustSurviveRestart(server, states);
+    mustSucceed(await change(again, "filler/0/0", null));
+    mustSucceed(await change(again, "filler/after", "stored"));
+  });
+});
+
+describe("no file descriptors left", function () {
+  this.timeout(180_000);
+  if (!canRun("prlimit", "--nofile")) {
+    it.skip("is not tried here: needs prlimit");
+    return;
+  }
+
+  it("refuses puts, deletes and gets with 503, and all is well once there are some again", async () => {
+    const server = await startProcess();
+    await mustInit(server);
+    mustSucceed(await change(server, "a/b", "old"));
+    await limitDescriptors(server, 0, async () => {
+      mustRefuse(await change(server, "a/b", "new"), 503, "UNAVAILABLE");
+      mustRefuse(await change(server, "a/b", null), 503, "UNAVAILABLE");
+      mustRefuse(await send(server, { path: "/v1/secrets/a/b" }), 503, "UNAVAILABLE");
+      await mustStatus(server);
+    });
+    expect(await stateOf(server, "a/b")).to.equal("old");
+    expect(tempFiles(server)).to.deep.equal([]);
+    mustSucceed(await change(server, "a/b", "new"));
+    await mustSurviveRestart(server, new Map([["a/b", "new"]]));
+  });
+
+  it("because of too many connections: those that are open go on, and new ones are taken once some have gone", async () => {
+    const server = await startProcess();
+    await mustInit(server);
+    await limitDescriptors(server, 20, async () => {
+      const sockets = Array.from({ length: 100 }, () => flood(server));
+      await Promise.all(sockets.map(settled));
+      mustBeClear(await change(server, "a/b", "on an open connection"));
+      await mustStatus(server);
+      for (const socket of sockets) socket.destroy();
+      const late = flood(server);
+      await new Promise((resolve, reject) => late.once("secureConnect", resolve).once("error", reject));
+      late.destroy();
+      await untilStored(server);
+    });
+    await mustSurviveRestart(server, new Map([["a/b", "stored"]]));
+  });
+});
+
+/** Lets the server have only so many more descriptors than it has now, while the work is done. */
+async function limitDescriptors(server: ServerProcess, more: number, work: () => Promise<void>): Promise<void> {
+  const limitTo = (soft: number | string = "") =>
+    mustRun("prlimit", "--pid", String(server.child.pid), `--nofile=${soft}:`);
+  const [, before] = /^Max open files +(\d+)/m.exec(readFileSync(`/proc/${server.child.pid}/limits`, "utf8")) ?? [];
+  limitTo(freeDescriptor(server, more));
+  try {
+    await work();
+  } finally {
+    limitTo(before);
+  }
+}
+
+/** The number of the n-th free descriptor, from 0: the kernel gives the lowest, and the limit is on numbers. */
+function freeDescriptor(server: ServerProcess, n: number): number {
+  const open = new Set(readdirSync(`/proc/${server.child.pid}/fd`).map(Number));
+  const free = Array.from({ length: 1_024 }, (_, number) => number).filter((number) => !open.has(number));
+  return free[n] ?? 1_024;
+}
+
+function flood(server: ServerProcess): TLSSocket {
+  const socket = connect({ host: "127.0.0.1", port: server.port, servername: "localhost", ca: server.certificate });
+  socket.on("error", () => {});
+  later(() => void socket.destroy());
+  return socket;
+}
+
+/** Connected, refused, or left waiting. */
+function settled(socket: TLSSocket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once("secureConnect", resolve).once("close", () => resolve());
+    setTimeout(resolve, 1_000);
+  });
+}
+
+/** The server learns of closed connections in its own time. */
+async function untilStored(server: ServerProcess): Promise<void> {
+  for (;;) {
+    const answer = await change(server, "a/b", "stored");
+    mustBeClear(answer);
+    if (answer.status === 200) return;
+  }
+}

@@ -1,0 +1,47 @@
+/** Owns what all faults from outside have in common: requests, clear answers, temp files, and a restart after them. */
+import { readdirSync } from "node:fs";
+import { expect } from "chai";
+import { type Answer, mustUnlock, secretTarget, send } from "../support/client.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { passphrase, type TestServer } from "../support/server.js";
+
+/** A secret's value; null: there is no such secret. */
+export type State = string | null;
+
+/** A put of the value, or a delete. */
+export function change(server: TestServer, path: string, wanted: State): Promise<Answer> {
+  const target = { path: secretTarget(path) };
+  return wanted === null
+    ? send(server, { ...target, method: "DELETE" })
+    : send(server, { ...target, method: "PUT", body: { value: wanted } });
+}
+
+export async function stateOf(server: TestServer, path: string): Promise<State> {
+  const { status, json, text } = await send(server, { path: secretTarget(path) });
+  expect(status, text).to.be.oneOf([200, 404]);
+  return status === 200 ? String(json["value"]) : null;
+}
+
+export function mustBeClear({ status, json, text }: Answer): void {
+  expect(`${status} ${json["code"] ?? "ok"}`, text).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
+}
+
+export function tempFiles({ vaultPath }: TestServer): string[] {
+  return readdirSync(vaultPath, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp-"));
+}
+
+/** Killed, started again and unlocked; no temp file is left, and every secret is as it was. */
+export async function mustSurviveRestart(
+  server: ServerProcess,
+  states: ReadonlyMap<string, State>,
+  passphraseNow = passphrase,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ServerProcess> {
+  server.child.kill("SIGKILL");
+  await server.ended;
+  const again = await startProcess([], { STRONGROOM_HOME: server.home, ...environment });
+  expect(tempFiles(again)).to.deep.equal([]);
+  await mustUnlock(again, passphraseNow);
+  for (const [path, state] of states) expect(await stateOf(again, path), path).to.equal(state);
+  return again;
+}

@@ -1,0 +1,59 @@
+/** Owns faults from outside: strace makes system calls of a running process fail, until it lets go of the process. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { later, temporaryDirectory } from "./clean-up.js";
+import { canRun } from "./mounts.js";
+
+/** Why no process can be traced here; null when it can. */
+export function whyNoStrace(): string | null {
+  if (!canRun("strace", "-V")) return "needs strace";
+  return canRun("strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true")
+    ? null
+    : "ptrace is forbidden here";
+}
+
+export type Fault = {
+  /** A system call, or `/` and a regular expression of its name, which differs between processors. */
+  readonly call: string;
+  readonly error: string;
+  /** strace's `when`: `2` is the second call alone, `2+` the second and all after it. Counted for each thread. */
+  readonly when?: string;
+};
+
+/** Does the work while the fault lasts; answers how many calls were made to fail, too. */
+export async function withFault<T>(pid: number, { call, error, when = "1+" }: Fault, work: () => Promise<T>) {
+  const trace = join(temporaryDirectory(), "trace");
+  const inject = `inject=${call}:error=${error}:when=${when}`;
+  const strace = spawn("strace", ["-f", "-p", String(pid), "-o", trace, "-e", `trace=${call}`, "-e", inject], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  later(() => void strace.kill("SIGKILL"));
+  const ended = once(strace, "close");
+  await untilAttached(strace.stderr, ended);
+  try {
+    const result = await work();
+    strace.kill("SIGINT");
+    await ended;
+    return { result, hits: readFileSync(trace, "utf8").split("(INJECTED)").length - 1 };
+  } finally {
+    strace.kill("SIGINT");
+    await ended;
+  }
+}
+
+async function untilAttached(stderr: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<void> {
+  let said = "";
+  const attached = new Promise<void>((resolve) => {
+    stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+      if (/ attached/.test(said)) resolve();
+    });
+  });
+  const failed = ended.then(() => {
+    throw new Error(`strace ended: ${said}`);
+  });
+  failed.catch(() => {}); // it always ends at last
+  await Promise.race([attached, failed]);
+}
