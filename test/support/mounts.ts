@@ -18,15 +18,30 @@ export function whyNoMounts(): string | null {
   return canRun("unshare", "--mount", "true") ? null : "this machine does not allow mounts";
 }
 
+const mounted = new Set<string>();
+
 /** Mounts until the test ends, or until `unmount`. */
 export function mount(what: string, directory: string, ...options: readonly string[]): void {
+  unmountAtAnyEnd();
   mustRun("mount", ...options, what, directory);
-  later(() => {
-    if (canRun("mountpoint", "--quiet", directory)) unmount(directory);
-  });
+  mounted.add(directory);
+  later(() => unmount(directory));
 }
 
 /** A loop device that the mount made goes with it. */
 export function unmount(directory: string): void {
+  if (!mounted.delete(directory)) return;
   if (!canRun("umount", directory)) mustRun("umount", "--lazy", directory);
+}
+
+let watching = false;
+
+/** A test run that is broken off runs no clean-up of its own. */
+function unmountAtAnyEnd(): void {
+  if (watching) return;
+  watching = true;
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
+  process.once("exit", () => {
+    for (const directory of [...mounted].reverse()) unmount(directory);
+  });
 }
