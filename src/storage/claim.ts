@@ -18,13 +18,24 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
   const lock = await lockDirectory(vaultPath);
   if (lock === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
   try {
-    const holder = await enterHolder(vaultPath);
+    const holder = await enter(vaultPath, lock !== null);
     if (holder !== null) throw heldBy(vaultPath, holder);
   } catch (error) {
     await lock?.release();
     throw error;
   }
   return claimOf(vaultPath, lock);
+}
+
+/** Beside the lock, the pid file only informs: a disk that cannot take it, a full one, is no reason not to serve. */
+async function enter(vaultPath: string, locked: boolean): Promise<Holder | null> {
+  try {
+    return await enterHolder(vaultPath);
+  } catch (error) {
+    if (!locked) throw error;
+    await removeHolder(vaultPath).catch(() => {}); // it may be there, empty
+    return null;
+  }
 }
 
 function claimOf(vaultPath: string, lock: Lock | null): Claim {

@@ -1,31 +1,51 @@
 /**
- * Owns syncing directories. Changes that are complete when a sync begins share it: of writes that finish together, all
- * but a few wait for one fsync instead of making one each. Nobody shares a sync that has already begun, since it may
- * have looked at the directory before their change.
+ * Owns syncing directories. Whoever changes a directory holds it open meanwhile, together with all others who do. Changes
+ * that are complete when a sync begins share it: of writes that finish together, all but a few wait for one fsync instead
+ * of making one each. Nobody shares a sync that has already begun, since it may have looked before their change.
  */
 import { dirname } from "node:path";
-import { type FileOperations, ignoring, syncDirectory } from "./durable.js";
+import { type FileOperations, ignoring, type OpenDirectory, openDirectory } from "./durable.js";
+
+/** A directory that is held open. */
+export interface Hold {
+  /** Makes every change of names in the directory last that was complete before the call. */
+  sync(): Promise<void>;
+  release(): Promise<void>;
+}
 
 export class DirectorySyncs {
   readonly #files: FileOperations;
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #next = new Map<string, Promise<void>>();
+  readonly #shared = new Map<string, SharedDirectory>();
 
   constructor(files: FileOperations) {
     this.#files = files;
   }
 
-  /** Makes every change of names in the directory last that was complete before the call. */
-  sync(directory: string): Promise<void> {
-    const running = this.#running.get(directory);
-    if (running === undefined) return this.#begin(directory);
-    let next = this.#next.get(directory);
-    if (next === undefined) {
-      const begin = () => this.#begin(directory);
-      next = running.then(begin, begin);
-      this.#next.set(directory, next);
+  /** DANGER: the name must lead to the same directory until the release; see `Directories.within`. */
+  async hold(directory: string): Promise<Hold> {
+    let shared = this.#shared.get(directory);
+    if (shared === undefined) {
+      shared = new SharedDirectory(openDirectory(this.#files, directory));
+      this.#shared.set(directory, shared);
     }
-    return next;
+    const held = shared;
+    held.users++;
+    try {
+      await held.opened;
+    } catch (error) {
+      await this.#release(directory, held);
+      throw error;
+    }
+    return { sync: () => held.sync(), release: () => this.#release(directory, held) };
+  }
+
+  async sync(directory: string): Promise<void> {
+    const held = await this.hold(directory);
+    try {
+      await held.sync();
+    } finally {
+      await held.release();
+    }
   }
 
   /** Where the directory is gone, what makes that last is a sync of the one that it was in. */
@@ -33,12 +53,44 @@ export class DirectorySyncs {
     for (let at = directory; !(await ignoring(this.sync(at), "ENOENT")); at = dirname(at));
   }
 
-  #begin(directory: string): Promise<void> {
-    this.#next.delete(directory);
-    const sync = syncDirectory(this.#files, directory).finally(() => {
-      if (this.#running.get(directory) === sync) this.#running.delete(directory);
-    });
-    this.#running.set(directory, sync);
+  /** Whoever holds the directory from now on opens it anew: its name leads elsewhere. */
+  forget(directory: string): void {
+    this.#shared.delete(directory);
+  }
+
+  async #release(directory: string, held: SharedDirectory): Promise<void> {
+    held.users--;
+    if (held.users > 0) return;
+    if (this.#shared.get(directory) === held) this.#shared.delete(directory);
+    await held.opened.then((handle) => handle.close()).catch(() => {}); // what was synced is synced
+  }
+}
+
+class SharedDirectory {
+  readonly opened: Promise<OpenDirectory>;
+  users = 0;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+
+  constructor(opened: Promise<OpenDirectory>) {
+    this.opened = opened;
+  }
+
+  sync(): Promise<void> {
+    if (this.#running === null) return this.#begin();
+    const begin = () => this.#begin();
+    this.#next ??= this.#running.then(begin, begin);
+    return this.#next;
+  }
+
+  #begin(): Promise<void> {
+    this.#next = null;
+    const sync = this.opened
+      .then((handle) => handle.sync())
+      .finally(() => {
+        if (this.#running === sync) this.#running = null;
+      });
+    this.#running = sync;
     return sync;
   }
 }

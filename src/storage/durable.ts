@@ -55,7 +55,7 @@ export async function moveIntoPlace(
     await files.rename(temp, path);
   } catch (error) {
     await ignoring(files.unlink(temp), "ENOENT");
-    throw error;
+    throw error instanceof Error ? Object.assign(error, { path }) : error; // a failed write does not say of what
   }
 }
 
@@ -86,9 +86,9 @@ export async function syncDirectory(files: FileOperations, path: string): Promis
   }
 }
 
-type OpenDirectory = Pick<nodeFiles.FileHandle, "sync" | "close">;
+export type OpenDirectory = Pick<nodeFiles.FileHandle, "sync" | "close">;
 
-async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
+export async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
   if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
   return { sync: async () => {}, close: async () => {} }; // Windows cannot open directories, and journals names itself
 }

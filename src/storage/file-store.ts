@@ -4,7 +4,7 @@ import type { Bytes } from "../../workers/protocol.js";
 import { systemCode, VaultError } from "../errors.js";
 import { type Claim, claimVault } from "./claim.js";
 import { Directories } from "./directories.js";
-import { DirectorySyncs } from "./directory-syncs.js";
+import { DirectorySyncs, type Hold } from "./directory-syncs.js";
 import {
   type FileOperations,
   ignoring,
@@ -194,32 +194,44 @@ export class FileStore implements SecretStore {
   }
 
   async #writeBlob(current: Current, path: string, blob: Bytes): Promise<void> {
-    const { generation, names, directories, syncs, unconfirmed } = current;
-    const file = blobFile(generation.secrets, path);
-    const directory = dirname(file);
+    const { directories, syncs, unconfirmed } = current;
+    const directory = dirname(blobFile(current.generation.secrets, path));
     for (let attempt = 1; ; attempt++) {
       try {
         await directories.ensure(directory);
-        await moveIntoPlace(this.#files, file, blob, 0o600, () => this.#keepOld(path));
-        break;
+        await holding(syncs, directory, (held) => this.#replaceBlob(current, held, path, blob));
+        unconfirmed.delete(path);
+        return;
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
         directories.forget(directory);
+        syncs.forget(directory);
       }
     }
-    names.add(path);
-    await syncs.sync(directory);
-    unconfirmed.delete(path);
   }
 
+  async #replaceBlob({ generation, names }: Current, directory: Hold, path: string, blob: Bytes): Promise<void> {
+    const file = blobFile(generation.secrets, path);
+    await moveIntoPlace(this.#files, file, blob, 0o600, () => this.#keepOld(path));
+    names.add(path);
+    await directory.sync();
+  }
+
+  /** The directory is opened first: when that fails, nothing has happened yet. */
   async #removeBlob({ generation, names, syncs, unconfirmed }: Current, path: string): Promise<boolean> {
     const file = blobFile(generation.secrets, path);
-    await this.#keepOld(path);
-    const existed = await ignoring(this.#files.unlink(file), "ENOENT", "ENOTDIR");
+    const existed = await missingAsNull(
+      holding(syncs, dirname(file), async (directory) => {
+        await this.#keepOld(path);
+        await this.#files.unlink(file);
+        names.delete(path);
+        unconfirmed.add(path);
+        await directory.sync();
+        return true;
+      }),
+    );
     names.delete(path);
-    if (existed) unconfirmed.add(path);
-    if (!unconfirmed.has(path)) return false;
-    await syncs.syncNearest(dirname(file));
+    if (existed === null && unconfirmed.has(path)) await syncs.syncNearest(dirname(file));
     return unconfirmed.delete(path);
   }
 
@@ -238,6 +250,15 @@ export class FileStore implements SecretStore {
     this.#refuseUncertain();
     if (this.#current === null) throw new Error("no vault is in force");
     return this.#current;
+  }
+}
+
+async function holding<T>(syncs: DirectorySyncs, directory: string, work: (held: Hold) => Promise<T>): Promise<T> {
+  const held = await syncs.hold(directory);
+  try {
+    return await work(held);
+  } finally {
+    await held.release();
   }
 }
 

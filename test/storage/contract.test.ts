@@ -12,11 +12,12 @@ import { type Kept, MemoryStore } from "../support/memory-store.js";
 import { type Engine, rules } from "./contract.js";
 
 function fileEngine(directory: string): Engine {
-  const { files, failOnce, mend } = failingFiles();
+  const { files, failOnce, failFrom, mend } = failingFiles();
   let opened: FileStore | null = null;
   later(async () => opened?.close());
   return {
     failOnce,
+    failFrom,
     mend,
     async open() {
       await opened?.close();
@@ -29,16 +30,25 @@ function fileEngine(directory: string): Engine {
 function memoryEngine(make: (kept: Kept, step: () => void) => SecretStore): Engine {
   const kept: Kept = { header: null, blobs: new Map(), generations: 0 };
   let due = 0;
+  let forGood = false;
+  let struck = false;
   const step = () => {
-    if (due > 0 && --due === 0) throw new Error("made to fail");
+    if (due === 0) return;
+    if (due > 1) due--;
+    else {
+      struck = true;
+      if (!forGood) due = 0;
+      throw new Error("made to fail");
+    }
+  };
+  const order = (k: number, always: boolean) => {
+    [due, forGood, struck] = [k, always, false];
   };
   return {
     open: async () => make(kept, step),
-    failOnce(k) {
-      due = k;
-    },
+    failOnce: (k) => order(k, false),
+    failFrom: (k) => order(k, true),
     mend() {
-      const struck = due === 0;
       due = 0;
       return struck;
     },

@@ -18,6 +18,7 @@ export type Engine = {
   /** Opens what is kept; whatever was opened before is closed first. */
   open(): Promise<SecretStore>;
   failOnce(k: number, fault: Fault): void;
+  failFrom(k: number, fault: Fault): void;
   /** Answers whether the fault has come about. */
   mend(): boolean;
 };
@@ -193,6 +194,10 @@ export const rules: readonly Rule[] = [
       check: (engine) => everyStep(engine, fault, startFaulty),
     }),
   ),
+  {
+    name: "a new vault that meets a disk which fails for good from any step on leaves the old one whole or replaces it",
+    check: (engine) => everyStep({ ...engine, failOnce: engine.failFrom }, "EIO", startFaulty),
+  },
   ...faults.map(
     (fault): Rule => ({
       name: `a snapshot that meets ${fault} at any step is refused or whole, and writes go on`,

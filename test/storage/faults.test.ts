@@ -123,8 +123,8 @@ describe("every file operation that can fail", () => {
     });
   }
 
-  it("for good from any moment of a forced init: what is acknowledged afterwards is there after a restart", async () => {
-    for (let k = 1; k <= 24; k++) {
+  for (const k of [1, 2, 4, 8, 12, 16, 20, 24, 28, 32]) {
+    it(`for good from operation ${k} of a forced init: what is acknowledged afterwards is there after a restart`, async () => {
       const { server, faults } = await startFailing();
       faults.failFrom(k, "EIO");
       const init = await send(server, { method: "POST", path: "/v1/init", body: { passphrase: another, force: true } });
@@ -134,12 +134,11 @@ describe("every file operation that can fail", () => {
       isClear(put);
       await server.stop();
       const again = await startTestServer({ home: server.home });
-      if (put.status === 503) continue; // the switch is uncertain: nothing more was acknowledged
+      if (put.status === 503) return; // the switch is uncertain: nothing more was acknowledged
       await mustUnlock(again, init.status === 200 ? another : passphrase);
-      expect((await mustGet(again, "later"))["value"], `operation ${k}`).to.equal("later");
-      await again.stop();
-    }
-  });
+      expect((await mustGet(again, "later"))["value"]).to.equal("later");
+    });
+  }
 });
 
 describe("what is not ours", () => {
