@@ -18,7 +18,7 @@ export function bodySchemas(maxValueBytes: number) {
   const passphrase = {
     text: { min: 1, max: maxPassphraseBytes },
     description: "The vault's master passphrase.",
-    examples: ["correct horse battery staple"],
+    examples: ["seven words that nobody else would guess"],
   };
   const force = {
     type: "boolean",

@@ -29,7 +29,7 @@ export function failureOf(error: Error, request: ClientRequest, ask: Ask, place:
   }
   if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {
     const message = `what listens at ${at} does not speak HTTPS as it should (${code}): see that the address is the server's`;
-    return new StrongroomError("PROTOCOL", message, { cause: error });
+    return new StrongroomError("PROTOCOL", message); // the cause would hold what was received
   }
   const message = `the connection to ${at} ended before the answer (${code}): see that the server runs`;
   return new StrongroomError("UNREACHABLE", `${message}${afterwards(ask)}`, { cause: error });

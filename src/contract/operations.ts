@@ -21,7 +21,7 @@ export type Operation = {
   readonly errors: readonly ErrorCode[];
 };
 
-const passphrase = "correct horse battery staple";
+const passphrase = "seven words that nobody else would guess";
 const path = "app/db/password";
 const metadata = { type: "password", description: "the application's database" };
 const times = { createdAt: "2026-03-01T12:00:00.000Z", updatedAt: "2026-03-01T12:00:00.000Z" };

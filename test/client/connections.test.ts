@@ -9,14 +9,9 @@ import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError }
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/client.js";
 import { FakeClock } from "../support/clock.js";
+import { clientOf } from "../support/library.js";
 import { startProxy } from "../support/proxy.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-
-function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
-  const client = new StrongroomClient({ address: url, home, ...options });
-  later(() => client.close());
-  return client;
-}
+import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 
 async function mustFail(work: Promise<unknown>, code: ErrorCode, hint: RegExp): Promise<StrongroomError> {
   const error = await work.then(

@@ -1,17 +1,11 @@
 /** What the client library's methods do, as a program that uses the package calls them. */
 import { inspect } from "node:util";
 import { expect } from "chai";
-import { type ClientOptions, type Secret, StrongroomClient } from "strongroom/client";
-import { later } from "../support/clean-up.js";
+import { type Secret, StrongroomClient } from "strongroom/client";
 import { mustGet, mustInit, mustPut, mustStatus } from "../support/client.js";
 import { contract } from "../support/contract.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-
-function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
-  const client = new StrongroomClient({ address: url, home, ...options });
-  later(() => client.close());
-  return client;
-}
+import { clientOf } from "../support/library.js";
+import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -133,6 +127,23 @@ describe("the client library", () => {
     await client[Symbol.asyncDispose]();
     const error = await client.status().catch((reason: unknown) => reason);
     expect(error).to.include({ code: "ABORTED" });
+  });
+});
+
+describe("a client in a program's hands", () => {
+  const server = shareTestServer();
+
+  it("never shows the token", async () => {
+    const { token } = server();
+    const client = clientOf(server(), { token });
+    await client.status();
+    expect(inspect(client, { showHidden: true, depth: 9 }) + JSON.stringify(client)).not.to.contain(token);
+    const errors = [client.get("a"), client.list({ signal: AbortSignal.abort() })];
+    for (const result of await Promise.allSettled(errors)) {
+      expect(inspect(result, { showHidden: true, depth: 9 }))
+        .to.contain("StrongroomError")
+        .and.not.contain(token);
+    }
   });
 });
 
