@@ -1,6 +1,6 @@
 /**
  * Owns judging the answers that tests receive by the OpenAPI document: a status, code, header or field that it does not
- * name is a violation, which fails the test at its end. It also remembers which documented responses were seen.
+ * name is a violation, which fails the run at its end. It also remembers which documented responses were seen.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
@@ -147,7 +147,8 @@ export function judge(judged: Judged): void {
 
 function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
-  const isSecret = path.startsWith("/v1/secrets/") && path !== "/v1/secrets/";
+  const isList = path === "/v1/secrets/" && method === "GET";
+  const isSecret = path.startsWith("/v1/secrets/") && !isList;
   const documentedPath = isSecret ? "/v1/secrets/{path}" : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
   return paths[documentedPath]?.[method.toLowerCase()]?.operationId ?? "unrouted";
 }

@@ -1,23 +1,26 @@
 /**
- * Owns the hooks around every test and suite: each cleans up what was opened inside it, and no test passes that received
- * an answer which is not as the contract has it.
+ * Owns the hooks around every test and suite: each cleans up what was opened inside it, and no run passes in which a test
+ * received an answer that is not as the contract has it, or of whose documented responses one was never received.
  */
 import { readdirSync } from "node:fs";
 import { cleanUpMark, cleanUpTo } from "./clean-up.js";
 import { takeViolations, unseenResponses } from "./contract.js";
 
 let beforeTest = 0;
+const violations: string[] = [];
 
 export const mochaHooks = {
   beforeEach(): void {
     beforeTest = cleanUpMark();
   },
-  async afterEach(): Promise<void> {
+  async afterEach(this: Mocha.Context): Promise<void> {
     await cleanUpTo(beforeTest);
-    const violations = takeViolations();
-    if (violations.length > 0) throw new Error(`not as documented:\n${violations.join("\n")}`);
+    const title = this.currentTest?.fullTitle();
+    violations.push(...takeViolations().map((violation) => `${title}: ${violation}`));
   },
+  /** Only here, because what a hook throws after one test would end the run. */
   afterAll(this: Mocha.Context): void {
+    if (violations.length > 0) throw new Error(`not as documented:\n${violations.join("\n")}`);
     const root = this.test?.parent;
     if (root === undefined || !isWholeSuite(root)) return;
     const unseen = unseenResponses();
