@@ -15,7 +15,7 @@ type Flags = OutputFlags & PassphraseSource & { readonly home?: string; readonly
 export function define(command: Command): void {
   command
     .description(
-      "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the\n" +
+      "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
         "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
     )
     .option("--home <directory>", `${definitions.home.meaning} (STRONGROOM_HOME; ${definitions.home.shownDefault})`)
@@ -99,7 +99,7 @@ function about({ home, server, inForce, kept, secrets, opened }: Diagnosis, want
   return [
     `${printable(home)}: vault ${inForce}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
     ...(wanted && !opened ? ["the secrets could not be opened: see what is wrong with the header\n"] : []),
-    ...(kept.length > 0 ? [`kept from before a forced init: ${kept.join(", ")}\n`] : []),
+    ...(kept.length > 0 ? [`not in force, and kept under its own passphrase: ${kept.join(", ")}\n`] : []),
     ...(server === null ? [] : [`a server runs (pid ${server.pid})\n`]),
   ];
 }

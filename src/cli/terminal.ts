@@ -20,8 +20,7 @@ export async function askHidden(question: string, limit: number): Promise<Bytes 
   if (terminal === null) return null;
   const line = new HiddenLine(limit);
   try {
-    writeSync(terminal, question);
-    const state = await readLine(terminal, line);
+    const state = await readLine(terminal, question, line);
     if (state !== "entered") throw new CommandFailure("aborted", "broken off: nothing was done");
     if (line.overflowed) throw new CommandFailure("usage", `what was typed is longer than ${limit} bytes`);
     return line.line();
@@ -39,7 +38,7 @@ function openTerminal(): number | null {
 }
 
 /** Resolves once the terminal is as it was. */
-function readLine(terminal: number, line: HiddenLine): Promise<LineState> {
+function readLine(terminal: number, question: string, line: HiddenLine): Promise<LineState> {
   return new Promise((resolve) => {
     const keys: Bytes = new Uint8Array(new ArrayBuffer(4096));
     const take = (length: number): boolean => {
@@ -49,15 +48,16 @@ function readLine(terminal: number, line: HiddenLine): Promise<LineState> {
       return state === "more";
     };
     const input = openInput(terminal, keys, take);
-    const restore = rawMode(input);
+    const restore = rawMode(input); // before the question: what is typed at once is not shown either
     const finish = (state: LineState) => {
       restore();
-      writeNewline(terminal);
+      tell(terminal, "\n");
       input.destroy();
       input.once("close", () => resolve(state));
     };
     input.once("end", () => finish("aborted"));
     input.once("error", () => finish("aborted"));
+    tell(terminal, question);
     input.resume();
   });
 }
@@ -90,9 +90,9 @@ function rawMode(input: ReadStream): () => void {
   return restore;
 }
 
-function writeNewline(terminal: number): void {
+function tell(terminal: number, text: string): void {
   try {
-    writeSync(terminal, "\n");
+    writeSync(terminal, text);
   } catch {
     // the terminal has gone
   }

@@ -1,10 +1,10 @@
 /** Owns what one look at a home is done with, and how a single file or directory is examined in it. */
 import type { Stats } from "node:fs";
 import { constants } from "node:fs";
-import { lstat, open, readdir, stat } from "node:fs/promises";
+import { chmod, lstat, open, readdir, stat } from "node:fs/promises";
 import { systemCode } from "../errors.js";
 import { type Home, quoted } from "../server/home.js";
-import { missingAsNull } from "../storage/durable.js";
+import { ignoring, missingAsNull } from "../storage/durable.js";
 import type { Finding, Mend } from "./finding.js";
 import type { Keys } from "./keys.js";
 
@@ -64,21 +64,17 @@ export async function reading<T>(scene: Scene, path: string, read: () => Promise
   }
 }
 
-/** Something in the tree that is neither a plain file nor a directory: never followed, never removed. */
-export function reportOddKind(scene: Scene, path: string, isLink: boolean): void {
-  const remedy = "see what it is, and move it away";
-  if (isLink) scene.report({ code: "symlink", path, message: "it is a link", remedy, mend: null });
-  else scene.report({ code: "wrong-kind", path, message: "it is not a plain file", remedy, mend: null });
+/** Something else than what should stand there: never followed, never removed. */
+export function reportOddKind(scene: Scene, path: string, isLink: boolean, wanted = "a plain file"): void {
+  const odd = isLink
+    ? ({ code: "symlink", message: "it is a link" } as const)
+    : ({ code: "wrong-kind", message: `it is not ${wanted}` } as const);
+  scene.report({ ...odd, path, remedy: "see what it is, and move it away", mend: null });
 }
 
 function isOfKind(scene: Scene, path: string, found: Stats, kind: Kind): boolean {
   if (kind === "directory" ? found.isDirectory() : found.isFile()) return true;
-  if (found.isSymbolicLink()) {
-    reportOddKind(scene, path, true);
-    return false;
-  }
-  const message = kind === "directory" ? "it is not a directory" : "it is not a plain file";
-  scene.report({ code: "wrong-kind", path, message, remedy: "see what it is, and move it away", mend: null });
+  reportOddKind(scene, path, found.isSymbolicLink(), kind === "directory" ? "a directory" : "a plain file");
   return false;
 }
 
@@ -92,21 +88,25 @@ function judgeAccess(scene: Scene, owner: number, path: string, found: Stats, ki
   const [is, should] = [octal(found.mode & 0o777), octal(wanted)];
   const message = (found.mode & forbidden) === 0 ? `its owner may not use it (${is})` : `others may use it (${is})`;
   const remedy = `chmod ${should} ${quoted(path)}`;
-  scene.report({ code: "wrong-mode", path, message, remedy, mend: setMode(path, wanted, kind) });
+  scene.report({ code: "wrong-mode", path, message, remedy, mend: setMode(path, wanted) });
+}
+
+function setMode(path: string, mode: number): Mend {
+  const run = async () => {
+    // What its owner may not even open is changed by its name: root, whom a link could lead far, is never refused.
+    if (!(await ignoring(setModeOfOpened(path, mode), "EACCES"))) await chmod(path, mode);
+  };
+  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run };
 }
 
 /** Through an open file, so that no link can lead the change elsewhere. */
-function setMode(path: string, mode: number, kind: Kind): Mend {
-  const flags = constants.O_RDONLY | constants.O_NONBLOCK | (kind === "directory" ? constants.O_DIRECTORY : 0);
-  const run = async () => {
-    const handle = await open(path, flags | constants.O_NOFOLLOW);
-    try {
-      await handle.chmod(mode);
-    } finally {
-      await handle.close();
-    }
-  };
-  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run };
+async function setModeOfOpened(path: string, mode: number): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
+  try {
+    await handle.chmod(mode);
+  } finally {
+    await handle.close();
+  }
 }
 
 function octal(mode: number): string {

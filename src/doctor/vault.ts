@@ -2,7 +2,7 @@
 import { mkdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
-import { ignoring } from "../storage/durable.js";
+import { ignoring, isTempName } from "../storage/durable.js";
 import { examineBlobs } from "./blobs.js";
 import { reportNoHeader } from "./header.js";
 import { entriesOf, examine, type Scene } from "./scene.js";
@@ -42,7 +42,7 @@ async function judgeEntries(scene: Scene, directory: string): Promise<readonly s
 
 /** What an init leaves that was broken off before it wrote the header: nothing is lost with it. */
 async function isHusk(scene: Scene, names: readonly string[], secrets: string): Promise<boolean> {
-  if (names.some((name) => name !== "secrets")) return false;
+  if (names.some((name) => name !== "secrets" && !isTempName(name))) return false;
   return (await entriesOf(scene, secrets)).length === 0;
 }
 

@@ -12,7 +12,7 @@ import { examineVault, type FoundVault } from "./vault.js";
 export type VaultFacts = {
   /** The vault in force; null when none is, or nothing says which. */
   readonly inForce: string | null;
-  /** Earlier vaults, kept by a forced init. */
+  /** Vaults that are not in force: earlier ones, kept by a forced init, or one whose init was broken off. */
   readonly kept: readonly string[];
   /** How many secrets the vault in force has. */
   readonly secrets: number;
@@ -63,10 +63,11 @@ async function findInForce(scene: Scene, vaults: readonly FoundVault[]): Promise
   return null;
 }
 
-/** Before the first init there is none. */
-function reportNoCurrent(scene: Scene, path: string, vaults: readonly FoundVault[]): null {
+/** Before the first init there is none: an empty vault is what a first init leaves that was broken off. */
+async function reportNoCurrent(scene: Scene, path: string, vaults: readonly FoundVault[]): Promise<null> {
   const usable = vaults.filter(({ header }) => header !== null);
-  if (usable.length === 0) return null;
+  const contents = await Promise.all(usable.map(({ directory }) => entriesOf(scene, join(directory, "secrets"))));
+  if (contents.every((entries) => entries.length === 0)) return null;
   const message = "it is missing, so nothing says which vault is in force";
   const [only, another] = usable;
   const mend = only !== undefined && another === undefined ? nameInCurrent(path, only.name) : null;

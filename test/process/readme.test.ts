@@ -3,9 +3,11 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { exitCodes, exitMeanings } from "../../src/cli/exit-codes.js";
 import { definitions } from "../../src/config/settings.js";
 import { meanings } from "../../src/contract/answers.js";
 import { operations } from "../../src/contract/operations.js";
+import { findingCodes } from "../../src/doctor/finding.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
 import { mustInit } from "../support/client.js";
 import { startProcess } from "../support/process.js";
@@ -77,5 +79,16 @@ describe("the README", () => {
     expect(lines[0]).to.equal("Secret {");
     expect(lines.slice(-2)).to.deep.equal(["s3cr3t", "1"]);
     expect(lines.filter((line) => line.includes("s3cr3t"))).to.have.lengthOf(1);
+  });
+
+  it("has the table of what doctor finds", () => {
+    for (const [code, meaning] of Object.entries(findingCodes))
+      expect(tables).to.contain(`| \`${code}\` | ${meaning} |`);
+  });
+
+  it("has the table of exit codes", () => {
+    for (const [name, code] of Object.entries(exitCodes)) {
+      expect(tables).to.contain(`| ${code} | ${exitMeanings[name as keyof typeof exitMeanings]} |`);
+    }
   });
 });

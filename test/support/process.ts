@@ -27,7 +27,7 @@ export async function run(args: readonly string[], more: Environment = {}): Prom
   return collect(child).ended;
 }
 
-function collect(child: ChildProcess) {
+export function collect(child: ChildProcess) {
   let stdout = "";
   let stderr = "";
   child.stdout?.on("data", (chunk: Buffer) => {

@@ -1,0 +1,75 @@
+/** Owns commands on a terminal of their own, and commands with none, whatever the tests themselves were started from. */
+import { spawn, spawnSync } from "node:child_process";
+import { collect, type Ended, environment, mainFile, node } from "./process.js";
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Node cannot make a pseudo-terminal; Python can. */
+const script = `
+import fcntl, json, os, select, subprocess, sys, termios
+order = json.loads(sys.argv[1])
+master, slave = os.openpty()
+echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
+def begin():
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
+shown, asked = b"", None
+while True:
+    ready = select.select([master], [], [], 0.1)[0]
+    if ready:
+        shown += os.read(master, 65536)
+    if asked is None and order["question"].encode() in shown:
+        asked = echoes()
+        if order["signal"]: child.send_signal(order["signal"])
+        else: os.write(master, bytes.fromhex(order["keys"]))
+    if not ready and child.poll() is not None:
+        break
+print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echoes()}))
+`;
+
+export type OnTerminal = {
+  /** Negative: the signal that ended it. */
+  readonly code: number;
+  /** All that the terminal showed. */
+  readonly shown: string;
+  /** Null: it did not ask. */
+  readonly echoedWhileAsking: boolean | null;
+  readonly echoesAfter: boolean;
+};
+
+/** What is done once the question is shown: keys are typed, or a signal is sent. */
+export type Reaction = { readonly question: string; readonly keys?: Uint8Array | string; readonly signal?: number };
+
+export function hasPython(): boolean {
+  return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
+}
+
+export async function runOnTerminal(
+  args: readonly string[],
+  { question, keys = "", signal = 0 }: Reaction,
+  more: Environment = {},
+): Promise<OnTerminal> {
+  const hex = Buffer.from(keys).toString("hex");
+  const order = JSON.stringify({ command: [node, mainFile, ...args], question, keys: hex, signal });
+  const child = spawn("python3", ["-c", script, order], { env: environment({ TERM: "xterm", ...more }) });
+  const { code, stdout, stderr } = await collect(child).ended;
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout) as OnTerminal;
+}
+
+/** With no terminal to ask on; `inputs` become standard input and the descriptors from 3 on. */
+export async function runWithoutTerminal(args: readonly string[], inputs: readonly string[] = []): Promise<Ended> {
+  const [standard, ...others] = inputs;
+  const child = spawn(node, [mainFile, ...args], {
+    env: environment({}),
+    detached: true,
+    stdio: ["pipe", "pipe", "pipe", ...others.map(() => "pipe" as const)],
+  });
+  const ended = collect(child).ended;
+  for (const [index, text] of [standard, undefined, undefined, ...others].entries()) {
+    const stream = child.stdio[index];
+    if (index !== 1 && index !== 2 && stream && "end" in stream) stream.on("error", () => {}).end(text ?? "");
+  }
+  return ended;
+}
