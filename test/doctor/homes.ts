@@ -57,8 +57,16 @@ export function contentsOf(directory: string): Json {
   return Object.fromEntries(
     entries.map((entry) => {
       const path = join(entry.parentPath, entry.name);
-      if (entry.isFile()) return [path, readFileSync(path, "latin1")];
+      if (entry.isFile()) return [path, textOf(path)];
       return [path, entry.isSymbolicLink() ? readlinkSync(path) : "no file"];
     }),
   );
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "latin1");
+  } catch {
+    return "not to be read"; // its mode forbids it
+  }
 }
