@@ -1,4 +1,6 @@
 /** Owns the check of secrets' files: kind, owner and mode, structure without the key, and content with it. */
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../workers/protocol.js";
 import { readFileBytes, systemFiles } from "../storage/durable.js";
@@ -52,9 +54,20 @@ async function soundOnes(scene: Scene, files: readonly SecretFile[]): Promise<Se
 
 async function outlineOf(scene: Scene, { file }: SecretFile): Promise<BlobOutline | null> {
   scene.progress.step();
-  const found = await examine(scene, file, "file");
-  const head = found && (await reading(scene, file, () => readFileBytes(systemFiles, file, headBytes)));
-  return head && { head, length: found.size };
+  return (await examine(scene, file, "file")) && reading(scene, file, () => readOutline(file));
+}
+
+/** Both of one file, even when another takes its place meanwhile. */
+async function readOutline(file: string): Promise<BlobOutline> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const { size } = await handle.stat();
+    const head: Bytes = new Uint8Array(new ArrayBuffer(Math.min(headBytes, size)));
+    await handle.read(head);
+    return { head, length: size };
+  } finally {
+    await handle.close();
+  }
 }
 
 async function openOne(scene: Scene, { file, path }: SecretFile): Promise<void> {

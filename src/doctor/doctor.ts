@@ -51,8 +51,8 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   const claim = options.fix ? await claimIfFree(home.vault) : null;
   try {
     const server = claim === null ? await findHolder(home.vault) : null;
-    const scene = { home, owner, keys, now: Date.now() };
-    const lookNow = () => lookSurely(scene, server !== null, options);
+    const place = { home, owner, keys, now: Date.now(), served: server !== null };
+    const lookNow = () => lookSurely(place, options);
     const { seen, mended } = await mendAndLook(lookNow, options.fix, claim !== null);
     const opened = seen.inForce !== null && keys.opened === seen.inForce;
     return { home: path, vaultPath: home.vault, server, opened, mended, ...seen };
@@ -120,9 +120,9 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
 type Place = Omit<Scene, "report" | "progress">;
 
 /** Beside a server, only what two looks have seen is a finding: what it is doing just now is gone at the second. */
-async function lookSurely(place: Place, served: boolean, { onProgress }: DoctorOptions): Promise<Seen> {
+async function lookSurely(place: Place, { onProgress }: DoctorOptions): Promise<Seen> {
   const first = await look(place, onProgress);
-  if (!served || first.findings.length === 0) return first;
+  if (!place.served || first.findings.length === 0) return first;
   const known = new Set(first.findings.map(keyOf));
   const second = await look(place, onProgress);
   return { ...second, findings: second.findings.filter((finding) => known.has(keyOf(finding))) };

@@ -15,6 +15,8 @@ export type Scene = {
   readonly keys: Keys;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** A server runs, and changes things while they are looked at. */
+  readonly served: boolean;
   readonly report: (finding: Finding) => void;
   readonly progress: Progress;
 };

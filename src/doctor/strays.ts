@@ -3,16 +3,14 @@ import type { Dirent } from "node:fs";
 import { lstat, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isTempName, missingAsNull } from "../storage/durable.js";
+import type { Finding } from "./finding.js";
 import { entriesOf, reportOddKind, type Scene } from "./scene.js";
 
 /** A backup or restore makes them, and removes them in the end. */
 const workName = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 
-/** A younger one may be at work. */
-const oldEnough = 3600 * 1000;
-
-/** What to do about all that is left over. */
-export const removeStopped = "remove it while no server runs";
+/** In milliseconds; younger ones may be at work. */
+const ageOf = { work: 3600 * 1000, besideServer: 60 * 1000 };
 
 /** What stands in the vault's directory, or beside a header, and is none of what belongs there. */
 export async function reportStray(scene: Scene, path: string, entry: Dirent): Promise<void> {
@@ -25,28 +23,30 @@ export async function reportStray(scene: Scene, path: string, entry: Dirent): Pr
 
 export async function reportTemps(scene: Scene, directory: string): Promise<void> {
   for (const entry of await entriesOf(scene, directory)) {
-    if (entry.isFile() && isTempName(entry.name)) reportTemp(scene, join(directory, entry.name));
+    if (entry.isFile() && isTempName(entry.name)) await reportTemp(scene, join(directory, entry.name));
   }
 }
 
-export function reportTemp(scene: Scene, file: string): void {
-  scene.report({
-    code: "stray-temp",
-    path: file,
-    message: "a write that was broken off has left it; nothing uses it",
-    remedy: removeStopped,
-    mend: { did: "removed it", whileServed: false, run: () => unlink(file) },
-  });
+export async function reportTemp(scene: Scene, file: string): Promise<void> {
+  const message = "a write that was broken off has left it; nothing uses it";
+  await reportLeftover(scene, { code: "stray-temp", path: file, message }, () => unlink(file));
 }
 
-async function reportOldWork(scene: Scene, directory: string): Promise<void> {
-  const found = await missingAsNull(lstat(directory));
+async function reportOldWork(scene: Scene, path: string): Promise<void> {
+  const message = "a backup or restore that was broken off has left it; nothing uses it";
+  const remove = () => rm(path, { recursive: true, force: true });
+  await reportLeftover(scene, { code: "stray-directory", path, message }, remove, ageOf.work);
+}
+
+/** Reports it unless it may be at work: beside a server, whatever has just been made or changed may be. */
+export async function reportLeftover(
+  scene: Scene,
+  what: Pick<Finding, "code" | "path" | "message">,
+  remove: () => Promise<unknown>,
+  oldEnough = scene.served ? ageOf.besideServer : Number.NEGATIVE_INFINITY,
+): Promise<void> {
+  const found = await missingAsNull(lstat(what.path));
   if (found === null || scene.now - found.mtimeMs < oldEnough) return;
-  scene.report({
-    code: "stray-directory",
-    path: directory,
-    message: "a backup or restore that was broken off has left it; nothing uses it",
-    remedy: removeStopped,
-    mend: { did: "removed it", whileServed: false, run: () => rm(directory, { recursive: true, force: true }) },
-  });
+  const mend = { did: "removed it", whileServed: false, run: remove };
+  scene.report({ ...what, remedy: "remove it while no server runs", mend });
 }

@@ -10,7 +10,7 @@ import { isSecretPath } from "../paths/secret-path.js";
 import { isTempName } from "../storage/durable.js";
 import type { SecretFile } from "./blobs.js";
 import { entriesOf, examine, reportOddKind, type Scene } from "./scene.js";
-import { removeStopped, reportTemp } from "./strays.js";
+import { reportLeftover, reportTemp } from "./strays.js";
 
 /** A file whose name is not one that we give; `path` is the secret path that it may have been meant for. */
 type Stranger = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
@@ -33,7 +33,9 @@ export async function walkTree(scene: Scene, root: string): Promise<readonly Sec
 async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
   let empty = true;
   for (const entry of await entriesOf(walk.scene, place.directory)) {
-    const inner = entry.isDirectory() ? await walkSubdirectory(walk, place, entry.name) : walkFile(walk, place, entry);
+    const inner = entry.isDirectory()
+      ? await walkSubdirectory(walk, place, entry.name)
+      : await walkFile(walk, place, entry);
     empty = inner && empty;
   }
   return empty;
@@ -49,7 +51,10 @@ async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise
   }
   if ((await examine(scene, directory, "directory")) === null) return false;
   const empty = await walkDirectory(walk, inner);
-  if (empty && !inner.foreign) reportEmpty(scene, directory);
+  if (empty && !inner.foreign) {
+    const what = { code: "stray-directory", path: directory, message: "it is empty" } as const;
+    await reportLeftover(scene, what, () => rmdir(directory));
+  }
   return empty && !inner.foreign;
 }
 
@@ -61,14 +66,16 @@ function innerPlace({ prefix, foreign }: Place, directory: string, name: string)
 }
 
 /** False: a directory that holds it is not empty. */
-function walkFile({ scene, secrets, strangers }: Walk, { directory, prefix, foreign }: Place, entry: Dirent): boolean {
+async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
+  const { scene, secrets, strangers } = walk;
+  const { directory, prefix, foreign } = place;
   const file = join(directory, entry.name);
   if (!entry.isFile()) {
     reportOddKind(scene, file, entry.isSymbolicLink());
     return false;
   }
   if (isTempName(entry.name)) {
-    reportTemp(scene, file);
+    await reportTemp(scene, file);
     return false;
   }
   const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
@@ -105,16 +112,6 @@ function whatItIs(path: string | null, file: string) {
   }
   const message = "its name is not spelled as we spell names: the server does not see it";
   return { code: "foreign-name", message } as const;
-}
-
-function reportEmpty(scene: Scene, directory: string): void {
-  scene.report({
-    code: "stray-directory",
-    path: directory,
-    message: "it is empty",
-    remedy: removeStopped,
-    mend: { did: "removed it", whileServed: false, run: () => rmdir(directory) },
-  });
 }
 
 /** What a file name may have been meant for, however it is spelled. */

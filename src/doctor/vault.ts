@@ -6,7 +6,7 @@ import { ignoring, isTempName } from "../storage/durable.js";
 import { examineBlobs } from "./blobs.js";
 import { reportNoHeader } from "./header.js";
 import { entriesOf, examine, type Scene } from "./scene.js";
-import { removeStopped, reportStray } from "./strays.js";
+import { reportLeftover, reportStray } from "./strays.js";
 import { walkTree } from "./tree.js";
 
 /** `header` is null when there is none that can be used. */
@@ -46,18 +46,13 @@ async function isHusk(scene: Scene, names: readonly string[], secrets: string): 
   return (await entriesOf(scene, secrets)).length === 0;
 }
 
-function reportHusk(scene: Scene, directory: string, secrets: string): number {
+async function reportHusk(scene: Scene, directory: string, secrets: string): Promise<number> {
   const remove = async () => {
     await ignoring(rmdir(secrets), "ENOENT");
     await rmdir(directory);
   };
-  scene.report({
-    code: "stray-directory",
-    path: directory,
-    message: "an init that was broken off has left it; nothing uses it",
-    remedy: removeStopped,
-    mend: { did: "removed it", whileServed: false, run: remove },
-  });
+  const message = "an init that was broken off has left it; nothing uses it";
+  await reportLeftover(scene, { code: "stray-directory", path: directory, message }, remove);
   return 0;
 }
 

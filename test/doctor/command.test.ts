@@ -1,5 +1,5 @@
 /** `strongroom doctor` as a command: exit codes, the passphrase's ways in, what it prints, and servers beside it. */
-import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
@@ -15,6 +15,7 @@ function fileWith(bytes: string | Uint8Array): string {
   return file;
 }
 
+const longAgo = new Date(Date.now() - 2 * 3600 * 1000);
 const stray = "vault/gen-1/secrets/.tmp-0123456789abcdef";
 
 describe("strongroom doctor", () => {
@@ -264,6 +265,7 @@ describe("strongroom doctor", () => {
       await mustInit(server);
       await mustPut(server, "a", "v");
       writeFileSync(join(server.home, stray), "half", { mode: 0o600 });
+      utimesSync(join(server.home, stray), longAgo, longAgo); // a young one may be a write under way
       chmodSync(join(server.home, "vault/gen-1/secrets/a.sealed"), 0o644);
       const { exit, findings } = await doctor(server.home, "--fix");
       expect(exit).to.equal(12);
