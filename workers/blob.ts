@@ -46,6 +46,11 @@ export function openValue(key: SealingKey, path: string, blob: Uint8Array): Byte
   return box && open(key.masterKey, blob.subarray(boxesAt + box.length), valueAad(key, path, box));
 }
 
+/** How much of a blob whose metadata could be opened holds its metadata. */
+export function metadataEnd(blob: Uint8Array): number {
+  return boxesAt + readUint32(blob, 5);
+}
+
 /** What is wrong with a blob of this length that begins with `head`; null when only the key can tell more. */
 export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
@@ -58,7 +63,7 @@ export function faultOf(head: Uint8Array, length: number): BlobFault | null {
 /** Of a blob whose beginning is enough: its value may be missing. */
 function metadataBox(blob: Uint8Array): Uint8Array | null {
   if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
-  const end = boxesAt + readUint32(blob, 5);
+  const end = metadataEnd(blob);
   return end <= blob.length ? blob.subarray(boxesAt, end) : null;
 }
 

@@ -7,7 +7,7 @@ import { faultOf } from "./blob.js";
 import { bodyReaders } from "./bodies.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle.js";
-import type { Operation, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "./protocol.js";
+import type { Batch, Operation, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "./protocol.js";
 import { unexpected } from "./refusals.js";
 import { Secrets } from "./secrets.js";
 
@@ -29,9 +29,14 @@ const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyO
   describe: (request) => secrets.describe(request),
 };
 
-/** The thread's only entry: piscina calls it with each message, and moves the reply's bytes back. */
-export async function handle(request: Request): Promise<object> {
-  return moved(await answer(request));
+/** The thread's only entry: piscina calls it with each message, and moves the replies' bytes back. */
+export async function handle(message: Request | Batch): Promise<object> {
+  if (message.op !== "batch") {
+    const reply = await answer(message);
+    return moved(reply, [reply]);
+  }
+  const replies = await Promise.all(message.requests.map(answer));
+  return moved(replies, replies);
 }
 
 async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply> {
@@ -43,7 +48,10 @@ async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply
   }
 }
 
-function moved(reply: Reply): object {
-  const transfer = Object.values(reply).flatMap((part) => (part instanceof Uint8Array ? [part.buffer] : []));
-  return move({ [transferableSymbol]: transfer, [valueSymbol]: reply });
+function moved(value: Reply | readonly Reply[], replies: readonly Reply[]): object {
+  return move({ [transferableSymbol]: replies.flatMap(buffersOf), [valueSymbol]: value });
+}
+
+function buffersOf(reply: Reply): ArrayBuffer[] {
+  return Object.values(reply).flatMap((part) => (part instanceof Uint8Array ? [part.buffer as ArrayBuffer] : []));
 }

@@ -1,8 +1,8 @@
 /**
  * Owns the messages between the vault and the key worker: types only, nothing that runs.
  *
- * Errors do not cross threads, replies do: every answer is a union that says `ok` first. Bytes that cross are moved, not
- * copied: the sender must not touch them afterwards.
+ * Errors do not cross threads, replies do: every answer is a union that says `ok` first. A request's body and all bytes
+ * of a reply are moved: the sender must not touch them afterwards. Ciphertext that is asked about is copied.
  */
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
@@ -69,9 +69,20 @@ export interface Operations {
   };
   describe: {
     request: { op: "describe"; entries: readonly SealedEntry[] };
-    reply: { readonly ok: true; readonly reply: Bytes; readonly damaged: readonly string[] } | Refusal;
+    reply: DescribeReply | Refusal;
   };
 }
+
+export type DescribeReply = {
+  readonly ok: true;
+  readonly reply: Bytes;
+  readonly damaged: readonly string[];
+  /** Of each blob, how much from its beginning holds all of its sealed metadata; 0 when it is damaged. */
+  readonly lengths: readonly number[];
+};
+
+/** Requests that reached the same turn of the event loop go over together, and so do their replies, in their order. */
+export type Batch = { readonly op: "batch"; readonly requests: readonly Request[] };
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];

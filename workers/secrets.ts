@@ -1,5 +1,5 @@
 /** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
-import { openMetadata, openValue, type SealingKey, sealBlob } from "./blob.js";
+import { metadataEnd, openMetadata, openValue, type SealingKey, sealBlob } from "./blob.js";
 import type { BodyReaders, PutBody } from "./bodies.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
@@ -46,12 +46,14 @@ export class Secrets {
     if (key === null) return lockedNow;
     const parts: (Bytes | string)[] = [];
     const unreadable: string[] = [];
+    const lengths: number[] = [];
     for (const { path, head } of entries) {
       const metadata = openMetadata(key, path, head);
+      lengths.push(metadata === null ? 0 : metadataEnd(head));
       if (metadata === null) unreadable.push(path);
       else parts.push(parts.length > 0 ? "," : "", listEntry(path, metadata));
     }
-    return { ok: true, reply: concat(parts), damaged: unreadable };
+    return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
   }
 }
 

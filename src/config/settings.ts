@@ -21,6 +21,7 @@ export interface Settings {
   readonly tlsKey: string | null;
   readonly scryptLogN: number;
   readonly maxValueBytes: number;
+  readonly cacheBytes: number;
   readonly logLevel: LogLevel;
 }
 
@@ -125,6 +126,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     fallback: () => 1_048_576,
     read: integer(1, 64 * 2 ** 20),
   },
+  cacheBytes: {
+    flag: "cache-bytes",
+    variable: "STRONGROOM_CACHE_BYTES",
+    meaning: "memory for recently used ciphertext, in bytes; 0 reads files each time",
+    shownDefault: "134217728",
+    fallback: () => 128 * 2 ** 20,
+    read: integer(0, 64 * 2 ** 30),
+  },
   logLevel: {
     flag: "log-level",
     variable: "STRONGROOM_LOG_LEVEL",
@@ -155,6 +164,7 @@ export function readSettings(args: readonly string[], environment: Environment):
     tlsKey: read("tlsKey"),
     scryptLogN: read("scryptLogN"),
     maxValueBytes: read("maxValueBytes"),
+    cacheBytes: read("cacheBytes"),
     logLevel: read("logLevel"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {

@@ -2,7 +2,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { generate } from "selfsigned";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/settings.js";
 import { StartError, systemCode } from "../errors.js";
@@ -102,6 +101,7 @@ function isGood(credentials: Credentials, names: readonly string[], clock: Clock
 }
 
 async function makeCertificate(names: readonly string[], clock: Clock): Promise<Credentials> {
+  const { generate } = await import("selfsigned"); // half of a start's time to load, and hardly ever needed
   const altNames = names.map((name) =>
     isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
   );

@@ -1,7 +1,8 @@
 /** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
-import type { Bytes, ReplyOf, RequestOf, SealedEntry } from "../../workers/protocol.js";
+import type { Bytes, ReplyOf, RequestOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
+import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
 
 /** What a list asks for; see `SecretStore.list`. `limit` null: all. */
 export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
@@ -18,6 +19,7 @@ type Describe = (request: RequestOf<"describe">) => Promise<Described>;
  */
 export async function listReply(
   store: SecretStore,
+  heads: CiphertextCache,
   describe: Describe,
   query: ListQuery,
   headBytes: number,
@@ -28,8 +30,8 @@ export async function listReply(
   const pieces: Bytes[] = [];
   const damaged: string[] = [];
   for (let at = 0; at < paths.length; at += sliceSize) {
-    const entries = await readHeads(store, paths.slice(at, at + sliceSize), headBytes);
-    const described = await describe({ op: "describe", entries });
+    const slice = paths.slice(at, at + sliceSize);
+    const described = await heads.reading((keep) => describeSlice(store, heads, keep, describe, slice, headBytes));
     damaged.push(...described.damaged);
     if (described.reply.length === 0) continue;
     if (pieces.length > 0) pieces.push(text(","));
@@ -42,10 +44,30 @@ export async function listReply(
   return [text('{"entries":['), ...pieces, text(`]${restOfObject(extras)}`)];
 }
 
-/** A secret that was deleted meanwhile is left out. */
-async function readHeads(store: SecretStore, paths: readonly string[], headBytes: number): Promise<SealedEntry[]> {
-  const heads = await Promise.all(paths.map(async (path) => ({ path, head: await readHead(store, path, headBytes) })));
-  return heads.flatMap(({ path, head }) => (head === null ? [] : [{ path, head }]));
+/** What the key worker found to be the metadata's part of a blob is kept, for the next list. */
+async function describeSlice(
+  store: SecretStore,
+  heads: CiphertextCache,
+  keep: Keep,
+  describe: Describe,
+  paths: readonly string[],
+  headBytes: number,
+): Promise<Described> {
+  const known = paths.map((path) => heads.get(path));
+  const missing = paths.filter((_, i) => known[i] === undefined);
+  const read = new Map(
+    await Promise.all(missing.map(async (path) => [path, await readHead(store, path, headBytes)] as const)),
+  );
+  const entries = paths.flatMap((path, i) => {
+    const head = known[i] ?? read.get(path) ?? null;
+    return head === null ? [] : [{ path, head }]; // a secret that was deleted meanwhile is left out
+  });
+  const described = await describe({ op: "describe", entries });
+  entries.forEach(({ path, head }, i) => {
+    const length = described.lengths[i] ?? 0;
+    if (read.has(path) && length > 0) keep(path, head.slice(0, length));
+  });
+  return described;
 }
 
 /** What is no blob at all becomes an empty head, which cannot be opened either. */
