@@ -70,16 +70,15 @@ export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   let wellFormed = true;
   let length = 0;
   for (let at = 0; at < escaped.length; ) {
-    const byte = escaped[at] ?? 0;
-    if (byte !== backslash) {
-      decoded[length++] = byte;
-      at++;
-      continue;
-    }
-    const { point, size } = readEscape(escaped, at + 1);
+    const next = escaped.indexOf(backslash, at);
+    const plain = escaped.subarray(at, next < 0 ? escaped.length : next);
+    decoded.set(plain, length);
+    length += plain.length;
+    if (next < 0) break;
+    const { point, size } = readEscape(escaped, next + 1);
     if (point >= 0xd800 && point <= 0xdfff) wellFormed = false;
     length += writeUtf8(decoded, length, point);
-    at += 1 + size;
+    at = next + 1 + size;
   }
   return new JsonText(decoded.subarray(0, length), wellFormed);
 }
@@ -111,29 +110,38 @@ function writeUtf8(target: Bytes, at: number, point: number): number {
 const hexDigits = utf8("0123456789abcdef");
 const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
 
+/** By byte: how long it is when it is written. A table, since a megabyte has a million lookups. */
+const writtenLengths = allocate(256).map((_, byte) => (writtenEscapes.has(byte) ? 2 : byte < 0x20 ? 6 : 1));
+
 /** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. */
 export function writeString(text: Uint8Array): Bytes {
-  const json = allocate(text.reduce((sum, byte) => sum + writtenLength(byte), 2));
+  let length = 2;
+  for (let i = 0; i < text.length; i++) length += writtenLengths[text[i] ?? 0] ?? 0;
+  const json = allocate(length);
   let at = 0;
   json[at++] = quote;
-  for (const byte of text) {
-    const letter = writtenEscapes.get(byte);
-    if (byte >= 0x20 && letter === undefined) {
-      json[at++] = byte;
-      continue;
-    }
-    json[at++] = backslash;
-    json[at++] = letter ?? letterU;
-    if (letter === undefined) {
-      json.set([0x30, 0x30, hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0], at);
-      at += 4;
-    }
+  for (let from = 0; from < text.length; ) {
+    const to = endOfPlain(text, from);
+    json.set(text.subarray(from, to), at);
+    at += to - from;
+    if (to < text.length) at += writeEscape(json, at, text[to] ?? 0);
+    from = to + 1;
   }
   json[at] = quote;
   return json;
 }
 
-function writtenLength(byte: number): number {
-  if (writtenEscapes.has(byte)) return 2;
-  return byte < 0x20 ? 6 : 1;
+/** Where the next byte stands that must be escaped. */
+function endOfPlain(text: Uint8Array, from: number): number {
+  let to = from;
+  while (to < text.length && writtenLengths[text[to] ?? 0] === 1) to++;
+  return to;
+}
+
+function writeEscape(json: Bytes, at: number, byte: number): number {
+  const letter = writtenEscapes.get(byte);
+  json[at] = backslash;
+  json[at + 1] = letter ?? letterU;
+  if (letter === undefined) json.set([0x30, 0x30, hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0], at + 2);
+  return letter === undefined ? 6 : 2;
 }

@@ -31,6 +31,21 @@ export function randomize(target: Bytes): Bytes {
   return randomFillSync(target);
 }
 
+/** Drawn from the system in one piece, because each call of it costs as much as sealing a small value. */
+const nonceStock = allocate(4096);
+let nonceStockAt = nonceStock.length;
+
+/** Random bytes that nobody has had before. They are not secret: what is drawn ahead lies in memory openly. */
+export function freshNonce(length: number): Uint8Array {
+  if (nonceStockAt + length > nonceStock.length) {
+    randomFillSync(nonceStock);
+    nonceStockAt = 0;
+  }
+  const nonce = nonceStock.slice(nonceStockAt, nonceStockAt + length);
+  nonceStockAt += length; // DANGER: a nonce that is handed out twice gives plaintexts away
+  return nonce;
+}
+
 export function wipe(...parts: readonly (Uint8Array | null | undefined)[]): void {
   for (const part of parts) part?.fill(0);
 }
@@ -49,8 +64,9 @@ export function viewOf(buffer: Buffer): Bytes {
 
 /** One piece of memory of exactly the right size that holds the parts in order, texts as UTF-8. */
 export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
-  const joined = allocate(parts.reduce((sum, part) => sum + byteLength(part), 0));
-  const encoder = new TextEncoder();
+  let length = 0;
+  for (const part of parts) length += byteLength(part);
+  const joined = allocate(length);
   let at = 0;
   for (const part of parts) {
     if (typeof part === "string") encoder.encodeInto(part, joined.subarray(at));
@@ -59,6 +75,8 @@ export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   }
   return joined;
 }
+
+const encoder = new TextEncoder();
 
 /** UTF-8 of a text that is not secret. */
 export function utf8(text: string): Bytes {
@@ -70,8 +88,8 @@ export function bytesOf(...values: readonly number[]): Bytes {
 }
 
 /** Four bytes, big endian. */
-export function uint32(value: number): Bytes {
-  return bytesOf(value >>> 24, value >>> 16, value >>> 8, value);
+export function uint32(value: number): Uint8Array {
+  return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 }
 
 export function readUint32(bytes: Uint8Array, at: number): number {

@@ -61,7 +61,7 @@ export interface Operations {
   };
   seal: {
     request: { op: "seal"; path: string; body: Bytes; previous: Bytes | null; now: number };
-    reply: { readonly ok: true; readonly blob: Bytes; readonly reply: Bytes } | Refusal;
+    reply: SealReply | Refusal;
   };
   open: {
     request: { op: "open"; path: string; blob: Bytes };
@@ -72,6 +72,14 @@ export interface Operations {
     reply: DescribeReply | Refusal;
   };
 }
+
+/** `headLength`: how much from the blob's beginning holds all of its sealed metadata. */
+export type SealReply = {
+  readonly ok: true;
+  readonly blob: Bytes;
+  readonly headLength: number;
+  readonly reply: Bytes;
+};
 
 export type DescribeReply = {
   readonly ok: true;

@@ -70,7 +70,7 @@ function sealFields(
   const value = valueText(body);
   try {
     const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), value);
-    return { ok: true, blob, reply: putReply(path, body.value.bytes.length, supplied) };
+    return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
   } finally {
     wipe(value);
   }

@@ -3,7 +3,7 @@
  * 24-byte nonce, so that random nonces never run out. Whoever seals anew calls `seal`, which makes its own nonce.
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, bytesOf, concat, randomize, wipe } from "./memory.js";
+import { allocate, concat, freshNonce, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 export const keyBytes = 32;
@@ -13,7 +13,7 @@ const blockBytes = 16;
 
 /** nonce (24) ‖ ciphertext ‖ tag (16), under a fresh random nonce. */
 export function seal(key: Bytes, plaintext: Uint8Array, aad: Uint8Array): Bytes {
-  const nonce = randomize(allocate(nonceBytes));
+  const nonce = freshNonce(nonceBytes);
   return concat([nonce, sealWithNonce(key, nonce, plaintext, aad)]);
 }
 
@@ -41,6 +41,8 @@ export function sealWithNonce(key: Bytes, nonce: Uint8Array, plaintext: Uint8Arr
   }
 }
 
+const zeroBlock = allocate(blockBytes);
+
 /**
  * The AES-256 key for one nonce, as CMAC-based key derivation (NIST SP 800-108r1, counter mode, two blocks).
  * The caller wipes it.
@@ -49,12 +51,12 @@ export function deriveSubkey(key: Bytes, nonce: Uint8Array): Bytes {
   const cipher = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false);
   const secrets: Uint8Array[] = [];
   try {
-    const l = cipher.update(allocate(blockBytes));
-    const k1 = doubled(l);
-    const blocks = concat([counterBlock(1, nonce), counterBlock(2, nonce)]);
-    for (let i = 0; i < blocks.length; i++) blocks[i] = (blocks[i] ?? 0) ^ (k1[i % blockBytes] ?? 0);
+    const l = cipher.update(zeroBlock);
+    const blocks = counterBlocks(nonce);
+    secrets.push(l, blocks);
+    xorDoubled(blocks, l);
     const encrypted = cipher.update(blocks);
-    secrets.push(l, k1, blocks, encrypted);
+    secrets.push(encrypted);
     return concat([encrypted]);
   } finally {
     cipher.final(); // a cipher that never reaches final() keeps its key schedule until garbage collection
@@ -62,19 +64,27 @@ export function deriveSubkey(key: Bytes, nonce: Uint8Array): Bytes {
   }
 }
 
-function counterBlock(counter: number, nonce: Uint8Array): Uint8Array {
-  return concat([bytesOf(0, counter, 0x58, 0), nonce.subarray(0, 12)]);
+/** For the counters 1 and 2: counter (2, big endian) ‖ "X" ‖ 0 ‖ nonce's first 12 bytes. */
+function counterBlocks(nonce: Uint8Array): Bytes {
+  const blocks = allocate(2 * blockBytes);
+  for (const counter of [1, 2]) {
+    const at = (counter - 1) * blockBytes;
+    blocks[at + 1] = counter;
+    blocks[at + 2] = 0x58;
+    blocks.set(nonce.subarray(0, 12), at + 4);
+  }
+  return blocks;
 }
 
-/** Multiplication by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). */
-function doubled(block: Uint8Array): Bytes {
-  const result = allocate(blockBytes);
-  for (let i = 0; i < blockBytes; i++) {
-    result[i] = ((block[i] ?? 0) << 1) | ((block[i + 1] ?? 0) >> 7);
-  }
+/** Xors K1 into each block: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). */
+function xorDoubled(blocks: Bytes, l: Uint8Array): void {
   // Arithmetic instead of a branch: the top bit of L depends on the key.
-  result[blockBytes - 1] = (result[blockBytes - 1] ?? 0) ^ (((block[0] ?? 0) >> 7) * 0x87);
-  return result;
+  const carry = ((l[0] ?? 0) >> 7) * 0x87;
+  for (let i = 0; i < blocks.length; i++) {
+    const at = i % blockBytes;
+    const doubled = ((l[at] ?? 0) << 1) | ((l[at + 1] ?? 0) >> 7);
+    blocks[i] = (blocks[i] ?? 0) ^ doubled ^ (at === blockBytes - 1 ? carry : 0);
+  }
 }
 
 /** AES-256-GCM, NIST SP 800-38D: ciphertext ‖ tag. */

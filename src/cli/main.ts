@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";

@@ -32,13 +32,26 @@ export class CiphertextCache {
     return bytes;
   }
 
+  /** Keeps what is certain to be true: what the last change of the path has made. */
+  keep(path: string, bytes: Bytes): void {
+    const cost = bytes.byteLength + entryOverhead;
+    if (cost > this.#limit / 8) return; // one large secret must not drive all others out
+    this.#drop(path);
+    this.#entries.set(path, bytes);
+    this.#size += cost;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#size <= this.#limit) return;
+      this.#drop(oldest);
+    }
+  }
+
   /** Reads what is missing here; `keep` is for what was read. */
   async reading<T>(read: (keep: Keep) => Promise<T>): Promise<T> {
     const changed = new Set<string>();
     this.#readers.add(changed);
     try {
       return await read((path, bytes) => {
-        if (!changed.has(path)) this.#keep(path, bytes);
+        if (!changed.has(path)) this.keep(path, bytes);
       });
     } finally {
       this.#readers.delete(changed);
@@ -64,18 +77,6 @@ export class CiphertextCache {
   #forget(path: string): void {
     for (const changed of this.#readers) changed.add(path);
     this.#drop(path);
-  }
-
-  #keep(path: string, bytes: Bytes): void {
-    const cost = bytes.byteLength + entryOverhead;
-    if (cost > this.#limit / 8) return; // one large secret must not drive all others out
-    this.#drop(path);
-    this.#entries.set(path, bytes);
-    this.#size += cost;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#size <= this.#limit) return;
-      this.#drop(oldest);
-    }
   }
 
   #drop(path: string): void {

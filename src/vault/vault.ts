@@ -185,6 +185,7 @@ export class Vault {
     const previous = known ?? (await this.#store.read(path, headBytes));
     const sealed = await this.#custody.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
     await this.#changing(path, () => this.#store.write(path, sealed.blob));
+    this.#heads.keep(path, sealed.blob.slice(0, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
   }
 

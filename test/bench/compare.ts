@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/clean-up.js";
 import { mustUnlock } from "../support/client.js";
@@ -68,7 +68,8 @@ async function build(ref: string): Promise<string> {
   await mustRun("git", ["worktree", "add", "--quiet", "--detach", tree, ref]);
   await mustRun("npm", ["ci", "--silent", "--no-audit", "--no-fund"], tree);
   await mustRun("npm", ["run", "--silent", "build"], tree);
-  return join(tree, "dist", "src", "cli", "main.js");
+  const manifest = JSON.parse(await readFile(join(tree, "package.json"), "utf8")) as { bin: { strongroom: string } };
+  return join(tree, manifest.bin.strongroom);
 }
 
 async function mustRun(command: string, args: readonly string[], cwd = process.cwd()): Promise<void> {

@@ -8,7 +8,7 @@ import { later, temporaryDirectory } from "./clean-up.js";
 import type { Holdings, Obeyed, Order } from "./control.js";
 import type { TestServer } from "./server.js";
 
-export const mainFile = fileURLToPath(new URL("../../src/cli/main.js", import.meta.url));
+export const mainFile = fileURLToPath(new URL("../../src/cli/entry.cjs", import.meta.url));
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -63,7 +63,10 @@ const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
 /** The built command, and the flags of the Node that runs it. */
 export type Program = { readonly main: string; readonly nodeFlags: readonly string[] };
 
-const builtHere: Program = { main: mainFile, nodeFlags: ["--import", controlFile] };
+/** Loaded by the command itself too, but after the control. */
+const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
+
+const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
 
 /** The Node that runs servers: the one that runs the tests, unless another version is being tried. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;

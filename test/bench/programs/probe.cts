@@ -6,8 +6,13 @@
 
 type Question = { readonly ask: "threads" } | { readonly ask: "watch-delay" } | { readonly ask: "delay" };
 
-const { readdirSync, stat } = process.getBuiltinModule("node:fs");
+const { existsSync, readdirSync, stat } = process.getBuiltinModule("node:fs");
+const { dirname, join } = process.getBuiltinModule("node:path");
 const { monitorEventLoopDelay } = process.getBuiltinModule("node:perf_hooks");
+
+/** What the program would load first, were it not for the probe. */
+const poolFile = join(dirname(process.argv[1] ?? ""), "thread-pool.cjs");
+if (existsSync(poolFile)) require(poolFile);
 
 const threads = (): number[] => readdirSync("/proc/self/task").map(Number);
 const engine = threads().filter((thread) => thread !== process.pid);
