@@ -13,6 +13,7 @@ const commands: readonly CommandRow[] = [
   },
   { name: "backup", summary: "save all sealed secrets in a new file", load: () => import("./backup.js") },
   { name: "restore", summary: "make a backup the vault of an empty home", load: () => import("./restore.js") },
+  { name: "run", summary: "run a command with secrets in its environment", load: () => import("./run.js") },
   { name: "version", summary: "print the version", load: () => import("./version.js") },
 ];
 

@@ -22,6 +22,7 @@ export type CommandRow = {
 export async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
   const program = new Command("strongroom")
     .exitOverride()
+    .enablePositionalOptions()
     .configureOutput({ outputError: (text, write) => write(withoutValues(text)) })
     .configureHelp({ styleTitle: (title) => title.toLowerCase() })
     .version(readManifest().version, "--version", "print the version")
