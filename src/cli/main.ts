@@ -14,6 +14,9 @@ const commands: readonly CommandRow[] = [
   { name: "backup", summary: "save all sealed secrets in a new file", load: () => import("./backup.js") },
   { name: "restore", summary: "make a backup the vault of an empty home", load: () => import("./restore.js") },
   { name: "run", summary: "run a command with secrets in its environment", load: () => import("./run.js") },
+  { name: "inject", summary: "fill a template with secrets", load: () => import("./inject.js") },
+  { name: "export", summary: "write secrets as plaintext", load: () => import("./export.js") },
+  { name: "import", summary: "store the secrets of another program's file", load: () => import("./import.js") },
   { name: "version", summary: "print the version", load: () => import("./version.js") },
 ];
 

@@ -1,0 +1,77 @@
+/** Owns where commands put plaintext: a new file for this user alone, whole or not at all; else standard output. */
+import { link, lstat, open, rename, unlink } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { systemCode } from "../errors.js";
+import { ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
+import { CommandFailure } from "./exit-codes.js";
+import { type OutputFlags, printable, withOutput } from "./output.js";
+
+export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly force?: true };
+
+export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+
+export function withOutputFile(command: Command): Command {
+  return withOutput(
+    command
+      .option("-o, --output <file>", "file to make, for you alone (0600); else standard output")
+      .option("--force", "replace the output file if it is there"),
+  );
+}
+
+/** Before any work is done. @throws CommandFailure conflict, usage */
+export async function checkOutput({ output, force, json }: OutputFileFlags): Promise<void> {
+  if (json && output === undefined) {
+    throw new CommandFailure("usage", "--json tells about the output file, and standard output has the text: use -o");
+  }
+  if (output !== undefined && !force) await refuseExisting(resolve(output));
+}
+
+/** @throws CommandFailure when it cannot be written; then there is no new file. */
+export async function writeOut(content: Content, { output, force }: OutputFileFlags): Promise<void> {
+  if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
+  const target = resolve(output);
+  const temp = `${target}.tmp-${randomName()}`;
+  try {
+    await writeWhole(temp, content);
+    await (force ? rename(temp, target) : publish(temp, target));
+    await syncDirectory(systemFiles, dirname(target));
+  } catch (error) {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    throw new CommandFailure("unexpected", `${printable(target)} cannot be written (${systemCode(error)})`);
+  } finally {
+    await ignoring(unlink(temp), "ENOENT");
+  }
+}
+
+async function writeWhole(file: string, content: Content): Promise<void> {
+  const handle = await open(file, "wx", 0o600);
+  try {
+    for await (const part of content) await handle.writeFile(part); // each goes on where the last one ended
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Gives the file its name unless something has that name by now. */
+async function publish(temp: string, target: string): Promise<void> {
+  try {
+    await link(temp, target);
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") throw exists(target);
+    await refuseExisting(target); // no hard links here
+    await rename(temp, target);
+  }
+}
+
+async function refuseExisting(target: string): Promise<void> {
+  if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
+}
+
+function exists(target: string): CommandFailure {
+  const message = `${printable(target)} exists already and is left as it is: --force replaces it`;
+  return new CommandFailure("conflict", message);
+}

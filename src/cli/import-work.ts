@@ -1,0 +1,133 @@
+/** Owns the work of an import: what is there already, what is stored, a few requests at a time, and the tally of it. */
+import pMap from "p-map";
+import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../client/client.js";
+import { CommandFailure } from "./exit-codes.js";
+import { type Found, isObject, type Refused } from "./formats/found.js";
+import { concurrency, getIfThere } from "./references-fetch.js";
+
+export type Tally = {
+  created: number;
+  replaced: number;
+  /** There with the same value, type and description. */
+  unchanged: number;
+  /** Paths that were left as they are. */
+  readonly skipped: string[];
+  readonly refused: Refused[];
+};
+
+export type Manner = {
+  readonly folder: string;
+  readonly force: boolean;
+  readonly dryRun: boolean;
+  /** Ends the work after what is under way. */
+  readonly signal: AbortSignal;
+};
+
+/** Stores the entries, and keeps the tally right even when it cannot go on. @throws what made it end too early */
+export async function storeAll(
+  client: StrongroomClient,
+  entries: readonly Found[],
+  manner: Manner,
+  tally: Tally,
+  tick: (done: number) => void,
+): Promise<void> {
+  const limits = await limitsOf(client);
+  const there = await pathsThere(client, manner.folder);
+  let stopped: unknown = null;
+  let done = 0;
+  const storeOne = async (entry: Found) => {
+    if (manner.signal.aborted) stopped ??= new CommandFailure("aborted", "broken off");
+    if (stopped !== null) return;
+    try {
+      await store(client, entry, { ...manner, limits, isThere: there.has(entry.path) }, tally);
+      tick(++done);
+    } catch (error) {
+      stopped ??= error;
+    }
+  };
+  await pMap(entries, storeOne, { concurrency });
+  if (stopped !== null) throw stopped;
+}
+
+type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };
+type Case = Manner & { readonly limits: Limits; readonly isThere: boolean };
+
+async function store(client: StrongroomClient, entry: Found, manner: Case, tally: Tally): Promise<void> {
+  const problem = problemOf(entry, manner.limits) ?? (await storeOrRefuse(client, entry, manner, tally));
+  if (problem !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, problem });
+}
+
+/** Why this one entry cannot be stored, when others can; null when it needs no more. */
+async function storeOrRefuse(client: StrongroomClient, entry: Found, manner: Case, tally: Tally) {
+  try {
+    const fate = await fateOf(client, entry, manner);
+    if ((fate === "created" || fate === "replaced") && !manner.dryRun) await put(client, entry);
+    if (fate === "skipped") tally.skipped.push(entry.path);
+    else tally[fate]++;
+    return null;
+  } catch (error) {
+    if (error instanceof StrongroomError && ["BAD_REQUEST", "INTEGRITY"].includes(error.code)) return error.message;
+    throw error;
+  }
+}
+
+async function fateOf(
+  client: StrongroomClient,
+  entry: Found,
+  { isThere, force }: Case,
+): Promise<keyof Omit<Tally, "refused">> {
+  const stored = isThere ? await getIfThere(client, entry.path) : null;
+  if (stored === null) return "created";
+  if (isSame(stored, entry)) return "unchanged";
+  return force ? "replaced" : "skipped";
+}
+
+function put(client: StrongroomClient, { path, value, type, description }: Found): Promise<unknown> {
+  return client.put(path, value, { type: type as PutOptions["type"], description }); // the type was checked
+}
+
+function isSame(stored: Secret, { value, type, description }: Found): boolean {
+  const { metadata } = stored;
+  return stored.reveal() === value && metadata.type === type && metadata.description === description;
+}
+
+function problemOf({ value, type, description }: Found, limits: Limits): string | null {
+  const bytes = Buffer.byteLength(value);
+  if (bytes > limits.value) return `the value has ${bytes} bytes, and the server takes at most ${limits.value}`;
+  if (Buffer.byteLength(description ?? "") > limits.description) {
+    return `the description has more than ${limits.description} bytes`;
+  }
+  if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`)) return "it has a lone surrogate";
+  return type === undefined || limits.types.includes(type) ? null : `its type is none of ${limits.types.join(", ")}`;
+}
+
+/** As the server publishes them: a dry run refuses what a real one would. */
+async function limitsOf(client: StrongroomClient): Promise<Limits> {
+  const document = await client.openapi();
+  const fields = member(document, "components", "schemas", "PutRequest", "properties");
+  const { maxLength: value } = member(fields, "value");
+  const { maxLength: description } = member(fields, "description");
+  const { enum: types } = member(fields, "type");
+  if (typeof value !== "number" || typeof description !== "number" || !Array.isArray(types)) {
+    throw new CommandFailure("unexpected", "the server's contract does not say its limits: is it of another version?");
+  }
+  return { value, description, types };
+}
+
+function member(object: object, ...names: readonly string[]): { readonly [name: string]: unknown } {
+  let at: { readonly [name: string]: unknown } = { ...object };
+  for (const name of names) {
+    const next = at[name];
+    at = isObject(next) ? next : {};
+  }
+  return at;
+}
+
+/** Those with damaged metadata are there, too. */
+async function pathsThere(client: StrongroomClient, prefix: string): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>();
+  for await (const { entries, damaged = [] } of client.pages({ prefix, limit: 1000 })) {
+    for (const path of [...entries.map((entry) => entry.path), ...damaged]) paths.add(path);
+  }
+  return paths;
+}
