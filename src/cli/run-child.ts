@@ -29,12 +29,13 @@ export async function runChild(
   env: Readonly<Record<string, string>>,
   filters: Filters | null,
 ): Promise<ChildEnd> {
-  const child = start(command, args, env, filters !== null);
+  let child: ChildProcess | null = null;
   const forward = (signal: Forwarded) => {
-    if (!sentByTerminals.includes(signal) || !isInForeground()) child.kill(signal);
+    if (!sentByTerminals.includes(signal) || !isInForeground()) child?.kill(signal);
   };
-  for (const signal of forwarded) process.on(signal, forward);
+  for (const signal of forwarded) process.on(signal, forward); // first: the command may be quicker than we are
   try {
+    child = start(command, args, env, filters !== null);
     const shown = filters && pipeThrough(child, filters);
     const end = await ended(child, command);
     await shown;

@@ -39,7 +39,7 @@ export function define(command: Command): void {
     .argument("<command...>", "the command and its arguments, behind --")
     .option("--prefix <prefix>", "all secrets whose path begins with this; app/ is all of a folder")
     .option("--set <NAME=path>", "this secret under this name; may be repeated", readNamed)
-    .option("--env-file <file>", "variables from a dotenv file; may be repeated", append)
+    .option("-e, --env-file <file>", "variables from a dotenv file; may be repeated", append)
     .option("--mask", "hide the values in the command's output")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);

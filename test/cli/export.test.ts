@@ -1,0 +1,144 @@
+/** What `strongroom export` writes: never by accident, never over something, and nothing that is not read back as it was. */
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse } from "dotenv";
+import fc from "fast-check";
+import { dotenvLine, parseDotenv } from "../../src/cli/formats/dotenv.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
+
+const values: Readonly<Record<string, string>> = {
+  plain: "s3cr3t/+=",
+  empty: "",
+  spaces: "  around  ",
+  lines: "-----BEGIN X-----\nabc\n-----END X-----\n",
+  quotes: `it's "so"`,
+  hash: "a # b#c",
+  windows: "a\r\nb",
+  unicode: "zoë \u{1F511}\u2028",
+  backslash: "C:\\dir\\n",
+};
+const details: Readonly<Record<string, object>> = {
+  plain: { type: "api-key", description: "for the\nservice" },
+  empty: { description: "" },
+};
+
+const server = shareTestServer({}, async (shared) => {
+  await mustInit(shared);
+  for (const [name, value] of Object.entries(values)) await mustPut(shared, `app/${name}`, { value, ...details[name] });
+  await mustPut(shared, "clash/a/x", { value: "1" });
+  await mustPut(shared, "clash/b/x", { value: "2" });
+  await mustPut(shared, "hard/x", { value: "'\"`" });
+});
+
+const exportJson = ["export", "--format", "json", "--plaintext"];
+const exportDotenv = ["export", "--format", "dotenv", "--plaintext"];
+
+describe("export", () => {
+  it("refuses without --plaintext, and says why", async () => {
+    const file = join(temporaryDirectory(), "out");
+    const args = ["export", "--format", "json", "-o", file];
+    mustRefuseWith(await strongroom(server(), args), 2, "unencrypted", "--plaintext", "strongroom backup");
+    mustRefuseWith(await strongroom(server(), ["export", "--plaintext"]), 2, "--format");
+    mustRefuseWith(await strongroom(server(), ["export", "--plaintext", "--format", "xml"]), 2, "dotenv, json");
+  });
+
+  it("writes JSON of a stable shape, which import reads back without loss", async () => {
+    const { stdout } = mustDo(await strongroom(server(), [...exportJson, "--prefix", "app/"]));
+    const { format, version, secrets } = JSON.parse(stdout) as { format: string; version: number; secrets: object[] };
+    expect({ format, version }).to.deep.equal({ format: "strongroom-export", version: 1 });
+    const expected = Object.keys(values).map((name) => ({
+      path: `app/${name}`,
+      value: values[name],
+      ...details[name],
+    }));
+    expect(secrets).to.have.deep.members(expected);
+
+    const other = await startTestServer();
+    await mustInit(other);
+    const { stdout: summary } = mustDo(await strongroom(other, ["import", "--format", "json", "-"], { input: stdout }));
+    expect(summary).to.equal(`${expected.length} created, 0 replaced, 0 unchanged, 0 skipped\n`);
+    for (const { path, value, ...metadata } of expected) {
+      const read = await mustGet(other, path);
+      expect({ value: read["value"], metadata: read["metadata"] }).to.deep.equal({ value, metadata });
+    }
+    expect(mustDo(await strongroom(other, exportJson)).stdout).to.equal(stdout);
+  });
+
+  it("writes dotenv that dotenv reads back without loss", async () => {
+    const { stdout } = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"]));
+    const names = Object.entries(values).map(([name, value]) => [name.toUpperCase(), value]);
+    expect(parse(stdout)).to.deep.equal(Object.fromEntries(names));
+  });
+
+  it("refuses names that clash in dotenv, and values that dotenv cannot hold", async () => {
+    mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "clash/"]), 7, "clash/a/x", "clash/b/x");
+    mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]), 2, "hard/x", "--format json");
+  });
+
+  it("makes a file for its user alone, and does not overwrite it but with --force", async () => {
+    const directory = temporaryDirectory();
+    const file = join(directory, "out");
+    const args = [...exportJson, "--prefix", "clash/", "-o", file];
+    const { stdout } = mustDo(await strongroom(server(), args));
+    expect(stdout).to.equal(`2 secrets written to ${file}, unencrypted\n`);
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    const written = readFileSync(file, "utf8");
+    writeFileSync(file, "mine");
+    mustRefuseWith(await strongroom(server(), args), 7, file, "--force");
+    expect(readFileSync(file, "utf8")).to.equal("mine");
+    const forced = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
+    expect(JSON.parse(forced.stdout)).to.deep.equal({ ok: true, file, secrets: 2 });
+    expect(readFileSync(file, "utf8")).to.equal(written);
+    mustRefuseWith(await strongroom(server(), [...exportDotenv, "-o", `${file}2`]), 7, "clash/a/x");
+    expect(readdirSync(directory)).to.deep.equal(["out"]);
+    mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
+  });
+
+  it("refuses a locked vault", async () => {
+    mustRefuseWith(await strongroom(await startTestServer(), exportJson), 3, "locked");
+  });
+});
+
+describe("dotenv", () => {
+  const text = fc.string({ unit: fc.constantFrom(..."ab '\"`\\#\n\r=$né\u2028\0".split("")), maxLength: 12 });
+
+  it("is written so that both dotenv and import read the same", () => {
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 4 }), (values) => {
+        const lines = values.map((value, i) => dotenvLine(`N${i}`, value));
+        const held = Object.fromEntries(values.map((value, i) => [`N${i}`, value]).filter((_, i) => lines[i] !== null));
+        const file = lines.join("");
+        expect(parse(file)).to.deep.equal(held);
+        expect(Object.fromEntries(parseDotenv(file, "f").map(({ name, value }) => [name, value]))).to.deep.equal(held);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it("is read as dotenv reads it, or refused", () => {
+    const file = fc.string({ unit: fc.constantFrom(..."AB= '\"`\\#\nn".split("")), maxLength: 30 });
+    let read = 0;
+    fc.assert(
+      fc.property(file, (text) => {
+        const found = readOrNull(text);
+        if (found === null) return;
+        read++;
+        expect(found).to.deep.equal(parse(text));
+      }),
+      { numRuns: 20_000 },
+    );
+    expect(read).to.be.above(100);
+  });
+});
+
+function readOrNull(text: string): Record<string, string> | null {
+  try {
+    return Object.fromEntries(parseDotenv(text, "f").map(({ name, value }) => [name, value]));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,64 @@
+/** Owns the real command as tests of commands run it: in a session of its own without a terminal, bytes in, bytes out. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Readable, Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { environment, mainFile, node } from "../support/process.js";
+import type { TestServer } from "../support/server.js";
+
+export type Finished = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly bytes: Buffer;
+};
+type Options = {
+  readonly input?: string | Uint8Array;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+};
+
+export type Started = {
+  readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly finished: Promise<Finished>;
+};
+
+/** Without a terminal, and in a process group of its own, so that a signal to the tests is none to it. */
+export function start(server: Pick<TestServer, "home">, args: readonly string[], options: Options = {}): Started {
+  const { input = "", environment: more = {}, cwd = temporaryDirectory() } = options;
+  const env = environment({ STRONGROOM_HOME: server.home, ...more });
+  const child = spawn(node, [mainFile, ...args], { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+  later(() => void child.kill("SIGKILL"));
+  child.stdin.on("error", () => {}); // it may end without reading
+  child.stdin.end(input);
+  const collected = Promise.all([once(child, "close"), buffer(child.stdout), buffer(child.stderr)]);
+  const finished = collected.then(([[code], bytes, errors]) => {
+    return { code: code as number | null, bytes, stdout: bytes.toString(), stderr: errors.toString() };
+  });
+  return { child, finished };
+}
+
+export function strongroom(
+  server: Pick<TestServer, "home">,
+  args: readonly string[],
+  options: Options = {},
+): Promise<Finished> {
+  return start(server, args, options).finished;
+}
+
+/** That the command was done, and said nothing on standard error. */
+export function mustDo(finished: Finished): Finished {
+  expect(finished.stderr).to.equal("");
+  expect(finished.code, finished.stdout).to.equal(0);
+  return finished;
+}
+
+/** That it was refused with this exit code and one message that has all these words, and printed nothing else. */
+export function mustRefuseWith(finished: Finished, code: number, ...words: readonly string[]): void {
+  expect(finished.code, finished.stderr).to.equal(code);
+  expect(finished.stdout).to.equal("");
+  expect(finished.stderr).to.match(/^strongroom: /);
+  for (const word of words) expect(finished.stderr).to.contain(word);
+}
