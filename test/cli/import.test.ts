@@ -174,6 +174,8 @@ describe("import: formats", () => {
     ["dotenv", "A=1\nwhat is this", "line 2"],
     ["json", "{", "not valid JSON"],
     ["json", "[]", "not a JSON object"],
+    ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "with a twice"],
+    ["json", '{"a":{"\\"é":"1","\\"\\u00e9":"secret"}}', "twice"],
     ["json", '{"format":"strongroom-export","version":2,"secrets":[]}', "another version"],
     ["bitwarden", '{"encrypted":true,"data":"x"}', "is encrypted"],
     ["bitwarden", "{}", "no Bitwarden export"],

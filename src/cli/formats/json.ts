@@ -9,7 +9,9 @@
  */
 import type { Metadata } from "../../client/client.js";
 import { CommandFailure } from "../exit-codes.js";
+import { printable } from "../output.js";
 import { type Found, isObject, type Reading, type Refused, type UnknownObject } from "./found.js";
+import { repeatedName } from "./json-names.js";
 
 const format = "strongroom-export";
 const version = 1;
@@ -23,13 +25,19 @@ export function exportRow(path: string, value: string, { type, description }: Me
 
 /** The text of an import as JSON. @throws CommandFailure usage; what the parser says would quote the text */
 export function parseJson(text: string, file: string): UnknownObject {
+  const json = parsed(text.replace(/^\uFEFF/, ""), file);
+  if (!isObject(json)) throw new CommandFailure("usage", `${file} is not a JSON object`);
+  const twice = repeatedName(text);
+  if (twice === null) return json;
+  throw new CommandFailure("usage", `${file} has an object with ${printable(twice)} twice: take one of the two out`);
+}
+
+function parsed(text: string, file: string): unknown {
   try {
-    const json: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
-    if (isObject(json)) return json;
+    return JSON.parse(text);
   } catch {
     throw new CommandFailure("usage", `${file} is not valid JSON`);
   }
-  throw new CommandFailure("usage", `${file} is not a JSON object`);
 }
 
 /** @throws CommandFailure usage */
