@@ -13,6 +13,8 @@ const stars = Buffer.from("***");
 export class Masker {
   /** By their first four bytes; the longest first. */
   readonly #values = new Map<number, Buffer[]>();
+  /** For each byte, whether a value begins with it: most places are passed by this alone. */
+  readonly #first = new Uint8Array(256);
   /** The beginnings of values that are shorter than four bytes. */
   readonly #beginnings = new Set<string>();
   #held: Buffer = Buffer.alloc(0);
@@ -25,6 +27,7 @@ export class Masker {
       .filter(({ length }) => length >= minMaskedBytes);
     for (const value of long.sort((a, b) => b.length - a.length)) {
       const key = value.readUInt32BE(0);
+      this.#first[value.readUInt8(0)] = 1;
       this.#values.set(key, [...(this.#values.get(key) ?? []), value]);
       for (let length = 1; length < minMaskedBytes; length++) {
         this.#beginnings.add(value.toString("latin1", 0, length));
@@ -62,12 +65,14 @@ export class Masker {
 
   /** How long the longest value is that stands here; 0 for none. */
   #lengthAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
-    const rest = bytes.length - at;
-    if (rest < minMaskedBytes) {
-      return !last && this.#beginnings.has(bytes.toString("latin1", at)) ? "undecided" : 0;
-    }
+    if (this.#first[bytes[at] ?? 0] === 0) return 0;
+    if (bytes.length - at >= minMaskedBytes) return this.#longestAt(bytes, at, last);
+    return !last && this.#beginnings.has(bytes.toString("latin1", at)) ? "undecided" : 0;
+  }
+
+  #longestAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
     for (const value of this.#values.get(bytes.readUInt32BE(at)) ?? []) {
-      const length = Math.min(rest, value.length);
+      const length = Math.min(bytes.length - at, value.length);
       if (bytes.compare(value, 0, length, at, at + length) !== 0) continue;
       if (length === value.length) return length;
       if (!last) return "undecided";

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/formats/dotenv.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { blobFile, damage } from "../support/damage.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -96,6 +97,16 @@ describe("export", () => {
     mustRefuseWith(await strongroom(server(), [...exportDotenv, "-o", `${file}2`]), 7, "clash/a/x");
     expect(readdirSync(directory)).to.deep.equal(["out"]);
     mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
+  });
+
+  it("refuses to take a part for the whole when secrets are damaged, and names them; run does, too", async () => {
+    const damaged = await startTestServer();
+    await mustInit(damaged);
+    for (const path of ["a/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
+    damage(blobFile(damaged, "a/broken"), Buffer.from("no blob"));
+    mustRefuseWith(await strongroom(damaged, exportJson), 12, "a/broken", "doctor");
+    mustRefuseWith(await strongroom(damaged, ["run", "--prefix", "a/", "--", "true"]), 12, "a/broken");
+    mustDo(await strongroom(damaged, [...exportJson, "--prefix", "a/whole"]));
   });
 
   it("refuses a locked vault", async () => {
