@@ -26,8 +26,10 @@ export function cutTemplate(template: Buffer, name: string): Part[] {
   const text = template.toString("latin1"); // a character is a byte: places agree, and what is not UTF-8 survives
   const parts: Part[] = [];
   let end = 0;
+  let line = 1;
   for (const { index } of text.matchAll(opening)) {
-    const where = `${name}, line ${text.slice(0, index).split("\n").length}`;
+    line += text.slice(end, index).split("\n").length - 1;
+    const where = `${name}, line ${line}`;
     braced.lastIndex = index;
     const [whole, path] = braced.exec(text) ?? [];
     if (whole === undefined || path === undefined) throw malformed(where);

@@ -30,7 +30,7 @@ export function start(server: Pick<TestServer, "home">, args: readonly string[],
   const { input = "", environment: more = {}, cwd = temporaryDirectory() } = options;
   const env = environment({ STRONGROOM_HOME: server.home, ...more });
   const child = spawn(node, [mainFile, ...args], { env, cwd, detached: true, stdio: ["pipe", "pipe", "pipe"] });
-  later(() => void child.kill("SIGKILL"));
+  later(() => endGroup(child));
   child.stdin.on("error", () => {}); // it may end without reading
   child.stdin.end(input);
   const collected = Promise.all([once(child, "close"), buffer(child.stdout), buffer(child.stderr)]);
@@ -38,6 +38,11 @@ export function start(server: Pick<TestServer, "home">, args: readonly string[],
     return { code: code as number | null, bytes, stdout: bytes.toString(), stderr: errors.toString() };
   });
   return { child, finished };
+}
+
+/** The command that strongroom runs may live on without it. */
+function endGroup({ pid, exitCode, signalCode }: Started["child"]): void {
+  if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
 }
 
 export function strongroom(
