@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../client/client.js";
 import { definitions } from "../config/settings.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
+import { printable } from "./output.js";
 
 /** What the flags of `withConnection` become. */
 export type ConnectionFlags = {
@@ -39,7 +40,7 @@ export async function withClient<T>(
   try {
     return await work(client);
   } catch (error) {
-    throw error instanceof StrongroomError ? failureOf(error) : error;
+    throw error instanceof StrongroomError ? await failureOf(error, client) : error;
   } finally {
     await client.close();
   }
@@ -62,9 +63,33 @@ const exits: Readonly<Record<ErrorCode, ExitName>> = {
   ABORTED: "aborted",
 };
 
-function failureOf(error: StrongroomError): CommandFailure {
+/** What to do next, in commands; the client's own messages are for programs. */
+const nextSteps: { readonly [C in ErrorCode]?: string } = {
+  NOT_FOUND: "; strongroom ls  lists what there is",
+  INTEGRITY: ": see  strongroom doctor",
+};
+
+/** What a failed request means to people. A locked vault may be one that nobody has made yet: the server is asked. */
+export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
+  if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  return new CommandFailure(exit, error.message);
+  return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));
+}
+
+export function noVaultYet(): CommandFailure {
+  return new CommandFailure("notInitialized", "there is no vault yet: make one with  strongroom init");
+}
+
+function locked(): CommandFailure {
+  return new CommandFailure("locked", "the vault is locked: unlock it with  strongroom unlock");
+}
+
+async function isMissing(client: StrongroomClient): Promise<boolean> {
+  try {
+    return !(await client.status()).initialized;
+  } catch {
+    return false;
+  }
 }
 
 function readSeconds(text: string): number {

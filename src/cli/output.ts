@@ -9,8 +9,35 @@ export function withOutput(command: Command): Command {
   return command.option("--json", "print one JSON object").option("-q, --quiet", "print nothing but errors");
 }
 
+/** For a command whose result is what it is called for: that is printed with `--quiet`, too. */
+export function withResult(command: Command): Command {
+  return command.option("--json", "print one JSON object").option("-q, --quiet", "print nothing beside the result");
+}
+
+/** Gives a command that changes something the flag to try it first. */
+export function withDryRun(command: Command): Command {
+  return command.option("--dry-run", "say what would be done, and do nothing");
+}
+
+/** Says what a command has done: with an object to machines, with a line to people. */
+export function report({ json, quiet }: OutputFlags, done: object, text: string): void {
+  if (json) printJson({ ok: true, ...done });
+  else if (!quiet) process.stdout.write(`${printable(text)}\n`);
+}
+
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+/** A line of a result: as it is for programs, and such that it cannot steer a terminal. */
+export function printLine(text: string): void {
+  process.stdout.write(`${process.stdout.isTTY ? printable(text) : text}\n`);
+}
+
+/** A value as it is; on a terminal its line is ended. */
+export function printValue(value: Uint8Array): void {
+  process.stdout.write(value);
+  if (process.stdout.isTTY && value.at(-1) !== 0x0a) process.stdout.write("\n");
 }
 
 export type Colour = "red" | "green" | "yellow" | "dim";

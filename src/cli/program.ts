@@ -17,6 +17,10 @@ export type CommandRow = {
   readonly aliases?: readonly string[];
   readonly summary: string;
   readonly load: () => Promise<CommandFile>;
+  /** Left out of the help. */
+  readonly hidden?: true;
+  /** It is about all commands: their files are loaded, too. */
+  readonly needsAll?: true;
 };
 
 export async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
@@ -30,17 +34,23 @@ export async function buildProgram(rows: readonly CommandRow[], args: readonly s
     .helpCommand("help [command]", "print help for a command")
     .showHelpAfterError("usage: strongroom <command> [flags]; strongroom help lists the commands")
     .addHelpText("after", `\n${exitCodesText()}`);
-  const wanted = args.slice(0, 2);
-  for (const { name, aliases = [], summary, load } of rows) {
+  const wanted = wantedAmong(rows, args);
+  for (const { name, aliases = [], summary, load, hidden = false } of rows) {
     const command = program
-      .command(name)
+      .command(name, { hidden })
       .aliases([...aliases])
       .summary(summary)
       .description(summary);
     command.showHelpAfterError(`strongroom ${name} --help says how it is used`);
-    if ([name, ...aliases].some((spelled) => wanted.includes(spelled))) (await load()).define(command);
+    if (wanted.has(name)) (await load()).define(command);
   }
   return program;
+}
+
+function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): ReadonlySet<string> {
+  const given = args.slice(0, 2);
+  const named = rows.filter(({ name, aliases = [] }) => [name, ...aliases].some((spelled) => given.includes(spelled)));
+  return new Set((named.some(({ needsAll }) => needsAll) ? rows : named).map(({ name }) => name));
 }
 
 /** What stands behind an option's `=` may be a secret that somebody typed by mistake. */

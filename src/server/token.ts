@@ -15,9 +15,14 @@ export async function findToken(settings: Pick<Settings, "token" | "tokenFile">,
   const file = settings.tokenFile ?? home.token;
   const found = await readToken(file, settings.tokenFile === null);
   if (found !== null) return { text: found, source: file };
+  return { text: await writeNewToken(file), source: file };
+}
+
+/** For the user alone, whatever was there before. */
+export async function writeNewToken(file: string): Promise<string> {
   const made = `srt_${randomBytes(32).toString("base64url")}`;
   await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
-  return { text: made, source: file };
+  return made;
 }
 
 async function readToken(file: string, mayBeMissing: boolean): Promise<string | null> {

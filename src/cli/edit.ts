@@ -1,0 +1,82 @@
+/** Owns `strongroom edit`: what counts as a change, and that an edit is not lost when it cannot be stored at once. */
+import type { Command } from "commander";
+import type { Bytes } from "../../workers/protocol.js";
+import { type Secret, type StrongroomClient, StrongroomError } from "../client/client.js";
+import { hardenProcess } from "../server/hardening.js";
+import { confirm } from "./confirm.js";
+import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
+import { editBytes } from "./editor.js";
+import { CommandFailure } from "./exit-codes.js";
+import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
+import { withoutFinalNewline } from "./value.js";
+
+type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
+
+const details = `
+The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable by you alone, and is overwritten and removed when the editor
+ends. See that the editor itself keeps nothing elsewhere: for vim,  VISUAL="vim -n -i NONE --cmd 'set noundofile'".
+`;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores what you make of it. Without a change nothing is\n" +
+        "stored; an empty file breaks off. A path that has no secret gets a new one.",
+    )
+    .argument("<path>", "the secret's path")
+    .option("--raw", "keep a newline that the editor adds at the end")
+    .option("--on-disk", "where no directory is in memory, let the temporary file be on a disk");
+  withOutput(withConnection(withDryRun(command)))
+    .addHelpText("after", details)
+    .action(edit);
+}
+
+async function edit(path: string, flags: Flags): Promise<void> {
+  await hardenProcess();
+  const secret = await withClient(flags, (client) => getIfThere(client, path));
+  const before = Buffer.from(secret?.reveal() ?? "");
+  const after = likeBefore(await editBytes(before, flags.onDisk === true), before, flags.raw);
+  const changed = Buffer.compare(before, after) !== 0;
+  before.fill(0);
+  try {
+    if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
+    if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
+    if (flags.dryRun)
+      return report(flags, { dryRun: true, path, changed }, `${path} would be stored: nothing was done`);
+    const stored = await storeStubbornly(path, after, secret, flags);
+    report(flags, { path: stored.path, changed, bytes: stored.bytes }, `${stored.path} stored (${stored.bytes} bytes)`);
+  } finally {
+    after.fill(0);
+  }
+}
+
+async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
+  try {
+    return await client.get(path);
+  } catch (error) {
+    if (error instanceof StrongroomError && error.code === "NOT_FOUND") return null;
+    throw error;
+  }
+}
+
+/** Most editors end the last line: where there was no newline before, the one that they add does not count. */
+function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): Bytes {
+  if (raw || before.at(-1) === 0x0a || after.at(-1) !== 0x0a) return after;
+  if (before.length === 0) return withoutFinalNewline(after);
+  const shorter = after.slice(0, -1);
+  after.fill(0);
+  return shorter;
+}
+
+/** The vault may have locked itself while somebody was typing: it can be unlocked elsewhere, and the edit is kept. */
+async function storeStubbornly(path: string, value: Bytes, secret: Secret | null, flags: Flags) {
+  for (;;) {
+    try {
+      return await withClient(flags, (client) => client.put(path, value, secret?.metadata));
+    } catch (error) {
+      if (!(error instanceof CommandFailure)) throw error;
+      process.stderr.write(`strongroom: ${error.message}\n`);
+      if (!(await confirm("The edit is not stored. Mend that in another terminal; try again?"))) throw error;
+    }
+  }
+}

@@ -1,0 +1,39 @@
+/** Owns `strongroom shutdown`: ends once the server has ended. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { findHolder } from "../storage/holder.js";
+import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
+import { CommandFailure } from "./exit-codes.js";
+import { type OutputFlags, report, withOutput } from "./output.js";
+
+type Flags = OutputFlags & ConnectionFlags;
+
+/** The server lets what is under way end, for at most 5 s. */
+const patienceMs = 15_000;
+
+export function define(command: Command): void {
+  command.description("Locks the vault and stops the server; ends once the server on this machine has ended.");
+  withOutput(withConnection(command)).action(shutdown);
+}
+
+async function shutdown(flags: Flags): Promise<void> {
+  const vaultPath = await withClient(flags, async (client) => {
+    const { vaultPath } = await client.status();
+    await client.shutdown();
+    return vaultPath;
+  });
+  await hasEnded(vaultPath);
+  report(flags, {}, "the vault is locked and the server has stopped");
+}
+
+/** Somebody who starts the next server, or works on the files, has to wait for it. */
+async function hasEnded(vaultPath: string): Promise<void> {
+  const first = await findHolder(vaultPath);
+  for (let waitedMs = 0; first !== null; waitedMs += 50) {
+    if ((await findHolder(vaultPath))?.pid !== first.pid) return;
+    if (waitedMs > patienceMs) {
+      throw new CommandFailure("unexpected", `the server has been told to stop, and still runs (pid ${first.pid})`);
+    }
+    await sleep(50);
+  }
+}
