@@ -22,9 +22,16 @@ export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Byt
   }
 }
 
-/** Through a shell, since people set it to more than a program's name; the file's name has no odd characters. */
+/** One program and its arguments: nothing that only a shell could do. */
+const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
+
+/**
+ * Through a shell, since people set it to more than a program's name. The shell gives its place to the program where it
+ * can, so that signals reach that.
+ */
 function start(editor: string, file: string): ChildProcess {
-  return spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", file], { stdio: "inherit" });
+  const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
+  return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit" });
 }
 
 function endOf(child: ChildProcess): Promise<number | NodeJS.Signals> {

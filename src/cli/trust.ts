@@ -19,7 +19,6 @@ const ways: readonly (readonly [string, (file: string) => string])[] = [
     "Debian, Ubuntu",
     (file) => `sudo cp ${file} /usr/local/share/ca-certificates/strongroom.crt && sudo update-ca-certificates`,
   ],
-  ["Fedora, Arch", (file) => `sudo trust anchor ${file}`],
   ["macOS", (file) => `security add-trusted-cert -p ssl -k ~/Library/Keychains/login.keychain-db ${file}`],
   ["Windows", (file) => `certutil -user -addstore Root ${file}`],
   ["Chrome on Linux", (file) => `certutil -d sql:$HOME/.pki/nssdb -A -t P,, -n strongroom -i ${file}`],

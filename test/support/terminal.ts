@@ -14,15 +14,16 @@ def begin():
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, asked = b"", None
+shown, asked, seen, steps = b"", None, 0, order["steps"]
 while True:
     ready = select.select([master], [], [], 0.1)[0]
     if ready:
         shown += os.read(master, 65536)
-    if asked is None and order["question"].encode() in shown:
-        asked = echoes()
-        if order["signal"]: child.send_signal(order["signal"])
-        else: os.write(master, bytes.fromhex(order["keys"]))
+    if steps and steps[0]["question"].encode() in shown[seen:]:
+        step, seen = steps.pop(0), len(shown)
+        asked = echoes() if asked is None else asked
+        if step["signal"]: child.send_signal(step["signal"])
+        else: os.write(master, bytes.fromhex(step["keys"]))
     if not ready and child.poll() is not None:
         break
 print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echoes()}))
@@ -38,7 +39,7 @@ export type OnTerminal = {
   readonly echoesAfter: boolean;
 };
 
-/** What is done once the question is shown: keys are typed, or a signal is sent. */
+/** What is done once the question is shown: keys are typed, or a signal is sent. Several come one after the other. */
 export type Reaction = { readonly question: string; readonly keys?: Uint8Array | string; readonly signal?: number };
 
 export function hasPython(): boolean {
@@ -47,11 +48,13 @@ export function hasPython(): boolean {
 
 export async function runOnTerminal(
   args: readonly string[],
-  { question, keys = "", signal = 0 }: Reaction,
+  reactions: Reaction | readonly Reaction[],
   more: Environment = {},
 ): Promise<OnTerminal> {
-  const hex = Buffer.from(keys).toString("hex");
-  const order = JSON.stringify({ command: [node, mainFile, ...args], question, keys: hex, signal });
+  const steps = [reactions].flat().map(({ question, keys = "", signal = 0 }) => {
+    return { question, keys: Buffer.from(keys).toString("hex"), signal };
+  });
+  const order = JSON.stringify({ command: [node, mainFile, ...args], steps });
   const child = spawn("python3", ["-c", script, order], { env: environment({ TERM: "xterm", ...more }) });
   const { code, stdout, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(stderr);
@@ -59,10 +62,14 @@ export async function runOnTerminal(
 }
 
 /** With no terminal to ask on; `inputs` become standard input and the descriptors from 3 on. */
-export async function runWithoutTerminal(args: readonly string[], inputs: readonly string[] = []): Promise<Ended> {
+export async function runWithoutTerminal(
+  args: readonly string[],
+  inputs: readonly (string | Uint8Array)[] = [],
+  more: Environment = {},
+): Promise<Ended> {
   const [standard, ...others] = inputs;
   const child = spawn(node, [mainFile, ...args], {
-    env: environment({}),
+    env: environment(more),
     detached: true,
     stdio: ["pipe", "pipe", "pipe", ...others.map(() => "pipe" as const)],
   });

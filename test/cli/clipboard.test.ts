@@ -1,0 +1,91 @@
+/** `--copy`: programs of the clipboard's names keep it in a file, so that tests see what it holds and touch no real one. */
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { shareTestServer } from "../support/server.js";
+import { must, strongroom } from "./strongroom.js";
+
+type Fake = { readonly environment: Readonly<Record<string, string>>; readonly held: string; readonly log: string };
+
+/** Each notes its arguments and its whole environment; without a way to paste, a copy replaces what is held. */
+function fakeClipboard(programs: readonly string[], display: Readonly<Record<string, string>>): Fake {
+  const directory = temporaryDirectory();
+  const [held, log] = [join(directory, "held"), join(directory, "log")];
+  for (const tool of ["cat", "env"]) symlinkSync(`/usr/bin/${tool}`, join(directory, tool));
+  for (const program of programs) {
+    const script = `#!/bin/sh
+{ echo "$0 $*"; env; } >> ${log}
+case "$0 $*" in
+  *paste*|*-out*|*--output*|*Get-Clipboard*) cat ${held} ;;
+  *--clear*) : > ${held} ;;
+  *) cat > ${held}.new; cat ${held}.new > ${held} ;;
+esac
+`;
+    writeFileSync(join(directory, program), script, { mode: 0o755 });
+  }
+  return { environment: { PATH: directory, ...display }, held, log };
+}
+
+const systems: readonly (readonly [readonly string[], Readonly<Record<string, string>>])[] = [
+  [["wl-copy", "wl-paste"], { WAYLAND_DISPLAY: "wayland-0" }],
+  [["xclip"], { DISPLAY: ":0" }],
+  [["xsel"], { DISPLAY: ":0" }],
+  [["pbcopy", "pbpaste"], {}],
+  [["clip.exe", "powershell.exe"], {}],
+];
+
+describe("the clipboard", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/key", "s3cr3t-canary");
+  });
+  const here = ({ environment }: Fake) => ({ STRONGROOM_HOME: server().home, ...environment });
+
+  for (const [programs, display] of systems) {
+    it(`${programs[0]} gets the value through a pipe alone, and is cleared again`, async () => {
+      const fake = fakeClipboard(programs, display);
+      const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1"]);
+      expect(said).to.equal("app/key is in the clipboard for 1 s\n");
+      expect(readFileSync(fake.held, "utf8")).to.equal("s3cr3t-canary");
+      while (readFileSync(fake.held).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(readFileSync(fake.log, "utf8")).not.to.contain("canary");
+    });
+  }
+
+  it("is left alone when something else is in it by then", async () => {
+    const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
+    await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1"]);
+    writeFileSync(fake.held, "something else");
+    const looked = () => readFileSync(fake.log, "utf8").includes("--output");
+    while (!looked()) await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 300)); // what clears would follow at once
+    expect(readFileSync(fake.held, "utf8")).to.equal("something else");
+    expect(readFileSync(fake.log, "utf8")).not.to.contain("--clear");
+  });
+
+  it("is never cleared with --clear-after 0, and is told of as JSON", async () => {
+    const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
+    const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "0", "--json"]);
+    expect(JSON.parse(said)).to.deep.equal({ ok: true, path: "app/key", copied: true, clearedAfterSeconds: 0 });
+  });
+
+  it("gets what generate has made", async () => {
+    const fake = fakeClipboard(["xclip"], { DISPLAY: ":0" });
+    expect(await must(here(fake), ["generate", "gen", "-c", "--clear-after", "0"])).to.contain("in the clipboard");
+    expect(readFileSync(fake.held, "utf8")).to.equal((await mustGet(server(), "gen"))["value"]);
+  });
+
+  it("that fails, or that has no display, is said, and nothing is printed", async () => {
+    const fake = fakeClipboard(["xclip"], {});
+    const hidden = await strongroom(here(fake), ["get", "app/key", "-c"]);
+    expect(hidden).to.include({ code: 1, stdout: "" });
+    writeFileSync(join(fake.environment["PATH"] ?? "", "xclip"), "#!/bin/sh\nexit 1\n");
+    chmodSync(join(fake.environment["PATH"] ?? "", "xclip"), 0o755);
+    const failed = await strongroom({ ...here(fake), DISPLAY: ":0" }, ["get", "app/key", "-c"]);
+    expect(failed).to.include({ code: 1, stdout: "" });
+    expect(failed.stderr).to.contain("xclip has failed");
+    expect(existsSync(fake.held)).to.equal(false);
+  });
+});

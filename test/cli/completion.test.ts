@@ -1,0 +1,125 @@
+/** `strongroom completion`: the real shells complete commands, flags and the paths of secrets, or are silent. */
+import { spawn, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustInit, mustLock, mustPut, mustUnlock } from "../support/client.js";
+import { collect, environment, mainFile, node, run } from "../support/process.js";
+import { shareTestServer } from "../support/server.js";
+
+type Shell = "bash" | "zsh" | "fish";
+
+/** Prints the candidates for a line that ends at the cursor, one a line. */
+const programs: { readonly [S in Shell]: (script: string, words: readonly string[]) => readonly string[] } = {
+  bash: (script, words) => {
+    const program = `source "$1"; shift; COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_strongroom; for found in "\${COMPREPLY[@]}"; do echo "$found"; done`;
+    return ["--norc", "-c", program, "bash", script, ...words];
+  },
+  zsh: (script, words) => {
+    const program = `autoload -U compinit; compinit -u -D; source "$1"; shift
+words=("$@"); CURRENT=$#; PREFIX="\${words[-1]}"
+compadd() { [[ "$1" == -S ]] && shift 2; shift; for it in "$@"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "$it"; done; true }
+_describe() { local it; for it in "\${(@P)2}"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "\${it%%:*}"; done; true }
+_files() { print -r -- "a file" }
+_strongroom`;
+    return ["-f", "-c", program, "zsh", script, ...words];
+  },
+  fish: (script, words) => {
+    const line = words.join(" ");
+    return ["--no-config", "-c", `source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''`, script, line];
+  },
+};
+
+const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+  ["a command", ["gener"], ["generate"]],
+  ["several commands", ["un"], ["unlock"]],
+  ["a flag", ["put", "x", "--from"], ["--from-file"]],
+  ["a flag of serve", ["serve", "--scrypt"], ["--scrypt-log-n"]],
+  ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],
+  ["words of a command", ["token", "ro"], ["rotate"]],
+  ["folders", ["get", "a"], ["app/"]],
+  ["paths", ["get", "app/db/"], ["app/db/name", "app/db/password"]],
+  ["paths of an alias", ["set", "app/db/n"], ["app/db/name"]],
+  ["second paths", ["mv", "x", "app/db/n"], ["app/db/name"]],
+  ["no path that is not there", ["get", "nothing/"], []],
+];
+
+describe("completion", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    for (const path of ["app/db/password", "app/db/name", "b/c:d"]) await mustPut(started, path, "v");
+  });
+
+  /** With a `strongroom` in the path that is this one. */
+  async function complete(shell: Shell, words: readonly string[]): Promise<string[]> {
+    const directory = temporaryDirectory();
+    const script = join(directory, "completion");
+    writeFileSync(script, (await run(["completion", shell])).stdout);
+    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
+    const here = environment({ STRONGROOM_HOME: server().home });
+    const child = spawn(shell, programs[shell](script, ["strongroom", ...words]), {
+      env: { ...here, PATH: `${directory}:${here["PATH"]}` },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const { stdout, stderr } = await collect(child).ended;
+    expect(stderr).to.equal("");
+    return stdout.split("\n").filter(Boolean).sort();
+  }
+
+  for (const shell of ["bash", "zsh", "fish"] as const) {
+    describe(shell, () => {
+      before(function () {
+        if (spawnSync(shell, ["-c", "true"]).status !== 0) this.skip(); // it is not on this machine
+      });
+
+      it(`${shell} completes commands, flags, words and paths`, async () => {
+        const found = await Promise.all(rows.map(([, words]) => complete(shell, words)));
+        for (const [index, [what, , want]] of rows.entries()) expect(found[index], what).to.deep.equal(want);
+      });
+
+      it(`${shell} is silent about paths while the vault is locked`, async () => {
+        await mustLock(server());
+        try {
+          expect(await complete(shell, ["get", "a"])).to.deep.equal([]);
+          expect(await complete(shell, ["gener"])).to.deep.equal(["generate"]);
+        } finally {
+          await mustUnlock(server());
+        }
+      });
+    });
+  }
+
+  it("bash completes a path with a colon, at which it cuts words", async () => {
+    const directory = temporaryDirectory();
+    const script = join(directory, "completion");
+    writeFileSync(script, (await run(["completion", "bash"])).stdout);
+    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
+    const program = `source "$1"; COMP_LINE="strongroom get b/c:"; COMP_POINT=19; COMP_WORDS=(strongroom get b/c : "")
+COMP_CWORD=4; _strongroom; echo "\${COMPREPLY[@]}"`;
+    const here = environment({ STRONGROOM_HOME: server().home });
+    const child = spawn("bash", ["--norc", "-c", program, "bash", script], {
+      env: { ...here, PATH: `${directory}:${here["PATH"]}` },
+    });
+    expect((await collect(child).ended).stdout).to.equal("d\n");
+  });
+
+  it("names every command of the help, and no hidden one", async () => {
+    const { stdout: help } = await run(["--help"]);
+    const { stdout: script } = await run(["completion", "bash"]);
+    const names = [...help.matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? /gm)].flatMap(([, ...found]) =>
+      found.filter(Boolean),
+    );
+    expect(names).to.include.members(["serve", "get", "put", "set", "completion", "version"]);
+    const [, listed = ""] = /compgen -W \$'(.*?)'/.exec(script) ?? [];
+    expect(listed.split("\\n")).to.have.members(names);
+    expect(help).not.to.contain("complete-paths");
+  });
+
+  it("of an unknown shell exits 2 and names those that are known", async () => {
+    const { code, stderr } = await run(["completion", "tcsh"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("bash, zsh, fish");
+  });
+});

@@ -1,0 +1,161 @@
+/** The vault's life through the command line: init, unlock, lock, status, shutdown, and what others say meanwhile. */
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { send } from "../support/client.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { startTestServer } from "../support/server.js";
+import { must, strongroom, testRows } from "./strongroom.js";
+
+const passphrase = "quiet lamp river song";
+
+/** What each command that needs the vault is called with. */
+const needy: Readonly<Record<string, readonly string[]>> = {
+  get: ["a"],
+  put: ["a"],
+  ls: [],
+  rm: ["a", "--force"],
+  mv: ["a", "b"],
+  cp: ["a", "b"],
+  edit: ["a"],
+  generate: ["a"],
+  find: ["a"],
+};
+
+function refusals(exit: number, err: RegExp, others: Readonly<Record<string, readonly string[]>> = {}) {
+  const rows = Object.entries({ ...needy, ...others });
+  return Object.fromEntries(rows.map(([name, args]) => [name, { args: [name, ...args], input: "v", exit, err }]));
+}
+
+describe("the command line through a vault's life", () => {
+  let server: ServerProcess;
+  let mark = 0;
+  const here = () => ({ STRONGROOM_HOME: server.home });
+  before(async () => {
+    mark = cleanUpMark();
+    server = await startProcess();
+  });
+  after(() => cleanUpTo(mark));
+
+  describe("without a server", () => {
+    const others = { init: [], unlock: [], lock: [], status: ["-q"], shutdown: [] };
+    testRows(() => ({}), {
+      ...refusals(10, /start one with {2}strongroom serve/, others),
+      "a server that has gone": { args: ["status", "--address", "https://localhost:1"], exit: 10 },
+      "completion of paths is silent": { args: ["complete-paths", "a"], exit: 0 },
+    });
+  });
+
+  describe("before init", () => {
+    testRows(here, {
+      ...refusals(8, /there is no vault yet: make one with {2}strongroom init/, { unlock: [] }),
+      status: { args: ["status"], exit: 8, out: /no vault/, err: /^$/ },
+      "completion of paths is silent": { args: ["complete-paths"], exit: 0 },
+      "init, tried": {
+        args: ["init", "--passphrase-file", "-", "--dry-run"],
+        input: passphrase,
+        exit: 0,
+        out: /would be/,
+      },
+      "init without a way to ask": { args: ["init"], exit: 2, err: /--passphrase-file/ },
+      "init that may not ask": { args: ["init", "--non-interactive"], exit: 2, err: /--non-interactive/ },
+      "an empty passphrase": { args: ["init", "--passphrase-file", "-"], exit: 2, err: /empty/ },
+    });
+  });
+
+  describe("init", () => {
+    it("init makes a vault and unlocks it; a second one is refused, unless it is forced", async () => {
+      const init = ["init", "--passphrase-file", "-"];
+      expect(await must(here(), init, `${passphrase}\n`)).to.match(/initialized and unlocked/);
+      const again = await strongroom(here(), init, passphrase);
+      expect(again).to.include({ code: 7, stdout: "" });
+      expect(again.stderr).to.contain("strongroom unlock").and.to.contain("--force");
+      const forced = JSON.parse(await must(here(), [...init, "--force", "--json"], passphrase));
+      expect(forced).to.include({ ok: true, vaultPath: server.vaultPath });
+      expect(forced.message).to.contain("gen-1");
+    });
+  });
+
+  describe("while unlocked", () => {
+    const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
+    testRows(here, {
+      status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
+      "status, as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
+      "status, silent": { args: ["status", "-q"], exit: 0 },
+      "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
+      "unlock, unasked": { args: ["unlock"], exit: 0, out: "the vault is unlocked already\n" },
+      "no token": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token in \/missing/ },
+      "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
+      "no number of seconds": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
+      "no certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
+    });
+    it("a wrong token exits 5 and says where it is from", async () => {
+      const file = wrongToken();
+      const { code, stderr } = await strongroom(here(), ["ls", "--token-file", file]);
+      expect(code).to.equal(5);
+      expect(stderr).to.contain(file).and.not.to.contain("srt_");
+    });
+    it("another server's certificate exits 11", async () => {
+      const other = await startTestServer();
+      const { code, stderr } = await strongroom(here(), ["ls", "--cacert", other.certificateFile]);
+      expect(code).to.equal(11);
+      expect(stderr).to.contain("find out who listens there");
+    });
+  });
+
+  describe("while locked", () => {
+    before(async () => {
+      expect(await must(here(), ["lock"])).to.equal("the vault is locked\n");
+    });
+    testRows(here, {
+      ...refusals(3, /the vault is locked: unlock it with {2}strongroom unlock/),
+      status: { args: ["status"], exit: 3, out: /locked: unlock it with {2}strongroom unlock/, err: /^$/ },
+      "status, silent": { args: ["status", "-q"], exit: 3, err: /^$/ },
+      "completion of paths is silent": { args: ["complete-paths"], exit: 0 },
+      "lock again": { args: ["lock", "--json"], exit: 0, out: '{"ok":true}\n' },
+      "a wrong passphrase": {
+        args: ["unlock", "--passphrase-file", "-"],
+        input: "canary",
+        exit: 9,
+        err: /^(?!.*canary)/s,
+      },
+      "unlock without a way to ask": { args: ["unlock"], exit: 2, err: /no terminal/ },
+    });
+    it("unlock opens it, with the passphrase from a file", async () => {
+      const file = fileWith(`${passphrase}\n`);
+      expect(await must(here(), ["unlock", "--passphrase-file", file])).to.equal("the vault is unlocked\n");
+      await must(here(), ["lock", "-q"]);
+      expect(await must(here(), ["unlock", "--json", "--passphrase-file", file])).to.equal(
+        '{"ok":true,"changed":true}\n',
+      );
+      expect(await must(here(), ["status", "-q"])).to.equal("");
+    });
+  });
+
+  describe("in the end", () => {
+    it("too many wrong passphrases exit 6 and say how long to wait", async () => {
+      await must(here(), ["lock"]);
+      const body = { passphrase: "wrong" };
+      for (let n = 0; n < 10; n++) await send(server, { method: "POST", path: "/v1/unlock", body });
+      const { code, stderr } = await strongroom(here(), ["unlock", "--passphrase-file", "-"], passphrase);
+      expect(code).to.equal(6);
+      expect(stderr).to.match(/\(\d+ s\)/);
+    });
+
+    it("shutdown ends once the server has ended", async () => {
+      expect(await must(here(), ["shutdown"])).to.match(/stopped/);
+      expect(existsSync(join(server.vaultPath, "server.pid"))).to.equal(false);
+      expect((await server.ended).code).to.equal(0);
+      const { code, stderr } = await strongroom(here(), ["status", "-q", "--address", server.url]);
+      expect(code).to.equal(10);
+      expect(stderr).to.contain("start it with  strongroom serve");
+    });
+  });
+});
+
+function fileWith(text: string): string {
+  const file = join(temporaryDirectory(), "file");
+  writeFileSync(file, text);
+  return file;
+}

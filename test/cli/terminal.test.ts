@@ -1,0 +1,125 @@
+/** The command line on a terminal: what it asks, what it never shows, colours, and newlines that only a terminal gets. */
+import { expect } from "chai";
+import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
+import { hasPython, type Reaction, runOnTerminal } from "../support/terminal.js";
+import { must, strongroom } from "./strongroom.js";
+
+const strong = "quiet lamp river song";
+
+describe("the command line on a terminal", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/key", { value: "s3cr3t", description: "d" });
+    for (const name of ["a", "b"]) await mustPut(started, `rm/${name}`, "v");
+  });
+  const here = () => ({ STRONGROOM_HOME: server().home });
+  const silent: Reaction = { question: "never asked" };
+  before(function () {
+    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+  });
+
+  describe("init on a terminal", () => {
+    const first = (keys: string): Reaction => ({ question: "New passphrase: ", keys: `${keys}\r` });
+    const second = (keys: string): Reaction => ({ question: "The same again: ", keys: `${keys}\r` });
+    const anyway = (keys: string): Reaction => ({ question: "Use it all the same? [y/N]", keys: `${keys}\r` });
+    const rows: readonly (readonly [string, readonly Reaction[], number, RegExp])[] = [
+      ["takes a strong one, typed twice", [first(strong), second(strong)], 0, /strength: very strong.*and unlocked/s],
+      ["refuses two that differ", [first(strong), second(`${strong}!`)], 2, /differ/],
+      ["warns of a weak one, and does nothing", [first("hunter2"), anyway("n")], 13, /weak.*nothing was done/s],
+      [
+        "warns of a weak one, and takes it",
+        [first("hunter2"), anyway("y"), second("hunter2")],
+        0,
+        /weak.*and unlocked/s,
+      ],
+      ["can be broken off by a key", [{ question: "New passphrase: ", keys: "\u0003" }], 13, /nothing was done/],
+    ];
+    for (const [what, reactions, want, says] of rows) {
+      it(`init ${what}: exit ${want}`, async () => {
+        const empty = await startTestServer();
+        const home = { STRONGROOM_HOME: empty.home };
+        const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(["init"], reactions, home);
+        expect(code, shown).to.equal(want);
+        expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
+        expect(shown)
+          .to.match(says)
+          .and.not.to.match(/hunter2|quiet lamp/);
+        expect((await strongroom(home, ["status", "-q"])).code).to.equal(want === 0 ? 0 : 8);
+      });
+    }
+  });
+
+  it("unlock asks for the passphrase and shows nothing of it", async () => {
+    const locked = await startTestServer();
+    await mustInit(locked, { passphrase: strong });
+    const home = { STRONGROOM_HOME: locked.home };
+    await must(home, ["lock"]);
+    const reaction = { question: "Passphrase of the vault: ", keys: `${strong}\r` };
+    const { code, shown, echoedWhileAsking } = await runOnTerminal(["unlock"], reaction, home);
+    expect({ code, echoedWhileAsking }).to.deep.equal({ code: 0, echoedWhileAsking: false });
+    expect(shown).to.contain("the vault is unlocked").and.not.to.contain("quiet");
+  });
+
+  it("put asks for the value and shows nothing of it", async () => {
+    const reaction = { question: "Value of put/typed: ", keys: "typed value\r" };
+    const { code, shown, echoedWhileAsking } = await runOnTerminal(["put", "put/typed"], reaction, here());
+    expect({ code, echoedWhileAsking }).to.deep.equal({ code: 0, echoedWhileAsking: false });
+    expect(shown).to.contain("put/typed stored (11 bytes)").and.not.to.contain("typed value");
+    expect((await mustGet(server(), "put/typed"))["value"]).to.equal("typed value");
+  });
+
+  const refused: readonly (readonly [string, readonly string[], Reaction, number])[] = [
+    ["nothing typed", ["put", "put/x"], { question: "Value of", keys: "\r" }, 2],
+    ["Ctrl-C", ["put", "put/x"], { question: "Value of", keys: "abc\u0003" }, 13],
+    ["no asking allowed", ["put", "put/x", "--non-interactive"], silent, 2],
+  ];
+  for (const [what, args, reaction, want] of refused) {
+    it(`put stores nothing after ${what}: exit ${want}`, async () => {
+      expect((await runOnTerminal(args, reaction, here())).code).to.equal(want);
+      expect(await must(here(), ["ls", "put/x"])).to.equal("");
+    });
+  }
+
+  it("rm asks, and deletes after a yes only", async () => {
+    const question = "Delete rm/a, rm/b? [y/N]";
+    for (const [keys, exit, left] of [
+      ["\r", 13, "rm/a\nrm/b\n"],
+      ["n\r", 13, "rm/a\nrm/b\n"],
+      ["yes\r", 0, ""],
+    ] as const) {
+      const { code } = await runOnTerminal(["rm", "rm/a", "rm/b"], { question, keys }, here());
+      expect(code).to.equal(exit);
+      expect(await must(here(), ["ls", "rm/"])).to.equal(left);
+    }
+  });
+
+  it("a value ends its line on a terminal, once", async () => {
+    expect((await runOnTerminal(["get", "app/key"], silent, here())).shown).to.equal("s3cr3t\r\n");
+    await mustPut(server(), "app/lines", "a\nb\n");
+    expect((await runOnTerminal(["get", "app/lines"], silent, here())).shown).to.equal("a\r\nb\r\n");
+  });
+
+  it("a name cannot steer the terminal, and is printed as it is elsewhere", async () => {
+    const path = "odd/\u202eeman";
+    await mustPut(server(), path, "v");
+    expect((await runOnTerminal(["ls", "odd/"], silent, here())).shown).to.equal("odd/\\u{202e}eman\r\n");
+    expect(await must(here(), ["ls", "odd/"])).to.equal(`${path}\n`);
+  });
+
+  it("there are colours on a terminal, unless NO_COLOR is set, and none elsewhere", async () => {
+    for (const [args, text] of [
+      [["status"], "unlocked"],
+      [["ls", "-l", "app/key"], "app/key"],
+    ] as const) {
+      expect((await runOnTerminal(args, silent, here())).shown)
+        .to.contain("\u001b[")
+        .and.to.contain(text);
+      const plain = await runOnTerminal(args, silent, { ...here(), NO_COLOR: "1" });
+      expect(plain.shown).to.contain(text).and.not.to.contain("\u001b");
+      expect(await must(here(), args))
+        .to.contain(text)
+        .and.not.to.contain("\u001b");
+    }
+  });
+});

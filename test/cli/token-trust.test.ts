@@ -1,0 +1,83 @@
+/** `strongroom token` and `strongroom trust`: which files they name, and what a rotation does to everybody. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { startProcess } from "../support/process.js";
+import { shareTestServer } from "../support/server.js";
+import { must, strongroom, testRows } from "./strongroom.js";
+
+describe("strongroom token", () => {
+  const server = shareTestServer();
+  const here = () => ({ STRONGROOM_HOME: server().home });
+
+  testRows(here, {
+    "no action": { args: ["token"], exit: 2 },
+    "an unknown action": { args: ["token", "print"], exit: 2, err: /path, rotate/ },
+    "while a server runs": { args: ["token", "rotate"], exit: 7, err: /stop it with {2}strongroom shutdown/ },
+    "a trial while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 7 },
+    "a token of the environment": {
+      args: ["token", "path"],
+      more: { STRONGROOM_TOKEN: "t" },
+      exit: 2,
+      err: /^(?!.* t$)/,
+    },
+    "another file": { args: ["token", "path", "--token-file", "/a/b"], exit: 0, out: "/a/b\n" },
+    "another file of the environment": {
+      args: ["token", "path"],
+      more: { STRONGROOM_TOKEN_FILE: "/a/b" },
+      exit: 0,
+      out: "/a/b\n",
+    },
+  });
+
+  it("path prints the file, and nothing of what is in it", async () => {
+    expect(await must(here(), ["token", "path"])).to.equal(`${server().tokenSource}\n`);
+    expect(JSON.parse(await must(here(), ["token", "path", "--json"]))).to.deep.equal({ path: server().tokenSource });
+  });
+
+  it("rotate writes a new token, which the next server wants", async () => {
+    const first = await startProcess();
+    await must({ STRONGROOM_HOME: first.home }, ["shutdown"]);
+    const home = { STRONGROOM_HOME: first.home };
+    expect(await must(home, ["token", "rotate", "--dry-run"])).to.contain("would be");
+    expect(readFileSync(first.tokenSource, "utf8").trim()).to.equal(first.token);
+    const said = await must(home, ["token", "rotate"]);
+    const token = readFileSync(first.tokenSource, "utf8").trim();
+    expect(token)
+      .to.match(/^srt_[\w-]{43}$/)
+      .and.not.to.equal(first.token);
+    expect(said).to.contain(first.tokenSource).and.to.contain("strongroom serve").and.not.to.contain(token);
+    expect(statSync(first.tokenSource).mode & 0o777).to.equal(0o600);
+    await startProcess([], home);
+    await must(home, ["lock"]);
+    const old = await strongroom({ ...home, STRONGROOM_TOKEN: first.token }, ["lock"]);
+    expect(old.code).to.equal(5);
+  });
+});
+
+describe("strongroom trust", () => {
+  const server = shareTestServer();
+  const here = () => ({ STRONGROOM_HOME: server().home });
+
+  it("prints the certificate's path, its fingerprint, and how each system comes to trust it", async () => {
+    const { fingerprint256 } = new X509Certificate(server().certificate);
+    const said = await must(here(), ["trust"]);
+    expect(said).to.contain(server().certificateFile).and.to.contain(fingerprint256);
+    for (const system of ["curl", "Debian", "macOS", "Windows", "Firefox"]) expect(said).to.contain(`  ${system}`);
+    const { path, sha256, names, validUntil } = JSON.parse(await must(here(), ["trust", "--json"]));
+    expect({ path, sha256 }).to.deep.equal({ path: server().certificateFile, sha256: fingerprint256 });
+    expect(names).to.include.members(["localhost", "127.0.0.1"]);
+    expect(Date.parse(validUntil)).to.be.above(Date.now());
+  });
+
+  testRows(here, {
+    "another certificate that is none": { args: ["trust", "--cacert", "/dev/null"], exit: 11, err: /no certificate/ },
+    "a home without one": {
+      args: ["trust", "--home", join(temporaryDirectory(), "x")],
+      exit: 10,
+      err: /strongroom serve/,
+    },
+  });
+});
