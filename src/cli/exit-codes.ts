@@ -34,7 +34,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   wrongPassphrase: "the passphrase is wrong",
   unreachable: "the server does not answer",
   untrusted: "the server's certificate is not the one that is trusted",
-  findings: "doctor found something wrong",
+  findings: "doctor found something wrong, or a secret is damaged",
   aborted: "broken off by the user",
 };
 

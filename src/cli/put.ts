@@ -35,7 +35,7 @@ export function define(command: Command): void {
 export function withMetadata(command: Command): Command {
   return command
     .addOption(new Option("--type <type>", "what kind of secret it is").choices(secretTypes))
-    .option("--description <text>", "what it is for; it is sealed, but not hidden from who lists the vault");
+    .option("--description <text>", "what it is for; whoever may list the vault can read it");
 }
 
 async function put(path: string, dash: string | undefined, flags: Flags): Promise<void> {

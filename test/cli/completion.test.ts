@@ -3,12 +3,14 @@ import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../support/client.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
 
-type Shell = "bash" | "zsh" | "fish";
+const shells = ["bash", "zsh", "fish"] as const;
+type Shell = (typeof shells)[number];
 
 /** Prints the candidates for a line that ends at the cursor, one a line. */
 const programs: { readonly [S in Shell]: (script: string, words: readonly string[]) => readonly string[] } = {
@@ -52,14 +54,22 @@ describe("completion", () => {
     for (const path of ["app/db/password", "app/db/name", "b/c:d"]) await mustPut(started, path, "v");
   });
 
-  /** With a `strongroom` in the path that is this one. */
-  async function complete(shell: Shell, words: readonly string[]): Promise<string[]> {
-    const directory = temporaryDirectory();
-    const script = join(directory, "completion");
-    writeFileSync(script, (await run(["completion", shell])).stdout);
+  /** Has the shells' scripts, and a `strongroom` that is this one. */
+  let directory = "";
+  before(async () => {
+    directory = temporaryDirectory();
     writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
+    for (const shell of shells) {
+      writeFileSync(join(directory, `completion.${shell}`), (await run(["completion", shell])).stdout);
+    }
+  });
+
+  const complete = (shell: Shell, words: readonly string[]) =>
+    runShell(shell, programs[shell](join(directory, `completion.${shell}`), ["strongroom", ...words]));
+
+  async function runShell(shell: Shell, args: readonly string[]): Promise<string[]> {
     const here = environment({ STRONGROOM_HOME: server().home });
-    const child = spawn(shell, programs[shell](script, ["strongroom", ...words]), {
+    const child = spawn(shell, args, {
       env: { ...here, PATH: `${directory}:${here["PATH"]}` },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -68,14 +78,14 @@ describe("completion", () => {
     return stdout.split("\n").filter(Boolean).sort();
   }
 
-  for (const shell of ["bash", "zsh", "fish"] as const) {
+  for (const shell of shells) {
     describe(shell, () => {
       before(function () {
         if (spawnSync(shell, ["-c", "true"]).status !== 0) this.skip(); // it is not on this machine
       });
 
       it(`${shell} completes commands, flags, words and paths`, async () => {
-        const found = await Promise.all(rows.map(([, words]) => complete(shell, words)));
+        const found = await pMap(rows, ([, words]) => complete(shell, words), { concurrency: 4 });
         for (const [index, [what, , want]] of rows.entries()) expect(found[index], what).to.deep.equal(want);
       });
 
@@ -92,17 +102,10 @@ describe("completion", () => {
   }
 
   it("bash completes a path with a colon, at which it cuts words", async () => {
-    const directory = temporaryDirectory();
-    const script = join(directory, "completion");
-    writeFileSync(script, (await run(["completion", "bash"])).stdout);
-    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
     const program = `source "$1"; COMP_LINE="strongroom get b/c:"; COMP_POINT=19; COMP_WORDS=(strongroom get b/c : "")
 COMP_CWORD=4; _strongroom; echo "\${COMPREPLY[@]}"`;
-    const here = environment({ STRONGROOM_HOME: server().home });
-    const child = spawn("bash", ["--norc", "-c", program, "bash", script], {
-      env: { ...here, PATH: `${directory}:${here["PATH"]}` },
-    });
-    expect((await collect(child).ended).stdout).to.equal("d\n");
+    const script = join(directory, "completion.bash");
+    expect(await runShell("bash", ["--norc", "-c", program, "bash", script])).to.deep.equal(["d"]);
   });
 
   it("names every command of the help, and no hidden one", async () => {

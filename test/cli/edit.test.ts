@@ -3,9 +3,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
+import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../support/client.js";
-import { collect, environment, mainFile, node } from "../support/process.js";
+import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
 import { hasPython, runOnTerminal } from "../support/terminal.js";
 import { must, strongroom } from "./strongroom.js";
@@ -38,18 +39,28 @@ describe("strongroom edit", () => {
     ["only says what it would do", "old", "echo new > $1", ["--dry-run"], 0, "old"],
     ["refuses what is not UTF-8", "old", 'printf "\\377" > $1', [], 2, "old"],
   ];
-  for (const [index, [what, before, does, flags, exit, want]] of rows.entries()) {
-    it(`edit ${what}: exit ${exit}`, async () => {
-      const path = `edit/${index}`;
-      const metadata = { type: "other", description: "d" };
+  describe("rows", () => {
+    const ended = new Map<string, Ended>();
+    const metadata = { type: "other", description: "d" };
+    before(() => pMap(rows, runRow, { concurrency: 4 }));
+
+    async function runRow([what, before, does, flags]: (typeof rows)[number]): Promise<void> {
+      const path = `edit/${what}`;
       if (before !== null) await mustPut(server(), path, { value: before, ...metadata });
-      const { code, stderr } = await edit(does, flags, path);
-      expect(code, stderr).to.equal(exit);
-      if (want === null) return expect(await must(here(), ["ls", path])).to.equal("");
-      expect(await mustGet(server(), path)).to.deep.include({ value: want, metadata: before === null ? {} : metadata });
-      return undefined;
-    });
-  }
+      ended.set(what, await edit(does, flags, path));
+    }
+
+    for (const [what, before, , , exit, want] of rows) {
+      it(`edit ${what}: exit ${exit}`, async () => {
+        const { code, stderr } = ended.get(what) ?? { code: null, stderr: "it has not run" };
+        expect(code, stderr).to.equal(exit);
+        const kept = before === null ? {} : metadata;
+        if (want !== null)
+          expect(await mustGet(server(), `edit/${what}`)).to.deep.include({ value: want, metadata: kept });
+        else expect(await must(here(), ["ls", `edit/${what}`])).to.equal("");
+      });
+    }
+  });
 
   it("says what it did as JSON", async () => {
     await mustPut(server(), "a", "old");

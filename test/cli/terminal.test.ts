@@ -1,5 +1,6 @@
 /** The command line on a terminal: what it asks, what it never shows, colours, and newlines that only a terminal gets. */
 import { expect } from "chai";
+import pMap from "p-map";
 import { mustGet, mustInit, mustPut } from "../support/client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/terminal.js";
@@ -35,18 +36,20 @@ describe("the command line on a terminal", () => {
       ],
       ["can be broken off by a key", [{ question: "New passphrase: ", keys: "\u0003" }], 13, /nothing was done/],
     ];
-    for (const [what, reactions, want, says] of rows) {
-      it(`init ${what}: exit ${want}`, async () => {
-        const empty = await startTestServer();
-        const home = { STRONGROOM_HOME: empty.home };
-        const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(["init"], reactions, home);
-        expect(code, shown).to.equal(want);
-        expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
-        expect(shown)
-          .to.match(says)
-          .and.not.to.match(/hunter2|quiet lamp/);
-        expect((await strongroom(home, ["status", "-q"])).code).to.equal(want === 0 ? 0 : 8);
-      });
+    it("init takes a strong passphrase that is typed twice, warns of a weak one, and shows nothing of any", async () => {
+      await pMap(rows, runRow, { concurrency: 3 });
+    });
+
+    async function runRow([what, reactions, want, says]: (typeof rows)[number]): Promise<void> {
+      const empty = await startTestServer();
+      const home = { STRONGROOM_HOME: empty.home };
+      const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(["init"], reactions, home);
+      expect(code, `${what}: ${shown}`).to.equal(want);
+      expect({ echoedWhileAsking, echoesAfter }, what).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
+      expect(shown, what)
+        .to.match(says)
+        .and.not.to.match(/hunter2|quiet lamp/);
+      expect((await strongroom(home, ["status", "-q"])).code, what).to.equal(want === 0 ? 0 : 8);
     }
   });
 

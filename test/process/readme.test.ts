@@ -10,10 +10,22 @@ import { operations } from "../../src/contract/operations.js";
 import { findingCodes } from "../../src/doctor/finding.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
 import { mustInit } from "../support/client.js";
-import { startProcess } from "../support/process.js";
+import { run, startProcess } from "../support/process.js";
+import { hasPython, type Reaction, runOnTerminal } from "../support/terminal.js";
 
 const readme = readFileSync("README.md", "utf8");
 const tables = readme.replace(/ +/g, " ");
+
+/** What is typed at the questions of each command. */
+const typed: Readonly<Record<string, readonly Reaction[]>> = {
+  init: [
+    { question: "New passphrase: ", keys: "quiet lamp river song\r" },
+    { question: "The same again: ", keys: "quiet lamp river song\r" },
+  ],
+  unlock: [{ question: "Passphrase of the vault: ", keys: "quiet lamp river song\r" }],
+  put: [{ question: "Value of", keys: "s3cr3t\r" }],
+  rm: [{ question: "[y/N]", keys: "y\r" }],
+};
 
 describe("the README", () => {
   it("has curl lines that work as printed, from init to shutdown, with --cacert and never -k", async function () {
@@ -45,6 +57,42 @@ describe("the README", () => {
     expect(list?.["entries"]).to.have.lengthOf(1);
     expect(status).to.include({ initialized: true, locked: false, secretCount: 0 });
     expect((await server.ended).code).to.equal(0);
+  });
+
+  it("has a start whose commands work as printed", async function () {
+    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+    const [, start = ""] = /```sh\n(.*?)```/s.exec(readme) ?? [];
+    const commands = [...start.matchAll(/^strongroom (.*?)(?: +#.*)?$/gm)].map(([, words = ""]) => words.split(" "));
+    expect(commands.map(([name]) => name)).to.deep.equal(["serve", "init", "put", "get"]);
+    const server = await startProcess();
+    for (const words of commands.slice(1)) {
+      const { code, shown } = await runOnTerminal(words, typed[words[0] ?? ""] ?? [], { STRONGROOM_HOME: server.home });
+      expect(code, shown).to.equal(0);
+      if (words[0] === "get") expect(shown).to.equal("s3cr3t\r\n");
+    }
+  });
+
+  it("has a first session that goes as printed", async function () {
+    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+    const [, session = ""] = /```console\n(.*?)```/s.exec(readme) ?? [];
+    const server = await startProcess();
+    for (const step of session.split(/^\$ strongroom /m).slice(1)) {
+      const end = step.indexOf("\n");
+      const words = (step.slice(0, end).match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
+      const { shown } = await runOnTerminal(words, typed[words[0] ?? ""] ?? [], { STRONGROOM_HOME: server.home });
+      const asPrinted = shown.replaceAll("\r\n", "\n").replace(server.home, "/home/you/.local/share/strongroom");
+      expect(asPrinted, words.join(" ")).to.equal(step.slice(end + 1));
+    }
+  });
+
+  it("has the table of commands", async () => {
+    const help = (await run(["--help"])).stdout;
+    const commands = [...help.matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
+    expect(commands).to.have.lengthOf.above(20);
+    for (const [, name, alias, summary] of commands) {
+      const spelled = alias === undefined ? `\`${name}\`` : `\`${name}\`, \`${alias}\``;
+      expect(tables).to.contain(`| ${spelled} | ${summary} |`);
+    }
   });
 
   it("has the table of settings", () => {
