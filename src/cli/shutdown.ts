@@ -17,19 +17,20 @@ export function define(command: Command): void {
 }
 
 async function shutdown(flags: Flags): Promise<void> {
-  const vaultPath = await withClient(flags, async (client) => {
-    const { vaultPath } = await client.status();
+  const { vaultPath, port } = await withClient(flags, async (client) => {
+    const status = await client.status();
     await client.shutdown();
-    return vaultPath;
+    return status;
   });
-  await hasEnded(vaultPath);
+  await hasEnded(vaultPath, port);
   report(flags, {}, "the vault is locked and the server has stopped");
 }
 
 /** Somebody who starts the next server, or works on the files, has to wait for it. */
-async function hasEnded(vaultPath: string): Promise<void> {
+async function hasEnded(vaultPath: string, port: number): Promise<void> {
   const first = await findHolder(vaultPath);
-  for (let waitedMs = 0; first !== null; waitedMs += 50) {
+  if (!first?.url?.endsWith(`:${port}`)) return; // it has ended, or ran on another machine
+  for (let waitedMs = 0; ; waitedMs += 50) {
     if ((await findHolder(vaultPath))?.pid !== first.pid) return;
     if (waitedMs > patienceMs) {
       throw new CommandFailure("unexpected", `the server has been told to stop, and still runs (pid ${first.pid})`);

@@ -1,10 +1,10 @@
 /** `strongroom edit`: what is stored, and that the file with the plaintext is never left behind. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../support/client.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
@@ -13,13 +13,15 @@ import { must, strongroom } from "./strongroom.js";
 
 describe("strongroom edit", () => {
   const server = shareTestServer({}, mustInit);
-  const here = () => ({ STRONGROOM_HOME: server().home });
-  const memory = readdirSync("/dev").includes("shm") ? "/dev/shm" : null;
+  /** A directory of this run alone, in memory: what is left behind in it is ours. */
+  let memory = "";
+  const here = () => ({ STRONGROOM_HOME: server().home, XDG_RUNTIME_DIR: memory });
   before(function () {
-    if (memory === null) this.skip(); // nothing here is in memory
+    if (!existsSync("/dev/shm")) this.skip(); // no directory here is sure to be in memory
+    memory = mkdtempSync("/dev/shm/strongroom-test-");
+    later(() => rmSync(memory, { recursive: true }));
   });
-  const leftovers = () => readdirSync(memory ?? "/").filter((name) => name.startsWith("strongroom-"));
-  afterEach(() => expect(leftovers()).to.deep.equal([]));
+  afterEach(() => expect(readdirSync(memory)).to.deep.equal([]));
 
   /** What the editor does; the file is its last argument. */
   const edit = (does: string, flags: readonly string[] = [], path = "a") =>
@@ -84,12 +86,12 @@ describe("strongroom edit", () => {
 
   it("the file is overwritten before it is removed", async () => {
     await mustPut(server(), "a", "plaintext-canary");
-    const kept = join(memory ?? "", `kept-${process.pid}`); // a second name of the file, which shows what is in it
+    const kept = join(memory, "kept"); // a second name of the file, which shows what is in it
     try {
       expect((await edit(`ln $1 ${kept}`)).code).to.equal(0);
       expect(readFileSync(kept)).to.deep.equal(Buffer.alloc("plaintext-canary".length));
     } finally {
-      spawnSync("rm", ["-f", kept]);
+      rmSync(kept, { force: true });
     }
   });
 
@@ -145,7 +147,7 @@ describe("strongroom edit", () => {
     const run = (flags: string) => {
       const command = `${mount} && exec "${node}" "${mainFile}" edit a ${flags}`;
       const child = spawn("unshare", ["--mount", "sh", "-c", command], {
-        env: environment({ ...here(), VISUAL: "sh -c 'echo new > $1' sh" }),
+        env: environment({ STRONGROOM_HOME: server().home, VISUAL: "sh -c 'echo new > $1' sh" }),
         stdio: ["ignore", "pipe", "pipe"],
       });
       return collect(child).ended;

@@ -1,12 +1,11 @@
-/** Secrets through the command line: get, put, ls, find, rm, mv, cp, generate; bytes, metadata, refusals. */
+/** Reading and storing secrets through the command line: get, ls, find, put; bytes, metadata, refusals. */
 import { writeFileSync } from "node:fs";
-import * as nodeFiles from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustInit, mustPut } from "../support/client.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareTestServer } from "../support/server.js";
 import { must, strongroom, testRows } from "./strongroom.js";
 
 describe("secrets on the command line", () => {
@@ -15,7 +14,6 @@ describe("secrets on the command line", () => {
     await mustPut(started, "app/db/password", { value: "s3cr3t", type: "password", description: "The main Database" });
     await mustPut(started, "app/db/name", "täglich");
     await mustPut(started, "tls/key", "line 1\nline 2\n");
-    for (const name of ["old", "older", "kept"]) await mustPut(started, `many/${name}`, "v");
   });
   const here = () => ({ STRONGROOM_HOME: server().home });
 
@@ -56,7 +54,7 @@ describe("secrets on the command line", () => {
         out: /^\{"entries":\[\{"path":"app\/db\/password".*\n$/,
       },
       "nothing found as JSON": { args: ["find", "nowhere", "--json"], exit: 4, out: '{"entries":[],"damaged":[]}\n' },
-      "folders to complete": { args: ["complete-paths", ""], exit: 0, out: /^app\/\nmany\/\n(?:put\/\n)?tls\/\n$/ },
+      "folders to complete": { args: ["complete-paths", ""], exit: 0, out: /^app\/\n(?:put\/\n)?tls\/\n$/ },
       "paths to complete": { args: ["complete-paths", "app/db/"], exit: 0, out: "app/db/name\napp/db/password\n" },
     });
   });
@@ -134,134 +132,6 @@ describe("secrets on the command line", () => {
     it("put takes a value from a file, and says nothing with -q", async () => {
       expect(await must(here(), ["put", "put/file", "-q", "--from-file", file("from a file\n")])).to.equal("");
       expect((await mustGet(server(), "put/file"))["value"]).to.equal("from a file");
-    });
-  });
-
-  describe("mv and cp", () => {
-    const from = "copy/from";
-    beforeEach(() => mustPut(server(), from, { value: "v\n", type: "other", description: "d" }));
-    const metadata = { type: "other", description: "d" };
-
-    it("cp keeps value, type and description, and the original", async () => {
-      expect(await must(here(), ["cp", from, "copy/to"])).to.equal("copy/from copied to copy/to\n");
-      for (const path of [from, "copy/to"])
-        expect(await mustGet(server(), path)).to.deep.include({ value: "v\n", metadata });
-    });
-
-    it("mv keeps value, type and description, and leaves nothing behind", async () => {
-      expect(await must(here(), ["mv", from, "moved/", "--json"])).to.equal(
-        '{"ok":true,"from":"copy/from","to":"moved/from","replaced":false}\n',
-      );
-      expect(await mustGet(server(), "moved/from")).to.deep.include({ value: "v\n", metadata });
-      expect(await must(here(), ["ls", from])).to.equal("");
-    });
-
-    it("both overwrite with --force only", async () => {
-      await mustPut(server(), "copy/there", "old");
-      for (const command of ["cp", "mv"]) {
-        const { code, stderr } = await strongroom(here(), [command, from, "copy/there"]);
-        expect(code).to.equal(7);
-        expect(stderr).to.contain("--force");
-        expect((await mustGet(server(), "copy/there"))["value"]).to.equal("old");
-      }
-      await must(here(), ["mv", from, "copy/there", "--force"]);
-      expect((await mustGet(server(), "copy/there"))["value"]).to.equal("v\n");
-    });
-
-    testRows(here, {
-      "onto itself": { args: ["mv", "tls/key", "tls/key"], exit: 2, err: /same/ },
-      "onto itself by its folder": { args: ["mv", "tls/key", "tls/", "--force"], exit: 2, err: /same/ },
-      "from nothing": { args: ["mv", "copy/nothing", "copy/x"], exit: 4 },
-      "to a path that cannot be": { args: ["cp", "tls/key", "a//b"], exit: 2 },
-      "a trial to copy": { args: ["cp", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be copied/ },
-      "a trial to move": { args: ["mv", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be moved/ },
-      "a trial that would overwrite": { args: ["mv", "tls/key", "app/db/name", "--dry-run"], exit: 7 },
-    });
-
-    it("mv says what stands when the old path cannot be deleted", async () => {
-      const unlink = async (path: Parameters<typeof nodeFiles.unlink>[0]) => {
-        if (!String(path).endsWith("stuck.sealed")) return nodeFiles.unlink(path);
-        throw Object.assign(new Error("the disk says no"), { code: "EROFS" });
-      };
-      const stuck = await startTestServer({ files: { ...nodeFiles, unlink } });
-      await mustInit(stuck);
-      await mustPut(stuck, "stuck", "v");
-      const { code, stderr } = await strongroom({ STRONGROOM_HOME: stuck.home }, ["mv", "stuck", "free"]);
-      expect(code).to.equal(1);
-      expect(stderr).to.contain("free has the secret, and stuck may still have it too");
-      for (const path of ["stuck", "free"]) expect((await mustGet(stuck, path))["value"]).to.equal("v");
-    });
-  });
-
-  describe("rm", () => {
-    testRows(here, {
-      "without a way to ask": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
-      "that may not ask": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
-      "of one that is not there": { args: ["rm", "-f", "many/kept", "many/none"], exit: 4, err: /many\/none: nothing/ },
-      "a trial": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
-    });
-
-    it("rm deletes all that it is given, and those alone", async () => {
-      expect(await must(here(), ["rm", "--force", "many/old", "many/older"])).to.equal(
-        "deleted: many/old, many/older\n",
-      );
-      expect(await must(here(), ["ls", "many/"])).to.equal("many/kept\n");
-    });
-  });
-
-  describe("generate", () => {
-    const generated: readonly (readonly [string, readonly string[], RegExp])[] = [
-      ["32 letters and digits", [], /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9]{32}$/],
-      ["a length", ["--length", "3"], /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d).{3}$/],
-      [
-        "sets, one of each at least",
-        ["--length", "4", "--sets", "lower,symbols,digits,upper"],
-        /^(?=.*[^A-Za-z0-9]).{4}$/,
-      ],
-      ["one set", ["--sets", "hex", "--length", "64"], /^[0-9a-f]{64}$/],
-      ["words", ["--words", "6"], /^[a-z]+(?:-[a-z-]+){5,}$/],
-      ["words and what stands between", ["--words", "3", "--separator", " "], /^[a-z-]+(?: [a-z-]+){2}$/],
-    ];
-    it("generate makes what it is told to, and prints with --print what it has stored", async () => {
-      const make = async ([what, flags, shape]: (typeof generated)[number]) => {
-        const printed = await must(here(), ["generate", `gen/${what}`, "--print", ...flags]);
-        expect(printed, what).to.match(shape);
-        const want = { value: printed, metadata: { type: "password" } };
-        expect(await mustGet(server(), `gen/${what}`)).to.deep.include(want);
-      };
-      await pMap(generated, make, { concurrency: 4 });
-    });
-
-    it("generate shows the value only when told", async () => {
-      const said = await must(here(), ["generate", "gen/silent"]);
-      const { value } = await mustGet(server(), "gen/silent");
-      expect(said).to.contain("gen/silent stored, about 190 bits").and.not.to.contain(String(value));
-      const json = await must(here(), ["generate", "gen/silent", "--force", "--json"]);
-      const next = String((await mustGet(server(), "gen/silent"))["value"]);
-      expect(next).not.to.equal(value);
-      expect(JSON.parse(json)).to.deep.equal({
-        ok: true,
-        path: "gen/silent",
-        bits: 190,
-        replaced: true,
-        copied: false,
-      });
-    });
-
-    it("generate draws every character of a set, and each about as often as any other", async () => {
-      const printed = await must(here(), ["generate", "gen/long", "-p", "--length", "4096", "--sets", "digits"]);
-      const counts = [..."0123456789"].map((digit) => printed.split(digit).length - 1);
-      const chiSquare = counts.reduce((sum, count) => sum + (count - 409.6) ** 2 / 409.6, 0);
-      expect(chiSquare, "9 degrees of freedom: more than this once in 10^9 runs").to.be.below(62);
-    });
-
-    testRows(here, {
-      "over what is there": { args: ["generate", "tls/key"], exit: 7, err: /--force/ },
-      "fewer characters than sets": { args: ["generate", "gen/x", "--length", "2"], exit: 2, err: /--length/ },
-      "an unknown set": { args: ["generate", "gen/x", "--sets", "emoji"], exit: 2, err: /lower, upper/ },
-      "no length": { args: ["generate", "gen/x", "--length", "0"], exit: 2, err: /from 1 to 4096/ },
-      "no clipboard": { args: ["generate", "gen/x", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
-      "a trial": { args: ["generate", "gen/x", "--dry-run", "--print"], exit: 0, out: /would be stored/ },
     });
   });
 });

@@ -1,0 +1,105 @@
+/** Moving, copying and deleting secrets through the command line: what is kept, what is refused, what half-done means. */
+import { writeFileSync } from "node:fs";
+import * as nodeFiles from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
+import { must, strongroom, testRows } from "./strongroom.js";
+
+describe("moving secrets on the command line", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    for (const path of ["tls/key", "app/db/name", "many/old", "many/older", "many/kept"])
+      await mustPut(started, path, "v");
+  });
+  const here = () => ({ STRONGROOM_HOME: server().home });
+
+  describe("mv and cp", () => {
+    const from = "copy/from";
+    beforeEach(() => mustPut(server(), from, { value: "v\n", type: "other", description: "d" }));
+    const metadata = { type: "other", description: "d" };
+
+    it("cp keeps value, type and description, and the original", async () => {
+      expect(await must(here(), ["cp", from, "copy/to"])).to.equal("copy/from copied to copy/to\n");
+      for (const path of [from, "copy/to"])
+        expect(await mustGet(server(), path)).to.deep.include({ value: "v\n", metadata });
+    });
+
+    it("mv keeps value, type and description, and leaves nothing behind", async () => {
+      expect(await must(here(), ["mv", from, "moved/", "--json"])).to.equal(
+        '{"ok":true,"from":"copy/from","to":"moved/from","replaced":false}\n',
+      );
+      expect(await mustGet(server(), "moved/from")).to.deep.include({ value: "v\n", metadata });
+      expect(await must(here(), ["ls", from])).to.equal("");
+    });
+
+    it("both overwrite with --force only", async () => {
+      await mustPut(server(), "copy/there", "old");
+      for (const command of ["cp", "mv"]) {
+        const { code, stderr } = await strongroom(here(), [command, from, "copy/there"]);
+        expect(code).to.equal(7);
+        expect(stderr).to.contain("--force");
+        expect((await mustGet(server(), "copy/there"))["value"]).to.equal("old");
+      }
+      await must(here(), ["mv", from, "copy/there", "--force"]);
+      expect((await mustGet(server(), "copy/there"))["value"]).to.equal("v\n");
+    });
+
+    testRows(here, {
+      "onto itself": { args: ["mv", "tls/key", "tls/key"], exit: 2, err: /same/ },
+      "onto itself by its folder": { args: ["mv", "tls/key", "tls/", "--force"], exit: 2, err: /same/ },
+      "from nothing": { args: ["mv", "copy/nothing", "copy/x"], exit: 4 },
+      "to a path that cannot be": { args: ["cp", "tls/key", "a//b"], exit: 2 },
+      "a trial to copy": { args: ["cp", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be copied/ },
+      "a trial to move": { args: ["mv", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be moved/ },
+      "a trial that would overwrite": { args: ["mv", "tls/key", "app/db/name", "--dry-run"], exit: 7 },
+    });
+
+    it("mv and rm say what stands when a path cannot be deleted", async () => {
+      const unlink = async (path: Parameters<typeof nodeFiles.unlink>[0]) => {
+        if (!String(path).endsWith("stuck.sealed")) return nodeFiles.unlink(path);
+        throw Object.assign(new Error("the disk says no"), { code: "EROFS" });
+      };
+      const stuck = await startTestServer({ files: { ...nodeFiles, unlink } });
+      await mustInit(stuck);
+      await mustPut(stuck, "stuck", "v");
+      const { code, stderr } = await strongroom({ STRONGROOM_HOME: stuck.home }, ["mv", "stuck", "free"]);
+      expect(code).to.equal(1);
+      expect(stderr).to.contain("free has the secret, and stuck may still have it too");
+      for (const path of ["stuck", "free"]) expect((await mustGet(stuck, path))["value"]).to.equal("v");
+      const removed = await strongroom({ STRONGROOM_HOME: stuck.home }, ["rm", "-f", "free", "stuck"]);
+      expect(removed.code).to.equal(1);
+      expect(removed.stderr).to.contain("deleted before that: free");
+    });
+  });
+
+  describe("rm", () => {
+    testRows(here, {
+      "without a way to ask": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
+      "that may not ask": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
+      "of one that is not there": { args: ["rm", "-f", "many/kept", "many/none"], exit: 4, err: /many\/none: nothing/ },
+      "a trial": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
+    });
+
+    it("a damaged secret exits 12, does not hide others, and can be deleted", async () => {
+      for (const name of ["a", "b"]) await mustPut(server(), `damaged/${name}`, "v");
+      writeFileSync(join(server().vaultPath, "gen-1/secrets/damaged/a.sealed"), "no blob");
+      const got = await strongroom(here(), ["get", "damaged/a"]);
+      expect(got).to.include({ code: 12, stdout: "" });
+      expect(got.stderr).to.contain("strongroom doctor");
+      const listed = await strongroom(here(), ["ls", "damaged/"]);
+      expect(listed).to.include({ code: 12, stdout: "damaged/b\n" });
+      expect(listed.stderr).to.contain("damaged/a");
+      expect(await must(here(), ["rm", "--force", "damaged/a"])).to.equal("deleted: damaged/a\n");
+      expect(await must(here(), ["ls", "damaged/"])).to.equal("damaged/b\n");
+    });
+
+    it("rm deletes all that it is given, and those alone", async () => {
+      expect(await must(here(), ["rm", "--force", "many/old", "many/older"])).to.equal(
+        "deleted: many/old, many/older\n",
+      );
+      expect(await must(here(), ["ls", "many/"])).to.equal("many/kept\n");
+    });
+  });
+});
