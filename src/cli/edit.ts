@@ -74,7 +74,7 @@ async function storeStubbornly(path: string, value: Bytes, secret: Secret | null
     try {
       return await withClient(flags, (client) => client.put(path, value, secret?.metadata));
     } catch (error) {
-      if (!(error instanceof CommandFailure)) throw error;
+      if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // what is not valid never will be
       process.stderr.write(`strongroom: ${error.message}\n`);
       if (!(await confirm("The edit is not stored. Mend that in another terminal; try again?"))) throw error;
     }
