@@ -1,13 +1,14 @@
 /** Owns `strongroom edit`: what counts as a change, and that an edit is not lost when it cannot be stored at once. */
 import type { Command } from "commander";
 import type { Bytes } from "../../workers/protocol.js";
-import { type Secret, type StrongroomClient, StrongroomError } from "../client/client.js";
+import type { Secret } from "../client/client.js";
 import { hardenProcess } from "../server/hardening.js";
 import { confirm } from "./confirm.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { editBytes } from "./editor.js";
 import { CommandFailure } from "./exit-codes.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
+import { getIfThere } from "./references-fetch.js";
 import { withoutFinalNewline } from "./value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
@@ -47,15 +48,6 @@ async function edit(path: string, flags: Flags): Promise<void> {
     report(flags, { path: stored.path, changed, bytes: stored.bytes }, `${stored.path} stored (${stored.bytes} bytes)`);
   } finally {
     after.fill(0);
-  }
-}
-
-async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
-  try {
-    return await client.get(path);
-  } catch (error) {
-    if (error instanceof StrongroomError && error.code === "NOT_FOUND") return null;
-    throw error;
   }
 }
 
