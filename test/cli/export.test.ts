@@ -6,7 +6,7 @@ import { parse } from "dotenv";
 import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/formats/dotenv.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { mustGet, mustInit, mustLock, mustPut } from "../support/client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
@@ -100,7 +100,7 @@ describe("export", () => {
   });
 
   it("refuses to take a part for the whole when secrets are damaged, and names them; run does, too", async () => {
-    const damaged = await startTestServer();
+    const damaged = await startTestServer({ cacheBytes: 0 });
     await mustInit(damaged);
     for (const path of ["a/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
     damage(blobFile(damaged, "a/broken"), Buffer.from("no blob"));
@@ -110,7 +110,10 @@ describe("export", () => {
   });
 
   it("refuses a locked vault", async () => {
-    mustRefuseWith(await strongroom(await startTestServer(), exportJson), 3, "locked");
+    const locked = await startTestServer();
+    await mustInit(locked);
+    await mustLock(locked);
+    mustRefuseWith(await strongroom(locked, exportJson), 3, "locked");
   });
 });
 

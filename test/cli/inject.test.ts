@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustPut } from "../support/client.js";
+import { mustInit, mustLock, mustPut } from "../support/client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
@@ -87,6 +87,8 @@ describe("inject", () => {
     );
     mustRefuseWith(await strongroom(server(), ["inject", "--json"], { input: "x" }), 2, "-o");
     const locked = await startTestServer();
+    await mustInit(locked);
+    await mustLock(locked);
     mustRefuseWith(await strongroom(locked, ["inject"], { input: "{{ strongroom://a }}" }), 3, "locked");
   });
 });

@@ -8,7 +8,7 @@ import { shareTestServer, startTestServer } from "../support/server.js";
 import { must, strongroom, testRows } from "./strongroom.js";
 
 describe("moving secrets on the command line", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareTestServer({ cacheBytes: 0 }, async (started) => {
     await mustInit(started);
     for (const path of ["tls/key", "app/db/name", "many/old", "many/older", "many/kept"])
       await mustPut(started, path, "v");

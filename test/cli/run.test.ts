@@ -8,7 +8,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Masker } from "../../src/cli/run-mask.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustPut } from "../support/client.js";
+import { mustInit, mustLock, mustPut } from "../support/client.js";
 import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
@@ -236,6 +236,8 @@ describe("run: variables", () => {
       "serve",
     );
     const locked = await startTestServer();
+    await mustInit(locked);
+    await mustLock(locked);
     mustRefuseWith(await strongroom(locked, ["run", "--prefix", "app/", ...touch]), 3, "locked");
     expect(existsSync(marker)).to.equal(false);
   });
