@@ -15,7 +15,7 @@
  * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "./memory.js";
+import { allocate, byteLength, bytesOf, concat, readUint32, uint32, utf8, wipe } from "./memory.js";
 import type { BlobFault, Bytes } from "./protocol.js";
 import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
 
@@ -25,25 +25,40 @@ const boxesAt = 9;
 const shortestBox = nonceBytes + tagBytes;
 const label = utf8("strongroom v1 entry");
 
+/** Opens under no key. */
+const noBox = allocate(0);
+
 /** What an unlocked vault seals with. */
 export type SealingKey = { readonly masterKey: Bytes; readonly vaultId: Bytes };
 
 export function sealBlob(key: SealingKey, path: string, metadata: Bytes, value: Bytes): Bytes {
-  const metadataBox = seal(key.masterKey, metadata, metadataAad(key, path));
-  const valueBox = seal(key.masterKey, value, valueAad(key, path, metadataBox));
+  const [metadataBox, valueBox] = seal(key.masterKey, [
+    { plaintext: metadata, aad: () => metadataAad(key, path) },
+    { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
+  ]);
+  if (metadataBox === undefined || valueBox === undefined) throw new Error("two parts make two boxes");
   return concat([magic, bytesOf(version), uint32(metadataBox.length), metadataBox, valueBox]);
 }
 
-/** The metadata of a blob, of which the beginning is enough; null when it is damaged, moved or foreign. */
-export function openMetadata(key: SealingKey, path: string, blob: Uint8Array): Bytes | null {
-  const box = metadataBox(blob);
-  return box && open(key.masterKey, box, metadataAad(key, path));
+export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
+
+/** The metadata of blobs, of which the beginning is enough; null for those that are damaged, moved or foreign. */
+export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Bytes | null)[] {
+  const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
+  return open(key.masterKey, sealed);
 }
 
-/** The value of a whole blob, which the caller wipes; null when it is damaged, moved or foreign. */
-export function openValue(key: SealingKey, path: string, blob: Uint8Array): Bytes | null {
+/** Metadata and value of a whole blob, which the caller wipes; null when it is damaged, moved or foreign. */
+export function openBlob(key: SealingKey, path: string, blob: Uint8Array): { metadata: Bytes; value: Bytes } | null {
   const box = metadataBox(blob);
-  return box && open(key.masterKey, blob.subarray(boxesAt + box.length), valueAad(key, path, box));
+  if (box === null) return null;
+  const [metadata, value] = open(key.masterKey, [
+    { box, aad: metadataAad(key, path) },
+    { box: blob.subarray(boxesAt + box.length), aad: valueAad(key, path, box.subarray(0, nonceBytes)) },
+  ]);
+  if (metadata && value) return { metadata, value };
+  wipe(metadata, value);
+  return null;
 }
 
 /** How much of a blob whose metadata could be opened holds its metadata. */
@@ -71,7 +86,6 @@ function metadataAad(key: SealingKey, path: string): Bytes {
   return concat([label, key.vaultId, "m", uint32(byteLength(path)), path]);
 }
 
-function valueAad(key: SealingKey, path: string, metadataBox: Uint8Array): Bytes {
-  const nonce = metadataBox.subarray(0, nonceBytes);
-  return concat([label, key.vaultId, "v", uint32(byteLength(path)), path, nonce]);
+function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Bytes {
+  return concat([label, key.vaultId, "v", uint32(byteLength(path)), path, metadataNonce]);
 }

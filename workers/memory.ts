@@ -105,6 +105,11 @@ export function textOf(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("utf8");
 }
 
+/** Bytes that are not secret, of a string that has one character for each. */
+export function fromLatin1(text: string): Uint8Array {
+  return Buffer.from(text, "latin1");
+}
+
 /** Base64url without padding, of bytes that are not secret. */
 export function base64url(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("base64url");

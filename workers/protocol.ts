@@ -26,8 +26,11 @@ export type Refusal = {
 
 export type Done = { readonly ok: true };
 
-/** One secret of a list: its path and the beginning of its blob, long enough to hold all of its sealed metadata. */
-export type SealedEntry = { readonly path: string; readonly head: Bytes };
+/**
+ * The beginning of a blob, long enough to hold all of its sealed metadata, as a string of one character a byte: strings
+ * are cheaper to keep and to send than small buffers. Empty: what is there is no blob.
+ */
+export type Head = string;
 
 /** What can be known of a blob without reading all of it: its first bytes, at least 9 if it has them, and its length. */
 export type BlobOutline = { readonly head: Bytes; readonly length: number };
@@ -60,7 +63,7 @@ export interface Operations {
     reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
   seal: {
-    request: { op: "seal"; path: string; body: Bytes; previous: Bytes | null; now: number };
+    request: { op: "seal"; path: string; body: Bytes; previous: Head | null; now: number };
     reply: SealReply | Refusal;
   };
   open: {
@@ -68,7 +71,7 @@ export interface Operations {
     reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
   };
   describe: {
-    request: { op: "describe"; entries: readonly SealedEntry[] };
+    request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
 }

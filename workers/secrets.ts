@@ -1,9 +1,9 @@
 /** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
-import { metadataEnd, openMetadata, openValue, type SealingKey, sealBlob } from "./blob.js";
+import { metadataEnd, openBlob, openMetadata, type SealingKey, sealBlob } from "./blob.js";
 import type { BodyReaders, PutBody } from "./bodies.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
-import { concat, wipe } from "./memory.js";
+import { concat, fromLatin1, wipe } from "./memory.js";
 import type { Bytes, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
 
@@ -34,22 +34,22 @@ export class Secrets {
   open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    const metadata = openMetadata(key, path, blob);
-    const value = metadata && openValue(key, path, blob);
-    return value
-      ? { ok: true, reply: getReply(path, value, metadata) }
+    const opened = openBlob(key, path, blob);
+    return opened
+      ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
       : damaged(path, ": put its file back from a backup, or delete it");
   }
 
-  describe({ entries }: RequestOf<"describe">): ReplyOf<"describe"> {
+  describe({ paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
+    const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
     const parts: (Bytes | string)[] = [];
     const unreadable: string[] = [];
     const lengths: number[] = [];
-    for (const { path, head } of entries) {
-      const metadata = openMetadata(key, path, head);
-      lengths.push(metadata === null ? 0 : metadataEnd(head));
+    for (const [i, metadata] of openMetadata(key, blobs).entries()) {
+      const { path = "", blob = null } = blobs[i] ?? {};
+      lengths.push(metadata === null || blob === null ? 0 : metadataEnd(blob));
       if (metadata === null) unreadable.push(path);
       else parts.push(parts.length > 0 ? "," : "", listEntry(path, metadata));
     }
@@ -61,11 +61,11 @@ function sealFields(
   key: SealingKey,
   path: string,
   body: PutBody,
-  previous: Bytes | null,
+  previous: string | null,
   now: number,
 ): ReplyOf<"seal"> {
-  const before = previous && openMetadata(key, path, previous);
-  if (previous && !before) return damaged(path, ": delete it before you store another");
+  const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
+  if (previous !== null && before === null) return damaged(path, ": delete it before you store another");
   const supplied = suppliedMetadata(body);
   const value = valueText(body);
   try {

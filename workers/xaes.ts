@@ -11,31 +11,54 @@ export const nonceBytes = 24;
 export const tagBytes = 16;
 const blockBytes = 16;
 
-/** nonce (24) ‖ ciphertext ‖ tag (16), under a fresh random nonce. */
-export function seal(key: Bytes, plaintext: Uint8Array, aad: Uint8Array): Bytes {
-  const nonce = freshNonce(nonceBytes);
-  return concat([nonce, sealWithNonce(key, nonce, plaintext, aad)]);
-}
+/** What is to be sealed, and what it is bound to: that may be the nonces of all boxes that are sealed with it. */
+export type Part = { readonly plaintext: Uint8Array; readonly aad: (nonces: readonly Uint8Array[]) => Uint8Array };
 
-/** The plaintext, in memory that the caller wipes; null when the box was not sealed under this key and AAD. */
-export function open(key: Bytes, box: Uint8Array, aad: Uint8Array): Bytes | null {
-  if (box.length < nonceBytes + tagBytes) return null;
-  const nonce = box.subarray(0, nonceBytes);
-  const ciphertext = box.subarray(nonceBytes, box.length - tagBytes);
-  const tag = box.subarray(box.length - tagBytes);
-  const subkey = deriveSubkey(key, nonce);
+/** Boxes, each nonce (24) ‖ ciphertext ‖ tag (16), under fresh random nonces. */
+export function seal(key: Bytes, parts: readonly Part[]): Bytes[] {
+  const nonces = parts.map(() => freshNonce(nonceBytes));
+  const subkeys = deriveSubkeys(key, nonces);
   try {
-    return openGcm(subkey, nonce.subarray(12), ciphertext, tag, aad);
+    return parts.map(({ plaintext, aad }, i) => {
+      const nonce = nonces[i] ?? zeroBlock;
+      return concat([nonce, ...sealGcm(subkeyAt(subkeys, i), nonce.subarray(12), plaintext, aad(nonces))]);
+    });
   } finally {
-    wipe(subkey);
+    wipe(subkeys);
   }
 }
 
-/** ciphertext ‖ tag. DANGER: a nonce used twice under one key gives both plaintexts away; for `seal` and vectors only. */
-export function sealWithNonce(key: Bytes, nonce: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Bytes {
-  const subkey = deriveSubkey(key, nonce);
+/** A box, and what it must be bound to. */
+export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
+
+/** The plaintexts, in memory that the caller wipes; null for a box that was not sealed under this key and AAD. */
+export function open(key: Bytes, sealed: readonly Sealed[]): (Bytes | null)[] {
+  const subkeys = deriveSubkeys(
+    key,
+    sealed.map(({ box }) => box.subarray(0, nonceBytes)),
+  );
   try {
-    return sealGcm(subkey, nonce.subarray(12), plaintext, aad);
+    return sealed.map(({ box, aad }, i) => (isBox(box) ? openBox(subkeyAt(subkeys, i), box, aad) : null));
+  } finally {
+    wipe(subkeys);
+  }
+}
+
+function isBox(box: Uint8Array): boolean {
+  return box.length >= nonceBytes + tagBytes;
+}
+
+function openBox(subkey: Bytes, box: Uint8Array, aad: Uint8Array): Bytes | null {
+  const nonce = box.subarray(12, nonceBytes);
+  const ciphertext = box.subarray(nonceBytes, box.length - tagBytes);
+  return openGcm(subkey, nonce, ciphertext, box.subarray(box.length - tagBytes), aad);
+}
+
+/** ciphertext ‖ tag. DANGER: a nonce used twice under one key gives both plaintexts away; this is for vectors only. */
+export function sealWithNonce(key: Bytes, nonce: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Bytes {
+  const subkey = deriveSubkeys(key, [nonce]);
+  try {
+    return concat(sealGcm(subkey, nonce.subarray(12), plaintext, aad));
   } finally {
     wipe(subkey);
   }
@@ -44,15 +67,15 @@ export function sealWithNonce(key: Bytes, nonce: Uint8Array, plaintext: Uint8Arr
 const zeroBlock = allocate(blockBytes);
 
 /**
- * The AES-256 key for one nonce, as CMAC-based key derivation (NIST SP 800-108r1, counter mode, two blocks).
- * The caller wipes it.
+ * The AES-256 keys for some nonces, one after the other, as CMAC-based key derivation (NIST SP 800-108r1, counter mode,
+ * two blocks). The caller wipes them. All with one cipher, because making one costs as much as a whole small GCM.
  */
-export function deriveSubkey(key: Bytes, nonce: Uint8Array): Bytes {
+export function deriveSubkeys(key: Bytes, nonces: readonly Uint8Array[]): Bytes {
   const cipher = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false);
   const secrets: Uint8Array[] = [];
   try {
     const l = cipher.update(zeroBlock);
-    const blocks = counterBlocks(nonce);
+    const blocks = counterBlocks(nonces);
     secrets.push(l, blocks);
     xorDoubled(blocks, l);
     const encrypted = cipher.update(blocks);
@@ -64,14 +87,18 @@ export function deriveSubkey(key: Bytes, nonce: Uint8Array): Bytes {
   }
 }
 
-/** For the counters 1 and 2: counter (2, big endian) ‖ "X" ‖ 0 ‖ nonce's first 12 bytes. */
-function counterBlocks(nonce: Uint8Array): Bytes {
-  const blocks = allocate(2 * blockBytes);
-  for (const counter of [1, 2]) {
-    const at = (counter - 1) * blockBytes;
-    blocks[at + 1] = counter;
+function subkeyAt(subkeys: Bytes, i: number): Bytes {
+  return subkeys.subarray(i * keyBytes, (i + 1) * keyBytes);
+}
+
+/** For each nonce, with the counters 1 and 2: counter (2, big endian) ‖ "X" ‖ 0 ‖ nonce's first 12 bytes. */
+function counterBlocks(nonces: readonly Uint8Array[]): Bytes {
+  const blocks = allocate(nonces.length * keyBytes);
+  for (let i = 0; i < 2 * nonces.length; i++) {
+    const at = i * blockBytes;
+    blocks[at + 1] = 1 + (i % 2);
     blocks[at + 2] = 0x58;
-    blocks.set(nonce.subarray(0, 12), at + 4);
+    blocks.set(nonces[i >> 1]?.subarray(0, 12) ?? zeroBlock, at + 4);
   }
   return blocks;
 }
@@ -87,13 +114,18 @@ function xorDoubled(blocks: Bytes, l: Uint8Array): void {
   }
 }
 
-/** AES-256-GCM, NIST SP 800-38D: ciphertext ‖ tag. */
-export function sealGcm(key: Bytes, nonce: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Bytes {
+/** AES-256-GCM, NIST SP 800-38D: ciphertext and tag. */
+export function sealGcm(
+  key: Bytes,
+  nonce: Uint8Array,
+  plaintext: Uint8Array,
+  aad: Uint8Array,
+): [Uint8Array, Uint8Array] {
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
   cipher.setAAD(aad);
   const ciphertext = cipher.update(plaintext);
   cipher.final();
-  return concat([ciphertext, cipher.getAuthTag()]);
+  return [ciphertext, cipher.getAuthTag()];
 }
 
 /** AES-256-GCM: the plaintext in memory of its own, or null when the tag does not fit. */

@@ -16,9 +16,12 @@ export const sealedSuffix = ".sealed";
 const maxNameLength = 255;
 
 const escaped = /[^a-z0-9._-]|^\.|\.$|\.(?=sealed$)/gu;
+/** Most segments: they stand for themselves. */
+const plain = /^[a-z0-9_-]+$/;
 const deviceName = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/;
 
 export function directoryName(segment: string): string {
+  if (plain.test(segment) && !deviceName.test(segment)) return segment;
   const name = segment.replace(escaped, percent);
   return deviceName.test(name) ? percent(name.slice(0, 1)) + name.slice(1) : name;
 }
@@ -33,6 +36,7 @@ export function fitsFileName(segment: string): boolean {
 
 /** The segment that a directory of ours stands for; null for a name that we would not have given. */
 export function segmentOfDirectory(name: string): string | null {
+  if (plain.test(name) && !deviceName.test(name)) return name;
   try {
     const segment = decodeURIComponent(name);
     return directoryName(segment) === name ? segment : null;

@@ -27,9 +27,14 @@ export interface Strongroom {
 export async function startStrongroom(settings: Settings, surroundings: Surroundings): Promise<Strongroom> {
   try {
     const home = await openHome(settings.home);
-    const store = await FileStore.open(home.vault, surroundings.files ?? systemFiles);
+    // Slow to load: a start that is refused need not wait for it, and one that reads many names does so meanwhile.
+    const store = await FileStore.open(
+      home.vault,
+      surroundings.files ?? systemFiles,
+      () => void import("./service.js"),
+    );
     return await openOrRelease(store, async () => {
-      const { serveStore } = await import("./service.js"); // slow to load: a start that is refused need not wait for it
+      const { serveStore } = await import("./service.js");
       return serveStore(store, home, settings, surroundings);
     });
   } catch (error) {

@@ -75,12 +75,13 @@ export class FileStore implements SecretStore {
   }
 
   /**
-   * Claims an existing directory and reads the names in it.
+   * Claims an existing directory and reads the names in it. `claimed` is called in between: there is time for other work.
    * @throws StartError when another server holds it, or what is in it cannot be understood.
    */
-  static async open(vaultPath: string, files: FileOperations = systemFiles): Promise<FileStore> {
+  static async open(vaultPath: string, files = systemFiles, claimed: () => void = () => {}): Promise<FileStore> {
     const claim = await claimVault(vaultPath);
     try {
+      claimed();
       await removeLeftovers(files, vaultPath);
       const generation = await currentGeneration(files, vaultPath);
       if (generation === null) return new FileStore(vaultPath, files, claim, null, 0);

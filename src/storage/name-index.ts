@@ -1,11 +1,11 @@
 /** Owns the names of all secrets, in memory and in order, so that counting and listing need neither disk nor key. */
-import { compareUtf8 } from "../paths/secret-path.js";
+import { compareUtf8, sortUtf8 } from "../paths/secret-path.js";
 
 export class NameIndex {
   readonly #paths: string[];
 
   constructor(paths: readonly string[] = []) {
-    this.#paths = [...paths].sort(compareUtf8);
+    this.#paths = sortUtf8([...paths]);
   }
 
   get count(): number {

@@ -4,16 +4,18 @@
  */
 import type { Bytes } from "../../workers/protocol.js";
 
-/** What an entry costs besides its bytes: a Uint8Array, its buffer, and its place in the map. */
-const entryOverhead = 300;
+/** What an entry costs besides its bytes: its place in the map and, if it is none, more than a string does. */
+const entryOverhead = 100;
+const bufferOverhead = 200;
 
 /** Keeps what was read, unless its path has changed since the reader began. */
-export type Keep = (path: string, bytes: Bytes) => void;
+export type Keep<C> = (path: string, ciphertext: C) => void;
 
-export class CiphertextCache {
+/** Of bytes, or of strings that have one character for each. */
+export class CiphertextCache<C extends Bytes | string> {
   readonly #limit: number;
   /** From the one used longest ago to the one used last. */
-  readonly #entries = new Map<string, Bytes>();
+  readonly #entries = new Map<string, C>();
   /** Of each reader under way, the paths that have changed since it began. */
   readonly #readers = new Set<Set<string>>();
   #size = 0;
@@ -24,7 +26,7 @@ export class CiphertextCache {
   }
 
   /** Not to be changed or moved. */
-  get(path: string): Bytes | undefined {
+  get(path: string): C | undefined {
     const bytes = this.#entries.get(path);
     if (bytes === undefined) return undefined;
     this.#entries.delete(path); // to the end of the order of use
@@ -33,11 +35,11 @@ export class CiphertextCache {
   }
 
   /** Keeps what is certain to be true: what the last change of the path has made. */
-  keep(path: string, bytes: Bytes): void {
-    const cost = bytes.byteLength + entryOverhead;
+  keep(path: string, ciphertext: C): void {
+    const cost = costOf(ciphertext);
     if (cost > this.#limit / 8) return; // one large secret must not drive all others out
     this.#drop(path);
-    this.#entries.set(path, bytes);
+    this.#entries.set(path, ciphertext);
     this.#size += cost;
     for (const oldest of this.#entries.keys()) {
       if (this.#size <= this.#limit) return;
@@ -46,12 +48,12 @@ export class CiphertextCache {
   }
 
   /** Reads what is missing here; `keep` is for what was read. */
-  async reading<T>(read: (keep: Keep) => Promise<T>): Promise<T> {
+  async reading<T>(read: (keep: Keep<C>) => Promise<T>): Promise<T> {
     const changed = new Set<string>();
     this.#readers.add(changed);
     try {
-      return await read((path, bytes) => {
-        if (!changed.has(path)) this.keep(path, bytes);
+      return await read((path, ciphertext) => {
+        if (!changed.has(path)) this.keep(path, ciphertext);
       });
     } finally {
       this.#readers.delete(changed);
@@ -83,6 +85,10 @@ export class CiphertextCache {
     const bytes = this.#entries.get(path);
     if (bytes === undefined) return;
     this.#entries.delete(path);
-    this.#size -= bytes.byteLength + entryOverhead;
+    this.#size -= costOf(bytes);
   }
+}
+
+function costOf(ciphertext: Bytes | string): number {
+  return ciphertext.length + entryOverhead + (typeof ciphertext === "string" ? 0 : bufferOverhead);
 }

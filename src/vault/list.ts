@@ -1,5 +1,5 @@
 /** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
-import type { Bytes, ReplyOf, RequestOf } from "../../workers/protocol.js";
+import type { Bytes, Head, ReplyOf, RequestOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
@@ -19,7 +19,7 @@ type Describe = (request: RequestOf<"describe">) => Promise<Described>;
  */
 export async function listReply(
   store: SecretStore,
-  heads: CiphertextCache,
+  heads: CiphertextCache<Head>,
   describe: Describe,
   query: ListQuery,
   headBytes: number,
@@ -47,37 +47,46 @@ export async function listReply(
 /** What the key worker found to be the metadata's part of a blob is kept, for the next list. */
 async function describeSlice(
   store: SecretStore,
-  heads: CiphertextCache,
-  keep: Keep,
+  heads: CiphertextCache<Head>,
+  keep: Keep<Head>,
   describe: Describe,
   paths: readonly string[],
   headBytes: number,
 ): Promise<Described> {
   const known = paths.map((path) => heads.get(path));
   const missing = paths.filter((_, i) => known[i] === undefined);
-  const read = new Map(
-    await Promise.all(missing.map(async (path) => [path, await readHead(store, path, headBytes)] as const)),
-  );
-  const entries = paths.flatMap((path, i) => {
-    const head = known[i] ?? read.get(path) ?? null;
-    return head === null ? [] : [{ path, head }]; // a secret that was deleted meanwhile is left out
-  });
-  const described = await describe({ op: "describe", entries });
-  entries.forEach(({ path, head }, i) => {
+  const reading = missing.map(async (path) => [path, await listedHead(store, path, headBytes)] as const);
+  const read = new Map(await Promise.all(reading));
+  const all = paths.map((path, i) => known[i] ?? read.get(path) ?? null);
+  const present = paths.filter((_, i) => all[i] !== null); // a secret that was deleted meanwhile is left out
+  const described = await describe({ op: "describe", paths: present, heads: all.filter((head) => head !== null) });
+  for (const [i, path] of present.entries()) {
+    const head = read.get(path) ?? null;
     const length = described.lengths[i] ?? 0;
-    if (read.has(path) && length > 0) keep(path, head.slice(0, length));
-  });
+    if (head !== null && length > 0) keep(path, headOf(Buffer.from(head, "latin1"), length));
+  }
   return described;
 }
 
 /** What is no blob at all becomes an empty head, which cannot be opened either. */
-async function readHead(store: SecretStore, path: string, headBytes: number): Promise<Bytes | null> {
+async function listedHead(store: SecretStore, path: string, headBytes: number): Promise<Head | null> {
   try {
-    return await store.read(path, headBytes);
+    return await readHead(store, path, headBytes);
   } catch (error) {
-    if (error instanceof VaultError && error.code === "INTEGRITY") return new Uint8Array(new ArrayBuffer(0));
+    if (error instanceof VaultError && error.code === "INTEGRITY") return "";
     throw error;
   }
+}
+
+/** Null when there is no secret. */
+export async function readHead(store: SecretStore, path: string, headBytes: number): Promise<Head | null> {
+  const bytes = await store.read(path, headBytes);
+  return bytes && headOf(bytes, bytes.length);
+}
+
+/** A string of its own: part of a longer string would keep all of that in memory. */
+export function headOf(blob: Uint8Array, length: number): Head {
+  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
 /** The members as they end an object that has members already. */

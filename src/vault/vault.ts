@@ -1,7 +1,7 @@
 /**
  * Owns the vault: the order of what storage and the key worker do for one request. It never looks into a body or a blob.
  */
-import type { Bytes, RequestOf } from "../../workers/protocol.js";
+import type { Bytes, Head, RequestOf } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -9,7 +9,7 @@ import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { CiphertextCache } from "./ciphertext-cache.js";
 import { Custody, type CustodySettings } from "./custody.js";
 import { Gate } from "./gate.js";
-import { type ListQuery, listReply } from "./list.js";
+import { headOf, type ListQuery, listReply, readHead } from "./list.js";
 import { Turns } from "./turns.js";
 
 export type VaultSettings = CustodySettings & { readonly scryptLogN: number; readonly cacheBytes: number };
@@ -35,9 +35,9 @@ export class Vault {
   readonly #custody: Custody;
   readonly #paths = new Turns();
   /** Whole blobs. A get that finds its blob here needs no file: that took a quarter of the main thread's time. */
-  readonly #blobs: CiphertextCache;
+  readonly #blobs: CiphertextCache<Bytes>;
   /** The beginnings of blobs, up to the end of their sealed metadata, for lists and puts. */
-  readonly #heads: CiphertextCache;
+  readonly #heads: CiphertextCache<Head>;
 
   private constructor(
     store: SecretStore,
@@ -131,11 +131,9 @@ export class Vault {
 
   /** The reply's bytes hold the value: wipe them once they are sent. @throws VaultError NOT_FOUND, … as put */
   get(path: string): Promise<Bytes> {
-    return this.#secretOperation(async () => {
-      const blob = this.#blobs.get(path) ?? (await this.#readBlob(path));
-      if (blob === null) throw notFound(path);
-      const { reply } = await this.#custody.ask<"open">({ op: "open", path, blob });
-      return reply;
+    return this.#secretOperation(() => {
+      const blob = this.#blobs.get(path);
+      return blob === undefined ? this.#readAndOpen(path) : this.#open(path, blob);
     });
   }
 
@@ -181,20 +179,26 @@ export class Vault {
   }
 
   async #putInTurn(path: string, body: Bytes): Promise<Bytes> {
-    const known = this.#heads.get(path) ?? this.#blobs.get(path);
-    const previous = known ?? (await this.#store.read(path, headBytes));
+    const previous = this.#heads.get(path) ?? (await readHead(this.#store, path, headBytes));
     const sealed = await this.#custody.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
     await this.#changing(path, () => this.#store.write(path, sealed.blob));
-    this.#heads.keep(path, sealed.blob.slice(0, sealed.headLength)); // no other change of the path has begun
+    this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
   }
 
-  #readBlob(path: string): Promise<Bytes | null> {
+  /** A blob that does not open is not kept: once its file is mended, the next get finds it. */
+  #readAndOpen(path: string): Promise<Bytes> {
     return this.#blobs.reading(async (keep) => {
       const blob = await this.#store.read(path);
-      if (blob !== null) keep(path, blob);
-      return blob;
+      if (blob === null) throw notFound(path);
+      const reply = await this.#open(path, blob);
+      keep(path, blob);
+      return reply;
     });
+  }
+
+  async #open(path: string, blob: Bytes): Promise<Bytes> {
+    return (await this.#custody.ask<"open">({ op: "open", path, blob })).reply;
   }
 
   #changing<T>(path: string, change: () => Promise<T>): Promise<T> {

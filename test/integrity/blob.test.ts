@@ -14,12 +14,12 @@ import {
   send,
 } from "../support/client.js";
 import { blobFile, damage, everyDamage, flipped } from "../support/damage.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer, uncached } from "../support/server.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./secrets.js";
 
 describe("a damaged blob", function () {
   this.timeout(0);
-  const server = shareTestServer({}, prepare);
+  const server = shareTestServer(uncached, prepare);
 
   for (const [kind, { path, body }] of Object.entries(kinds)) {
     it(`(${kind}) with any one bit flipped, of any shorter length, or longer by a byte is refused`, async () => {
@@ -56,7 +56,7 @@ describe("a damaged blob", function () {
   });
 
   it("keeps the vault serving: lock, unlock, status, lists and a restart go on with it", async () => {
-    const own = await startTestServer();
+    const own = await startTestServer(uncached);
     await prepare(own);
     const file = blobFile(own, "empty");
     const blob = readFileSync(file);
@@ -64,7 +64,7 @@ describe("a damaged blob", function () {
     await mustLock(own);
     await mustUnlock(own);
     await own.stop();
-    const again = await startTestServer({ home: own.home });
+    const again = await startTestServer({ ...uncached, home: own.home });
     await mustUnlock(again);
     await mustRefuseGet(again, "empty", "after a restart");
     expect((await mustStatus(again))["secretCount"]).to.equal(4);
@@ -76,7 +76,7 @@ describe("a damaged blob", function () {
 
 describe("what a person can do with a damaged secret", () => {
   async function damagedServer(bitOf: (blob: Buffer) => number) {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");
     const blob = readFileSync(file);

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync
 import { expect } from "chai";
 import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/client.js";
 import { blobFile, damage } from "../support/damage.js";
-import { startTestServer } from "../support/server.js";
+import { startTestServer, uncached } from "../support/server.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./secrets.js";
 
 /** Where the value box begins: the length of the metadata box stands before it, as drawn in workers/blob.ts. */
@@ -13,7 +13,7 @@ function valueBoxAt(blob: Buffer): number {
 
 describe("a blob in another's place", () => {
   it("(swapped with another path's) is refused in both places", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
     for (const [one, two] of [
       [0, 1],
@@ -32,9 +32,9 @@ describe("a blob in another's place", () => {
   });
 
   it("(of the same path, from another vault or an earlier one of this home) is refused", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
-    const other = await startTestServer();
+    const other = await startTestServer(uncached);
     await prepare(other);
     await mustInit(server, { passphrase: "another, to tell them apart", force: true });
     await mustPut(server, witness, "readable");
@@ -54,7 +54,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(put together from the metadata of one write and the value of another of the same path) is refused", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");
     const before = readFileSync(file);
@@ -70,7 +70,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(a foreign file under a name of ours) is refused, listed as damaged, and left as it is", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
     await server.stop();
     const contents = [
@@ -81,7 +81,7 @@ describe("a blob in another's place", () => {
       "SRVB\u0001\xff\xff\xff\xff".padEnd(90),
     ];
     contents.forEach((content, n) => void damage(blobFile(server, `foreign-${n}`), Buffer.from(content, "latin1")));
-    const again = await startTestServer({ home: server.home });
+    const again = await startTestServer({ ...uncached, home: server.home });
     await mustUnlock(again);
     const { damaged } = mustSucceed(await send(again, { path: "/v1/secrets" }));
     expect(damaged).to.deep.equal(contents.map((_, n) => `foreign-${n}`));
@@ -93,7 +93,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(a directory, or a link even to the true blob) is refused and not followed", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");
     const kept = `${file}.kept`;

@@ -23,10 +23,7 @@ function currentGeneration(home: string): string {
   return readFileSync(join(home, "vault", "current"), "utf8").trim();
 }
 
-/**
- * Gives a file of the vault other bytes, and sees to it that the server's next look finds them. Whoever keeps blobs in
- * memory makes them forgotten here.
- */
+/** Gives a file of the vault other bytes. A running server must be `uncached` to look at them. */
 export function damage(file: string, bytes: Uint8Array): void {
   writeFileSync(file, bytes, { mode: 0o600 });
 }

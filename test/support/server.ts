@@ -35,6 +35,9 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   };
 }
 
+/** For tests that change the files under a running server: it looks at them each time. */
+export const uncached: TestOptions = { cacheBytes: 0 };
+
 /** The defaults, but for a free port and the cheapest scrypt that a header may have. */
 export function testSettings(): Settings {
   return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
