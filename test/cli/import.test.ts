@@ -12,320 +12,323 @@ import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
-const server = shareTestServer({ maxValueBytes: 4096 }, mustInit);
+describe("strongroom import, through the real command", () => {
+  const server = shareTestServer({ maxValueBytes: 4096 }, mustInit);
 
-let folders = 0;
+  let folders = 0;
 
-/** A folder of the vault that no other test has. */
-function newFolder(): string {
-  return `test-${folders++}/`;
-}
-
-/** Everything under the folder: path within it, value, type. */
-async function stored(on: TestServer, folder: string): Promise<Record<string, string>> {
-  const entries = await mustList(on, `?prefix=${folder}`);
-  const rows = entries.map(async ({ path }) => {
-    const { value, metadata } = await mustGet(on, path);
-    const { type } = metadata as { type?: string };
-    return [path.slice(folder.length), type === undefined ? value : `${type}: ${String(value)}`];
-  });
-  return Object.fromEntries(await Promise.all(rows));
-}
-
-type Source = { readonly format: string; readonly input: string | object; readonly args?: readonly string[] };
-
-function bringIn(folder: string, { format, input, args = [] }: Source, on = server()) {
-  const text = typeof input === "string" ? input : JSON.stringify(input);
-  return strongroom(on, ["import", "--format", format, "--prefix", folder, ...args, "-"], { input: text });
-}
-
-const bitwarden = {
-  encrypted: false,
-  folders: [{ id: "f1", name: "Work/Mail" }],
-  items: [
-    {
-      type: 1,
-      name: " GitHub ",
-      folderId: "f1",
-      notes: "two\nlines",
-      fields: [
-        { name: "recovery", value: "r-1", type: 1 },
-        { name: "on", value: true, type: 2 },
-        { name: "none", value: null, type: 3 },
-      ],
-      login: {
-        username: "me",
-        password: "pw",
-        totp: "otpauth://totp/x",
-        uris: [{ uri: "https://a" }, { uri: "https://b" }],
-        fido2Credentials: [{ credentialId: "x" }],
-        passwordRevisionDate: "2026-01-01",
-      },
-      passwordHistory: [{ password: "old" }],
-    },
-    { type: 2, name: "Note", folderId: null, notes: "text", secureNote: { type: 0 } },
-    { type: 3, name: "Card", card: { cardholderName: "Me", number: "4111", expMonth: "1", brand: null, code: "" } },
-    { type: 1, name: "Empty", login: {} },
-    { type: 1, name: "", login: { password: "nameless" } },
-    { type: 1, name: "back\\slash", login: { password: "x" } },
-  ],
-};
-
-const keepassxc = [
-  '"Group","Title","Username","Password","URL","Notes","TOTP","Icon","Last Modified","Created","Tags"',
-  '"Root/Internet","Bank","me","p""w,1","https://bank","line 1',
-  'line 2","otpauth://x","0","2026","2025","t"',
-  '"Root","Top","","top","","","","0","","",""',
-  '"Root","","","untitled","","","","0","","",""',
-  '"Root","Nothing","","","","","","0","","",""',
-].join("\n");
-
-describe("import: formats", () => {
-  it("reads dotenv", async () => {
-    const folder = newFolder();
-    const input = "# c\nexport DB_URL='postgres://x' # c\nKEY=\"a\\nb\"\nEMPTY=\n";
-    const { stdout } = mustDo(await bringIn(folder, { format: "dotenv", input }));
-    expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped\n");
-    expect(await stored(server(), folder)).to.deep.equal({ DB_URL: "postgres://x", KEY: "a\nb", EMPTY: "" });
-  });
-
-  it("reads plain JSON, nested or flat, and says what is no string", async () => {
-    const folder = newFolder();
-    const input = { a: { b: "1", c: { d: "2" } }, "e/f": "3", number: 4, list: ["5"], nothing: null, "": "6" };
-    const { code, stdout, stderr } = await bringIn(folder, { format: "json", input });
-    expect(code).to.equal(2);
-    expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped, 4 not imported\n");
-    for (const name of ["number", "list", "nothing"]) expect(stderr).to.contain(`not imported: ${name}: it is neither`);
-    expect(stderr).to.contain("empty segment");
-    expect(await stored(server(), folder)).to.deep.equal({ "a/b": "1", "a/c/d": "2", "e/f": "3" });
-  });
-
-  it("reads a decrypted pass store, and says what it cannot take", async () => {
-    const [folder, root] = [newFolder(), temporaryDirectory()];
-    for (const directory of ["web/mail", ".git"]) mkdirSync(join(root, directory), { recursive: true });
-    const files = {
-      "web/mail/me": "pw\nuser: me\notpauth://x\n",
-      "one-line": "pw 2\n",
-      windows: "pw 3\r\nmore\r\n",
-      key: "-----BEGIN KEY-----\nabc\n-----END KEY-----\n",
-      empty: "",
-      ".gpg-id": "me",
-      ".git/config": "[core]",
-      "left.gpg": "encrypted",
-    };
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(root, name), content);
-    writeFileSync(join(root, "binary"), Buffer.from([0xff, 0xfe]));
-    symlinkSync(join(root, "one-line"), join(root, "link"));
-    const args = ["import", "--format", "pass", "--prefix", folder, root];
-    const { code, stderr } = await strongroom(server(), args);
-    expect(code).to.equal(2);
-    expect(stderr).to.contain("left.gpg: it is still encrypted").and.contain("binary: it is not UTF-8");
-    expect(stderr).to.contain("link: it is neither a file nor a folder");
-    expect(await stored(server(), folder)).to.deep.equal({
-      "web/mail/me": "password: pw",
-      "web/mail/me/notes": "user: me\notpauth://x",
-      "one-line": "password: pw 2",
-      windows: "password: pw 3",
-      "windows/notes": "more",
-      key: files.key,
-      empty: "password: ",
-    });
-  });
-
-  it("reads Bitwarden's JSON, and says what has no place in a vault", async () => {
-    const folder = newFolder();
-    const { code, stdout, stderr } = await bringIn(folder, { format: "bitwarden", input: bitwarden });
-    expect(code).to.equal(2);
-    for (const what of ["passkeys", "former passwords", "item 4 (Empty): it has nothing"])
-      expect(stdout).to.contain(what);
-    expect(stderr).to.contain("item 5: it has no name").and.contain("item 6 (back\\slash), password: the path");
-    expect(await stored(server(), folder)).to.deep.equal({
-      "Work/Mail/GitHub/username": "me",
-      "Work/Mail/GitHub/password": "password: pw",
-      "Work/Mail/GitHub/totp": "otpauth://totp/x",
-      "Work/Mail/GitHub/url": "https://a\nhttps://b",
-      "Work/Mail/GitHub/notes": "two\nlines",
-      "Work/Mail/GitHub/fields/recovery": "r-1",
-      "Work/Mail/GitHub/fields/on": "true",
-      "Note/notes": "text",
-      "Card/cardholder-name": "Me",
-      "Card/number": "4111",
-      "Card/exp-month": "1",
-    });
-  });
-
-  it("reads KeePassXC's CSV, without the root group", async () => {
-    const folder = newFolder();
-    const { code, stdout, stderr } = await bringIn(folder, { format: "keepassxc", input: keepassxc });
-    expect(code).to.equal(2);
-    expect(stderr).to.contain("row 3: it has no title");
-    expect(stdout).to.contain("the column Tags").and.contain("row 4 (Nothing): it has nothing");
-    expect(await stored(server(), folder)).to.deep.equal({
-      "Internet/Bank/username": "me",
-      "Internet/Bank/password": 'password: p"w,1',
-      "Internet/Bank/url": "https://bank",
-      "Internet/Bank/notes": "line 1\nline 2",
-      "Internet/Bank/totp": "otpauth://x",
-      "Top/password": "password: top",
-    });
-  });
-
-  for (const [format, input, word] of [
-    ["dotenv", "A=1\nwhat is this", "line 2"],
-    ["json", "{", "not valid JSON"],
-    ["json", "[]", "not a JSON object"],
-    ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "with a twice"],
-    ["json", '{"a":{"\\"é":"1","\\"\\u00e9":"secret"}}', "twice"],
-    ["json", '{"format":"strongroom-export","version":2,"secrets":[]}', "another version"],
-    ["bitwarden", '{"encrypted":true,"data":"x"}', "is encrypted"],
-    ["bitwarden", "{}", "no Bitwarden export"],
-    ["keepassxc", "a,b\n1,2\n", "no column Group"],
-    ["keepassxc", '"Group","Title","Password"\n"a","secret', "not valid CSV"],
-    ["keepassxc", '"Group","Title","Password"\n"a"\n', "not valid CSV"],
-    ["xml", "", "--format"],
-  ] as const) {
-    it(`refuses ${format} ${JSON.stringify(input)}`, async () => {
-      const refused = await bringIn(newFolder(), { format, input });
-      mustRefuseWith(refused, 2, word);
-      expect(refused.stderr).to.not.contain("secret"); // no message quotes a value
-    });
+  /** A folder of the vault that no other test has. */
+  function newFolder(): string {
+    return `test-${folders++}/`;
   }
 
-  it("refuses what cannot be read, and a prefix that is no path", async () => {
-    mustRefuseWith(await strongroom(server(), ["import", "--format", "json", "/no/such"]), 2, "cannot be read");
-    mustRefuseWith(await strongroom(server(), ["import", "--format", "pass", "/no/such"]), 2, "cannot be read");
-    mustRefuseWith(await bringIn("a//b", { format: "json", input: {} }), 2, "--prefix", "empty segment");
-  });
-});
+  /** Everything under the folder: path within it, value, type. */
+  async function stored(on: TestServer, folder: string): Promise<Record<string, string>> {
+    const entries = await mustList(on, `?prefix=${folder}`);
+    const rows = entries.map(async ({ path }) => {
+      const { value, metadata } = await mustGet(on, path);
+      const { type } = metadata as { type?: string };
+      return [path.slice(folder.length), type === undefined ? value : `${type}: ${String(value)}`];
+    });
+    return Object.fromEntries(await Promise.all(rows));
+  }
 
-describe("import: what is there", () => {
-  const source = (value: string, args: readonly string[] = []): Source => {
-    return { format: "json", input: { old: value, same: "same", fresh: "fresh" }, args };
+  type Source = { readonly format: string; readonly input: string | object; readonly args?: readonly string[] };
+
+  function bringIn(folder: string, { format, input, args = [] }: Source, on = server()) {
+    const text = typeof input === "string" ? input : JSON.stringify(input);
+    return strongroom(on, ["import", "--format", format, "--prefix", folder, ...args, "-"], { input: text });
+  }
+
+  const bitwarden = {
+    encrypted: false,
+    folders: [{ id: "f1", name: "Work/Mail" }],
+    items: [
+      {
+        type: 1,
+        name: " GitHub ",
+        folderId: "f1",
+        notes: "two\nlines",
+        fields: [
+          { name: "recovery", value: "r-1", type: 1 },
+          { name: "on", value: true, type: 2 },
+          { name: "none", value: null, type: 3 },
+        ],
+        login: {
+          username: "me",
+          password: "pw",
+          totp: "otpauth://totp/x",
+          uris: [{ uri: "https://a" }, { uri: "https://b" }],
+          fido2Credentials: [{ credentialId: "x" }],
+          passwordRevisionDate: "2026-01-01",
+        },
+        passwordHistory: [{ password: "old" }],
+      },
+      { type: 2, name: "Note", folderId: null, notes: "text", secureNote: { type: 0 } },
+      { type: 3, name: "Card", card: { cardholderName: "Me", number: "4111", expMonth: "1", brand: null, code: "" } },
+      { type: 1, name: "Empty", login: {} },
+      { type: 1, name: "", login: { password: "nameless" } },
+      { type: 1, name: "back\\slash", login: { password: "x" } },
+    ],
   };
 
-  it("is skipped and said so, or replaced with --force or --replace; what is the same is unchanged", async () => {
-    for (const force of ["--force", "--replace"]) {
+  const keepassxc = [
+    '"Group","Title","Username","Password","URL","Notes","TOTP","Icon","Last Modified","Created","Tags"',
+    '"Root/Internet","Bank","me","p""w,1","https://bank","line 1',
+    'line 2","otpauth://x","0","2026","2025","t"',
+    '"Root","Top","","top","","","","0","","",""',
+    '"Root","","","untitled","","","","0","","",""',
+    '"Root","Nothing","","","","","","0","","",""',
+  ].join("\n");
+
+  describe("import: formats", () => {
+    it("reads dotenv", async () => {
+      const folder = newFolder();
+      const input = "# c\nexport DB_URL='postgres://x' # c\nKEY=\"a\\nb\"\nEMPTY=\n";
+      const { stdout } = mustDo(await bringIn(folder, { format: "dotenv", input }));
+      expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped\n");
+      expect(await stored(server(), folder)).to.deep.equal({ DB_URL: "postgres://x", KEY: "a\nb", EMPTY: "" });
+    });
+
+    it("reads plain JSON, nested or flat, and says what is no string", async () => {
+      const folder = newFolder();
+      const input = { a: { b: "1", c: { d: "2" } }, "e/f": "3", number: 4, list: ["5"], nothing: null, "": "6" };
+      const { code, stdout, stderr } = await bringIn(folder, { format: "json", input });
+      expect(code).to.equal(2);
+      expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped, 4 not imported\n");
+      for (const name of ["number", "list", "nothing"])
+        expect(stderr).to.contain(`not imported: ${name}: it is neither`);
+      expect(stderr).to.contain("empty segment");
+      expect(await stored(server(), folder)).to.deep.equal({ "a/b": "1", "a/c/d": "2", "e/f": "3" });
+    });
+
+    it("reads a decrypted pass store, and says what it cannot take", async () => {
+      const [folder, root] = [newFolder(), temporaryDirectory()];
+      for (const directory of ["web/mail", ".git"]) mkdirSync(join(root, directory), { recursive: true });
+      const files = {
+        "web/mail/me": "pw\nuser: me\notpauth://x\n",
+        "one-line": "pw 2\n",
+        windows: "pw 3\r\nmore\r\n",
+        key: "-----BEGIN KEY-----\nabc\n-----END KEY-----\n",
+        empty: "",
+        ".gpg-id": "me",
+        ".git/config": "[core]",
+        "left.gpg": "encrypted",
+      };
+      for (const [name, content] of Object.entries(files)) writeFileSync(join(root, name), content);
+      writeFileSync(join(root, "binary"), Buffer.from([0xff, 0xfe]));
+      symlinkSync(join(root, "one-line"), join(root, "link"));
+      const args = ["import", "--format", "pass", "--prefix", folder, root];
+      const { code, stderr } = await strongroom(server(), args);
+      expect(code).to.equal(2);
+      expect(stderr).to.contain("left.gpg: it is still encrypted").and.contain("binary: it is not UTF-8");
+      expect(stderr).to.contain("link: it is neither a file nor a folder");
+      expect(await stored(server(), folder)).to.deep.equal({
+        "web/mail/me": "password: pw",
+        "web/mail/me/notes": "user: me\notpauth://x",
+        "one-line": "password: pw 2",
+        windows: "password: pw 3",
+        "windows/notes": "more",
+        key: files.key,
+        empty: "password: ",
+      });
+    });
+
+    it("reads Bitwarden's JSON, and says what has no place in a vault", async () => {
+      const folder = newFolder();
+      const { code, stdout, stderr } = await bringIn(folder, { format: "bitwarden", input: bitwarden });
+      expect(code).to.equal(2);
+      for (const what of ["passkeys", "former passwords", "item 4 (Empty): it has nothing"])
+        expect(stdout).to.contain(what);
+      expect(stderr).to.contain("item 5: it has no name").and.contain("item 6 (back\\slash), password: the path");
+      expect(await stored(server(), folder)).to.deep.equal({
+        "Work/Mail/GitHub/username": "me",
+        "Work/Mail/GitHub/password": "password: pw",
+        "Work/Mail/GitHub/totp": "otpauth://totp/x",
+        "Work/Mail/GitHub/url": "https://a\nhttps://b",
+        "Work/Mail/GitHub/notes": "two\nlines",
+        "Work/Mail/GitHub/fields/recovery": "r-1",
+        "Work/Mail/GitHub/fields/on": "true",
+        "Note/notes": "text",
+        "Card/cardholder-name": "Me",
+        "Card/number": "4111",
+        "Card/exp-month": "1",
+      });
+    });
+
+    it("reads KeePassXC's CSV, without the root group", async () => {
+      const folder = newFolder();
+      const { code, stdout, stderr } = await bringIn(folder, { format: "keepassxc", input: keepassxc });
+      expect(code).to.equal(2);
+      expect(stderr).to.contain("row 3: it has no title");
+      expect(stdout).to.contain("the column Tags").and.contain("row 4 (Nothing): it has nothing");
+      expect(await stored(server(), folder)).to.deep.equal({
+        "Internet/Bank/username": "me",
+        "Internet/Bank/password": 'password: p"w,1',
+        "Internet/Bank/url": "https://bank",
+        "Internet/Bank/notes": "line 1\nline 2",
+        "Internet/Bank/totp": "otpauth://x",
+        "Top/password": "password: top",
+      });
+    });
+
+    for (const [format, input, word] of [
+      ["dotenv", "A=1\nwhat is this", "line 2"],
+      ["json", "{", "not valid JSON"],
+      ["json", "[]", "not a JSON object"],
+      ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "with a twice"],
+      ["json", '{"a":{"\\"é":"1","\\"\\u00e9":"secret"}}', "twice"],
+      ["json", '{"format":"strongroom-export","version":2,"secrets":[]}', "another version"],
+      ["bitwarden", '{"encrypted":true,"data":"x"}', "is encrypted"],
+      ["bitwarden", "{}", "no Bitwarden export"],
+      ["keepassxc", "a,b\n1,2\n", "no column Group"],
+      ["keepassxc", '"Group","Title","Password"\n"a","secret', "not valid CSV"],
+      ["keepassxc", '"Group","Title","Password"\n"a"\n', "not valid CSV"],
+      ["xml", "", "--format"],
+    ] as const) {
+      it(`refuses ${format} ${JSON.stringify(input)}`, async () => {
+        const refused = await bringIn(newFolder(), { format, input });
+        mustRefuseWith(refused, 2, word);
+        expect(refused.stderr).to.not.contain("secret"); // no message quotes a value
+      });
+    }
+
+    it("refuses what cannot be read, and a prefix that is no path", async () => {
+      mustRefuseWith(await strongroom(server(), ["import", "--format", "json", "/no/such"]), 2, "cannot be read");
+      mustRefuseWith(await strongroom(server(), ["import", "--format", "pass", "/no/such"]), 2, "cannot be read");
+      mustRefuseWith(await bringIn("a//b", { format: "json", input: {} }), 2, "--prefix", "empty segment");
+    });
+  });
+
+  describe("import: what is there", () => {
+    const source = (value: string, args: readonly string[] = []): Source => {
+      return { format: "json", input: { old: value, same: "same", fresh: "fresh" }, args };
+    };
+
+    it("is skipped and said so, or replaced with --force or --replace; what is the same is unchanged", async () => {
+      for (const force of ["--force", "--replace"]) {
+        const folder = newFolder();
+        await mustPut(server(), `${folder}old`, { value: "was" });
+        await mustPut(server(), `${folder}same`, { value: "same" });
+        const first = mustDo(await bringIn(folder, source("is"))).stdout;
+        expect(first).to.contain(`skipped, as it is there with another value: ${folder}old\n`).and.contain("--force");
+        expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
+        expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
+        const second = mustDo(await bringIn(folder, source("is", [force, "--json"]))).stdout;
+        const counts = { created: 0, replaced: 1, unchanged: 2, skipped: [], refused: [], leftOut: [] };
+        expect(JSON.parse(second)).to.deep.equal({ ok: true, dryRun: false, total: 3, ...counts });
+        expect(await stored(server(), folder)).to.deep.equal({ old: "is", same: "same", fresh: "fresh" });
+      }
+    });
+
+    it("is told the same by --dry-run, which writes nothing", async () => {
       const folder = newFolder();
       await mustPut(server(), `${folder}old`, { value: "was" });
-      await mustPut(server(), `${folder}same`, { value: "same" });
-      const first = mustDo(await bringIn(folder, source("is"))).stdout;
-      expect(first).to.contain(`skipped, as it is there with another value: ${folder}old\n`).and.contain("--force");
-      expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
-      expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
-      const second = mustDo(await bringIn(folder, source("is", [force, "--json"]))).stdout;
-      const counts = { created: 0, replaced: 1, unchanged: 2, skipped: [], refused: [], leftOut: [] };
-      expect(JSON.parse(second)).to.deep.equal({ ok: true, dryRun: false, total: 3, ...counts });
-      expect(await stored(server(), folder)).to.deep.equal({ old: "is", same: "same", fresh: "fresh" });
-    }
+      const input = { old: "is", fresh: "fresh", large: "x".repeat(5000), bad: { "..": "x" } };
+      const dry = await bringIn(folder, { format: "json", input, args: ["--dry-run", "--force", "--json"] });
+      expect(await stored(server(), folder)).to.deep.equal({ old: "was" });
+      const real = await bringIn(folder, { format: "json", input, args: ["--force", "--json"] });
+      expect([dry.code, real.code]).to.deep.equal([2, 2]);
+      const summary = JSON.parse(real.stdout) as Record<string, unknown>;
+      expect(JSON.parse(dry.stdout)).to.deep.equal({ ...summary, dryRun: true });
+      expect(summary).to.include({ ok: false, created: 1, replaced: 1 });
+      expect(JSON.stringify(summary["refused"]))
+        .to.contain("5000 bytes, and the server takes at most 4096")
+        .and.contain("..");
+      expect(await stored(server(), folder)).to.deep.equal({ old: "is", fresh: "fresh" });
+    });
+
+    it("refuses entries of one path before anything is written, and names both", async () => {
+      const folder = newFolder();
+      const clash = { format: "json", input: { fresh: "1", a: { b: "2" }, "a/b": "3" } };
+      mustRefuseWith(await bringIn(folder, clash), 7, `${folder}a/b: a → b and a/b`);
+      const composed = { format: "json", input: { "\u00e9": "1", "e\u0301": "2" } };
+      mustRefuseWith(await bringIn(folder, composed), 7, "more than one entry");
+      const twice = { ...bitwarden, items: [bitwarden.items[1], bitwarden.items[1]] };
+      mustRefuseWith(await bringIn(folder, { format: "bitwarden", input: twice }), 7, "item 1 (Note)", "item 2 (Note)");
+      expect(await stored(server(), folder)).to.deep.equal({});
+    });
+
+    it("prints nothing with -q, but for errors", async () => {
+      const input = { a: "1", n: 1 };
+      const { stdout, stderr } = await bringIn(newFolder(), { format: "json", input, args: ["-q"] });
+      expect(stdout).to.equal("");
+      expect(stderr).to.match(/^strongroom: not imported: n: .*\n$/);
+    });
   });
 
-  it("is told the same by --dry-run, which writes nothing", async () => {
-    const folder = newFolder();
-    await mustPut(server(), `${folder}old`, { value: "was" });
-    const input = { old: "is", fresh: "fresh", large: "x".repeat(5000), bad: { "..": "x" } };
-    const dry = await bringIn(folder, { format: "json", input, args: ["--dry-run", "--force", "--json"] });
-    expect(await stored(server(), folder)).to.deep.equal({ old: "was" });
-    const real = await bringIn(folder, { format: "json", input, args: ["--force", "--json"] });
-    expect([dry.code, real.code]).to.deep.equal([2, 2]);
-    const summary = JSON.parse(real.stdout) as Record<string, unknown>;
-    expect(JSON.parse(dry.stdout)).to.deep.equal({ ...summary, dryRun: true });
-    expect(summary).to.include({ ok: false, created: 1, replaced: 1 });
-    expect(JSON.stringify(summary["refused"]))
-      .to.contain("5000 bytes, and the server takes at most 4096")
-      .and.contain("..");
-    expect(await stored(server(), folder)).to.deep.equal({ old: "is", fresh: "fresh" });
-  });
+  describe("import: many, and broken off", () => {
+    const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`n-${i}`, `value ${i}`]));
 
-  it("refuses entries of one path before anything is written, and names both", async () => {
-    const folder = newFolder();
-    const clash = { format: "json", input: { fresh: "1", a: { b: "2" }, "a/b": "3" } };
-    mustRefuseWith(await bringIn(folder, clash), 7, `${folder}a/b: a → b and a/b`);
-    const composed = { format: "json", input: { "\u00e9": "1", "e\u0301": "2" } };
-    mustRefuseWith(await bringIn(folder, composed), 7, "more than one entry");
-    const twice = { ...bitwarden, items: [bitwarden.items[1], bitwarden.items[1]] };
-    mustRefuseWith(await bringIn(folder, { format: "bitwarden", input: twice }), 7, "item 1 (Note)", "item 2 (Note)");
-    expect(await stored(server(), folder)).to.deep.equal({});
-  });
+    it("says when the storage fails half-way what was done, and goes on when run again", async () => {
+      const faults = failingFiles();
+      const failing = await startTestServer({ files: faults.files });
+      await mustInit(failing);
+      faults.failFrom(400, "ENOSPC");
+      const { code, stdout, stderr } = await bringIn("m", { format: "json", input: many, args: ["--json"] }, failing);
+      expect(code).to.equal(1);
+      faults.mend();
+      const { created } = JSON.parse(stdout) as { created: number };
+      expect(created).to.be.above(0).and.below(200);
+      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 199);
+      expect(stderr).to.contain(`ended after ${created} of 200 entries: run it again to go on`);
+      mustDo(await bringIn("m", { format: "json", input: many }, failing));
+      expect((await mustStatus(failing))["secretCount"]).to.equal(200);
+    });
 
-  it("prints nothing with -q, but for errors", async () => {
-    const input = { a: "1", n: 1 };
-    const { stdout, stderr } = await bringIn(newFolder(), { format: "json", input, args: ["-q"] });
-    expect(stdout).to.equal("");
-    expect(stderr).to.match(/^strongroom: not imported: n: .*\n$/);
-  });
-});
-
-describe("import: many, and broken off", () => {
-  const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`n-${i}`, `value ${i}`]));
-
-  it("says when the storage fails half-way what was done, and goes on when run again", async () => {
-    const faults = failingFiles();
-    const failing = await startTestServer({ files: faults.files });
-    await mustInit(failing);
-    faults.failFrom(400, "ENOSPC");
-    const { code, stdout, stderr } = await bringIn("m", { format: "json", input: many, args: ["--json"] }, failing);
-    expect(code).to.equal(1);
-    faults.mend();
-    const { created } = JSON.parse(stdout) as { created: number };
-    expect(created).to.be.above(0).and.below(200);
-    expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 199);
-    expect(stderr).to.contain(`ended after ${created} of 200 entries: run it again to go on`);
-    mustDo(await bringIn("m", { format: "json", input: many }, failing));
-    expect((await mustStatus(failing))["secretCount"]).to.equal(200);
-  });
-
-  it("ends on SIGINT with exit code 13, and says what was done", async () => {
-    let atWrite = () => {};
-    const open: FileOperations["open"] = (...args) => {
-      atWrite();
-      return systemFiles.open(...args);
-    };
-    const slow = await startTestServer({ files: { ...systemFiles, open } });
-    await mustInit(slow);
-    const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input: JSON.stringify(many) });
-    let opened = 0;
-    const interrupted = new Promise<void>((resolve) => {
-      atWrite = () => {
-        if (++opened !== 30) return;
-        child.kill("SIGINT");
-        resolve();
+    it("ends on SIGINT with exit code 13, and says what was done", async () => {
+      let atWrite = () => {};
+      const open: FileOperations["open"] = (...args) => {
+        atWrite();
+        return systemFiles.open(...args);
       };
+      const slow = await startTestServer({ files: { ...systemFiles, open } });
+      await mustInit(slow);
+      const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input: JSON.stringify(many) });
+      let opened = 0;
+      const interrupted = new Promise<void>((resolve) => {
+        atWrite = () => {
+          if (++opened !== 30) return;
+          child.kill("SIGINT");
+          resolve();
+        };
+      });
+      await interrupted;
+      const { code, stdout, stderr } = await finished;
+      expect(code, stderr).to.equal(13);
+      const [, created] = /^(\d+) created/m.exec(stdout) ?? [];
+      expect(stderr).to.contain(`broken off\nstrongroom: ended after ${String(created)} of 200 entries`);
+      expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
     });
-    await interrupted;
-    const { code, stdout, stderr } = await finished;
-    expect(code, stderr).to.equal(13);
-    const [, created] = /^(\d+) created/m.exec(stdout) ?? [];
-    expect(stderr).to.contain(`broken off\nstrongroom: ended after ${String(created)} of 200 entries`);
-    expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
-  });
 
-  it("shows its progress on a terminal", async function () {
-    if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
-    const file = join(temporaryDirectory(), "many.json");
-    writeFileSync(file, JSON.stringify(many));
-    const command = `exec '${node}' '${mainFile}' import --format json --prefix shown '${file}'`;
-    const env = environment({ STRONGROOM_HOME: server().home });
-    const child = spawn("script", ["-qefc", command, "/dev/null"], {
-      env,
-      detached: true,
-      stdio: ["ignore", "pipe", "inherit"],
+    it("shows its progress on a terminal", async function () {
+      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
+      const file = join(temporaryDirectory(), "many.json");
+      writeFileSync(file, JSON.stringify(many));
+      const command = `exec '${node}' '${mainFile}' import --format json --prefix shown '${file}'`;
+      const env = environment({ STRONGROOM_HOME: server().home });
+      const child = spawn("script", ["-qefc", command, "/dev/null"], {
+        env,
+        detached: true,
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      later(() => void child.kill("SIGKILL"));
+      const shown = await text(child.stdout);
+      expect(shown).to.match(/\rimporting \[=* *\] \d+\/200/);
+      expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar has gone
     });
-    later(() => void child.kill("SIGKILL"));
-    const shown = await text(child.stdout);
-    expect(shown).to.match(/\rimporting \[=* *\] \d+\/200/);
-    expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar has gone
-  });
 
-  it("refuses a locked vault, and a server that is not there", async () => {
-    const locked = await startTestServer();
-    await mustInit(locked);
-    await mustLock(locked);
-    const { code, stderr } = await bringIn("x", { format: "json", input: { a: "1" } }, locked);
-    expect(code).to.equal(3);
-    expect(stderr).to.contain("locked").and.contain("ended after 0 of 1");
-    const nowhere = await strongroom({ home: temporaryDirectory() }, ["import", "--format", "json", "-"], {
-      input: "{}",
+    it("refuses a locked vault, and a server that is not there", async () => {
+      const locked = await startTestServer();
+      await mustInit(locked);
+      await mustLock(locked);
+      const { code, stderr } = await bringIn("x", { format: "json", input: { a: "1" } }, locked);
+      expect(code).to.equal(3);
+      expect(stderr).to.contain("locked").and.contain("ended after 0 of 1");
+      const nowhere = await strongroom({ home: temporaryDirectory() }, ["import", "--format", "json", "-"], {
+        input: "{}",
+      });
+      expect(nowhere.code).to.equal(10);
     });
-    expect(nowhere.code).to.equal(10);
   });
 });

@@ -7,88 +7,90 @@ import { mustInit, mustLock, mustPut } from "../support/client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
-const server = shareTestServer({}, async (shared) => {
-  await mustInit(shared);
-  await mustPut(shared, "app/user", { value: "zoë" });
-  await mustPut(shared, "app/key", { value: '"quoted"\n{{ strongroom://app/user }}' });
-  await mustPut(shared, "odd/a b%{}", { value: "odd" });
-});
-
-describe("inject", () => {
-  it("fills standard input into standard output, and leaves every other byte alone", async () => {
-    const before = Buffer.from([0xff, 0x00, 0x0d, 0x0a]);
-    const braces = "{{ .Values.a }} {{ strong }} {{}} { strongroom://app/user }";
-    const template = `${braces}[{{strongroom://app/user}}][{{ \tstrongroom://app/user }}][{{ strongroom://app%2Fuser }}]`;
-    const input = Buffer.concat([before, Buffer.from(template), before]);
-    const { bytes } = mustDo(await strongroom(server(), ["inject"], { input }));
-    const filled = Buffer.from(`${braces}[zoë][zoë][zoë]`);
-    expect(bytes.equals(Buffer.concat([before, filled, before]))).to.equal(true);
+describe("strongroom inject, through the real command", () => {
+  const server = shareTestServer({}, async (shared) => {
+    await mustInit(shared);
+    await mustPut(shared, "app/user", { value: "zoë" });
+    await mustPut(shared, "app/key", { value: '"quoted"\n{{ strongroom://app/user }}' });
+    await mustPut(shared, "odd/a b%{}", { value: "odd" });
   });
 
-  it("puts values in as they are, and does not look for references in them", async () => {
-    const input = "{{ strongroom://app/key }} {{ strongroom://odd/a b%25%7B%7D }}";
-    const { stdout } = mustDo(await strongroom(server(), ["inject", "-i", "-"], { input }));
-    expect(stdout).to.equal('"quoted"\n{{ strongroom://app/user }} odd');
-  });
-
-  it("makes a file for its user alone, does not overwrite it, and replaces it with --force", async () => {
-    const directory = temporaryDirectory();
-    const [template, file] = [join(directory, "template"), join(directory, "out")];
-    writeFileSync(template, "user={{ strongroom://app/user }}\n");
-    const args = ["inject", "-i", template, "-o", file];
-    expect(mustDo(await strongroom(server(), args)).stdout).to.equal(`1 secret filled into ${file}\n`);
-    expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
-    expect(statSync(file).mode & 0o777).to.equal(0o600);
-    writeFileSync(file, "mine", { mode: 0o644 });
-    mustRefuseWith(await strongroom(server(), args), 7, file, "--force");
-    expect(readFileSync(file, "utf8")).to.equal("mine");
-    const { stdout } = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
-    expect(JSON.parse(stdout)).to.deep.equal({ ok: true, dryRun: false, file, secrets: 1 });
-    expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
-    expect(readdirSync(directory).sort()).to.deep.equal(["out", "template"]);
-  });
-
-  it("names all secrets that are missing, and writes nothing", async () => {
-    const directory = temporaryDirectory();
-    const input = "{{ strongroom://app/user }}{{ strongroom://no/b }}{{ strongroom://no/a }}";
-    mustRefuseWith(await strongroom(server(), ["inject", "-o", join(directory, "out")], { input }), 4, "no/a, no/b");
-    mustRefuseWith(await strongroom(server(), ["inject"], { input }), 4, "no/a, no/b");
-    expect(readdirSync(directory)).to.deep.equal([]);
-  });
-
-  it("sees with --dry-run that all are there, and writes nothing", async () => {
-    const file = join(temporaryDirectory(), "out");
-    const args = ["inject", "--dry-run", "-o", file];
-    const { stdout } = mustDo(await strongroom(server(), args, { input: "{{ strongroom://app/user }}" }));
-    expect(stdout).to.equal("1 secret: all are there\n");
-    expect(existsSync(file)).to.equal(false);
-    mustRefuseWith(await strongroom(server(), args, { input: "{{ strongroom://no/a }}" }), 4, "no/a");
-  });
-
-  for (const [template, word] of [
-    ["a\n{{ strongroom://app/user", "line 2"],
-    ["{{ strongroom://app\n/user }}", "line 1"],
-    ["{{ strongroom:app/user }}", "{{ strongroom://path }}"],
-    ["{{ strongroom://app//user }}", "empty segment"],
-    ["{{ strongroom:// }}", "empty segment"],
-    ["{{ strongroom://app/%zz }}", "percent-encoded"],
-  ] as const) {
-    it(`refuses ${JSON.stringify(template)}`, async () => {
-      mustRefuseWith(await strongroom(server(), ["inject"], { input: template }), 2, word);
+  describe("inject", () => {
+    it("fills standard input into standard output, and leaves every other byte alone", async () => {
+      const before = Buffer.from([0xff, 0x00, 0x0d, 0x0a]);
+      const braces = "{{ .Values.a }} {{ strong }} {{}} { strongroom://app/user }";
+      const template = `${braces}[{{strongroom://app/user}}][{{ \tstrongroom://app/user }}][{{ strongroom://app%2Fuser }}]`;
+      const input = Buffer.concat([before, Buffer.from(template), before]);
+      const { bytes } = mustDo(await strongroom(server(), ["inject"], { input }));
+      const filled = Buffer.from(`${braces}[zoë][zoë][zoë]`);
+      expect(bytes.equals(Buffer.concat([before, filled, before]))).to.equal(true);
     });
-  }
 
-  it("refuses what cannot be read or written, and a locked vault", async () => {
-    mustRefuseWith(await strongroom(server(), ["inject", "-i", "/no/such"]), 2, "/no/such", "cannot be read");
-    mustRefuseWith(
-      await strongroom(server(), ["inject", "-o", "/no/such/file"], { input: "x" }),
-      1,
-      "cannot be written",
-    );
-    mustRefuseWith(await strongroom(server(), ["inject", "--json"], { input: "x" }), 2, "-o");
-    const locked = await startTestServer();
-    await mustInit(locked);
-    await mustLock(locked);
-    mustRefuseWith(await strongroom(locked, ["inject"], { input: "{{ strongroom://a }}" }), 3, "locked");
+    it("puts values in as they are, and does not look for references in them", async () => {
+      const input = "{{ strongroom://app/key }} {{ strongroom://odd/a b%25%7B%7D }}";
+      const { stdout } = mustDo(await strongroom(server(), ["inject", "-i", "-"], { input }));
+      expect(stdout).to.equal('"quoted"\n{{ strongroom://app/user }} odd');
+    });
+
+    it("makes a file for its user alone, does not overwrite it, and replaces it with --force", async () => {
+      const directory = temporaryDirectory();
+      const [template, file] = [join(directory, "template"), join(directory, "out")];
+      writeFileSync(template, "user={{ strongroom://app/user }}\n");
+      const args = ["inject", "-i", template, "-o", file];
+      expect(mustDo(await strongroom(server(), args)).stdout).to.equal(`1 secret filled into ${file}\n`);
+      expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
+      expect(statSync(file).mode & 0o777).to.equal(0o600);
+      writeFileSync(file, "mine", { mode: 0o644 });
+      mustRefuseWith(await strongroom(server(), args), 7, file, "--force");
+      expect(readFileSync(file, "utf8")).to.equal("mine");
+      const { stdout } = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
+      expect(JSON.parse(stdout)).to.deep.equal({ ok: true, dryRun: false, file, secrets: 1 });
+      expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
+      expect(readdirSync(directory).sort()).to.deep.equal(["out", "template"]);
+    });
+
+    it("names all secrets that are missing, and writes nothing", async () => {
+      const directory = temporaryDirectory();
+      const input = "{{ strongroom://app/user }}{{ strongroom://no/b }}{{ strongroom://no/a }}";
+      mustRefuseWith(await strongroom(server(), ["inject", "-o", join(directory, "out")], { input }), 4, "no/a, no/b");
+      mustRefuseWith(await strongroom(server(), ["inject"], { input }), 4, "no/a, no/b");
+      expect(readdirSync(directory)).to.deep.equal([]);
+    });
+
+    it("sees with --dry-run that all are there, and writes nothing", async () => {
+      const file = join(temporaryDirectory(), "out");
+      const args = ["inject", "--dry-run", "-o", file];
+      const { stdout } = mustDo(await strongroom(server(), args, { input: "{{ strongroom://app/user }}" }));
+      expect(stdout).to.equal("1 secret: all are there\n");
+      expect(existsSync(file)).to.equal(false);
+      mustRefuseWith(await strongroom(server(), args, { input: "{{ strongroom://no/a }}" }), 4, "no/a");
+    });
+
+    for (const [template, word] of [
+      ["a\n{{ strongroom://app/user", "line 2"],
+      ["{{ strongroom://app\n/user }}", "line 1"],
+      ["{{ strongroom:app/user }}", "{{ strongroom://path }}"],
+      ["{{ strongroom://app//user }}", "empty segment"],
+      ["{{ strongroom:// }}", "empty segment"],
+      ["{{ strongroom://app/%zz }}", "percent-encoded"],
+    ] as const) {
+      it(`refuses ${JSON.stringify(template)}`, async () => {
+        mustRefuseWith(await strongroom(server(), ["inject"], { input: template }), 2, word);
+      });
+    }
+
+    it("refuses what cannot be read or written, and a locked vault", async () => {
+      mustRefuseWith(await strongroom(server(), ["inject", "-i", "/no/such"]), 2, "/no/such", "cannot be read");
+      mustRefuseWith(
+        await strongroom(server(), ["inject", "-o", "/no/such/file"], { input: "x" }),
+        1,
+        "cannot be written",
+      );
+      mustRefuseWith(await strongroom(server(), ["inject", "--json"], { input: "x" }), 2, "-o");
+      const locked = await startTestServer();
+      await mustInit(locked);
+      await mustLock(locked);
+      mustRefuseWith(await strongroom(locked, ["inject"], { input: "{{ strongroom://a }}" }), 3, "locked");
+    });
   });
 });

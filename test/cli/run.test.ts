@@ -34,296 +34,300 @@ async function prepare(server: TestServer): Promise<void> {
   for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, { value });
 }
 
-const server = shareTestServer({}, prepare);
-const app = ["run", "--prefix", "app/", "--"];
+describe("strongroom run, through the real command", () => {
+  const server = shareTestServer({}, prepare);
+  const app = ["run", "--prefix", "app/", "--"];
 
-describe("run: the command's end", () => {
-  for (const status of [0, 1, 42, 126, 127, 255]) {
-    it(`passes on exit status ${status}`, async () => {
-      const { code, stderr } = await strongroom(server(), [...app, "sh", "-c", `exit ${status}`]);
-      expect({ code, stderr }).to.deep.equal({ code: status, stderr: "" });
+  describe("run: the command's end", () => {
+    for (const status of [0, 1, 42, 126, 127, 255]) {
+      it(`passes on exit status ${status}`, async () => {
+        const { code, stderr } = await strongroom(server(), [...app, "sh", "-c", `exit ${status}`]);
+        expect({ code, stderr }).to.deep.equal({ code: status, stderr: "" });
+      });
+    }
+
+    for (const [signal, number] of [
+      ["INT", 2],
+      ["TERM", 15],
+      ["KILL", 9],
+      ["HUP", 1],
+      ["QUIT", 3],
+    ] as const) {
+      it(`is 128 + ${number} when SIG${signal} ended it`, async () => {
+        const { code } = await strongroom(server(), [...app, "sh", "-c", `kill -${signal} $$`]);
+        expect(code).to.equal(128 + number);
+      });
+    }
+
+    it("is 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
+      mustRefuseWith(await strongroom(server(), [...app, "no-such-command"]), 127, "no-such-command", "not found");
+      const file = join(temporaryDirectory(), "plain");
+      writeFileSync(file, "#!/bin/sh\n", { mode: 0o600 });
+      mustRefuseWith(await strongroom(server(), [...app, file]), 126, "cannot be executed");
+      mustRefuseWith(await strongroom(server(), [...app, temporaryDirectory()]), 126, "cannot be executed");
     });
-  }
-
-  for (const [signal, number] of [
-    ["INT", 2],
-    ["TERM", 15],
-    ["KILL", 9],
-    ["HUP", 1],
-    ["QUIT", 3],
-  ] as const) {
-    it(`is 128 + ${number} when SIG${signal} ended it`, async () => {
-      const { code } = await strongroom(server(), [...app, "sh", "-c", `kill -${signal} $$`]);
-      expect(code).to.equal(128 + number);
-    });
-  }
-
-  it("is 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
-    mustRefuseWith(await strongroom(server(), [...app, "no-such-command"]), 127, "no-such-command", "not found");
-    const file = join(temporaryDirectory(), "plain");
-    writeFileSync(file, "#!/bin/sh\n", { mode: 0o600 });
-    mustRefuseWith(await strongroom(server(), [...app, file]), 126, "cannot be executed");
-    mustRefuseWith(await strongroom(server(), [...app, temporaryDirectory()]), 126, "cannot be executed");
   });
-});
 
-describe("run: signals", () => {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const) {
-    it(`forwards ${signal}, and waits for what the command makes of it`, async () => {
-      const name = signal.slice(3);
-      const script = `trap 'echo got ${name}; exit 9' ${name}; echo ready; while :; do sleep 0.05; done`;
-      const { child, finished } = start(server(), [...app, "sh", "-c", script]);
-      child.stdout.once("data", () => child.kill(signal));
-      const { code, stdout } = await finished;
-      expect({ code, stdout }).to.deep.equal({ code: 9, stdout: `ready\ngot ${name}\n` });
-    });
-  }
+  describe("run: signals", () => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const) {
+      it(`forwards ${signal}, and waits for what the command makes of it`, async () => {
+        const name = signal.slice(3);
+        const script = `trap 'echo got ${name}; exit 9' ${name}; echo ready; while :; do sleep 0.05; done`;
+        const { child, finished } = start(server(), [...app, "sh", "-c", script]);
+        child.stdout.once("data", () => child.kill(signal));
+        const { code, stdout } = await finished;
+        expect({ code, stdout }).to.deep.equal({ code: 9, stdout: `ready\ngot ${name}\n` });
+      });
+    }
 
-  it("delivers Ctrl-C on a terminal once", async function () {
-    if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
-    const directory = temporaryDirectory();
-    const program = join(directory, "count.mjs");
-    writeFileSync(
-      program,
-      `let count = 0;
+    it("delivers Ctrl-C on a terminal once", async function () {
+      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
+      const directory = temporaryDirectory();
+      const program = join(directory, "count.mjs");
+      writeFileSync(
+        program,
+        `let count = 0;
        process.on("SIGINT", () => { if (++count === 1) setTimeout(() => { console.log("count", count); process.exit(5); }, 300); });
        setInterval(() => {}, 1000);
        process.stdout.write("ready\\n");`,
-    );
-    const command = `'${node}' '${mainFile}' run --prefix app/ -- '${node}' '${program}'`;
-    const typing = `(while ! grep -q ready '${directory}/seen'; do sleep 0.05; done; printf '\\003'; sleep 2) |
+      );
+      const command = `'${node}' '${mainFile}' run --prefix app/ -- '${node}' '${program}'`;
+      const typing = `(while ! grep -q ready '${directory}/seen'; do sleep 0.05; done; printf '\\003'; sleep 2) |
       script -qefc "exec ${command.replaceAll('"', '\\"')}" /dev/null > '${directory}/seen'; echo "status $?"; cat '${directory}/seen'`;
-    const env = environment({ STRONGROOM_HOME: server().home });
-    writeFileSync(join(directory, "seen"), "");
-    const shell = spawn("sh", ["-c", typing], { env, cwd: directory, detached: true });
-    expect(await text(shell.stdout))
-      .to.match(/^status 5$/m)
-      .and.match(/count 1\b/);
-  });
-});
-
-describe("run: streams and arguments", () => {
-  it("passes standard input, output and error through, byte by byte", async () => {
-    const input = randomBytes(3_000_000);
-    const out = await strongroom(server(), [...app, "cat"], { input });
-    expect(out.bytes.equals(input)).to.equal(true);
-    const { stderr } = await strongroom(server(), [...app, "sh", "-c", "cat >&2"], { input: "to the other\r\n\0" });
-    expect(stderr).to.equal("to the other\r\n\0");
-  });
-
-  it("uses no shell, and leaves the command's own flags alone", async () => {
-    const args = ["printf", "%s|", "$HOME; ls", "*", "--prefix", "-q", "--version", "a b", ""];
-    const { stdout } = mustDo(await strongroom(server(), [...app, ...args]));
-    expect(stdout).to.equal("$HOME; ls|*|--prefix|-q|--version|a b||");
-    const withoutDashes = await strongroom(server(), ["run", "--prefix", "app/", "printf", "%s|", "--version", "-h"]);
-    expect(mustDo(withoutDashes).stdout).to.equal("--version|-h|");
-  });
-});
-
-describe("run: variables", () => {
-  const show = (...names: string[]) => [
-    "--",
-    "sh",
-    "-c",
-    `printf '%s|' ${names.map((name) => `"$${name}"`).join(" ")}`,
-  ];
-
-  it("names secrets under the prefix by their last segment, in capitals, with _", async () => {
-    const { stdout } = mustDo(await strongroom(server(), ["run", "--prefix", "app/", ...show("PASSWORD", "API_KEY")]));
-    expect(stdout).to.equal(`hunter2|${secrets["app/api-key"]}|`);
-  });
-
-  it("refuses names that clash, with both paths and how to go on", async () => {
-    const clash = ["run", "--prefix", "clash/"];
-    const words = ["clash/a/token", "clash/b/token", "TOKEN", "--set NAME=path"];
-    mustRefuseWith(await strongroom(server(), [...clash, ...show("TOKEN")]), 7, ...words);
-    const set = [...clash, "--set", "OTHER=clash/a/token", ...show("TOKEN", "OTHER")];
-    expect(mustDo(await strongroom(server(), set)).stdout).to.equal("two|one|");
-    const taken = [...clash, "--set", "TOKEN=clash/a/token", ...show("TOKEN")];
-    mustRefuseWith(await strongroom(server(), taken), 7, "clash/a/token", "clash/b/token");
-  });
-
-  it("refuses a name that cannot be a variable, with its path and how to go on", async () => {
-    mustRefuseWith(await strongroom(server(), ["run", "--prefix", "digit/", ...show("X")]), 2, "digit/1st", "--set");
-    const set = ["run", "--prefix", "digit/", "--set", "FIRST=digit/1st", ...show("FIRST")];
-    expect(mustDo(await strongroom(server(), set)).stdout).to.equal("x|");
-  });
-
-  for (const [wrong, word] of [
-    ["A", "NAME=path"],
-    ["1A=app/pin", "NAME=path"],
-    ["A=app//pin", "empty segment"],
-  ] as const) {
-    it(`refuses --set ${wrong}`, async () => {
-      mustRefuseWith(await strongroom(server(), ["run", "--set", wrong, "--", "true"]), 2, word);
+      const env = environment({ STRONGROOM_HOME: server().home });
+      writeFileSync(join(directory, "seen"), "");
+      const shell = spawn("sh", ["-c", typing], { env, cwd: directory, detached: true });
+      expect(await text(shell.stdout))
+        .to.match(/^status 5$/m)
+        .and.match(/count 1\b/);
     });
-  }
-
-  it("refuses a value that no variable can hold, with its path and what to do", async () => {
-    expect(mustDo(await strongroom(server(), ["run", "--set", "A=big/fits", ...show("A")])).stdout).to.have.length(
-      100_001,
-    );
-    const large = await strongroom(server(), ["run", "--set", "A=big/large", "--", "true"]);
-    mustRefuseWith(large, 2, "big/large", "131072", "strongroom get", "strongroom inject");
-    mustRefuseWith(await strongroom(server(), ["run", "--set", "A=nul/value", "--", "true"]), 2, "nul/value", "NUL");
   });
 
-  it("does not hand on the token, unless it is asked for by name", async () => {
-    const token = { STRONGROOM_TOKEN: server().token };
-    const shown = await strongroom(server(), ["run", "--prefix", "app/", ...show("STRONGROOM_TOKEN")], {
-      environment: token,
+  describe("run: streams and arguments", () => {
+    it("passes standard input, output and error through, byte by byte", async () => {
+      const input = randomBytes(3_000_000);
+      const out = await strongroom(server(), [...app, "cat"], { input });
+      expect(out.bytes.equals(input)).to.equal(true);
+      const { stderr } = await strongroom(server(), [...app, "sh", "-c", "cat >&2"], { input: "to the other\r\n\0" });
+      expect(stderr).to.equal("to the other\r\n\0");
     });
-    expect(mustDo(shown).stdout).to.equal("|");
-    const asked = await strongroom(
-      server(),
-      ["run", "--set", "STRONGROOM_TOKEN=app/pin", ...show("STRONGROOM_TOKEN")],
-      {
-        environment: token,
-      },
-    );
-    expect(mustDo(asked).stdout).to.equal("123|");
+
+    it("uses no shell, and leaves the command's own flags alone", async () => {
+      const args = ["printf", "%s|", "$HOME; ls", "*", "--prefix", "-q", "--version", "a b", ""];
+      const { stdout } = mustDo(await strongroom(server(), [...app, ...args]));
+      expect(stdout).to.equal("$HOME; ls|*|--prefix|-q|--version|a b||");
+      const withoutDashes = await strongroom(server(), ["run", "--prefix", "app/", "printf", "%s|", "--version", "-h"]);
+      expect(mustDo(withoutDashes).stdout).to.equal("--version|-h|");
+    });
   });
 
-  it("fills references in env files, and passes everything else as it is", async () => {
-    const file = join(temporaryDirectory(), "env");
-    const c = `{{ .Values.c }} $HOME \${A} strongroom://app/pin`;
-    const lines = [
-      "# what the service needs",
-      "export A=strongroom://app/db/password # whole",
-      'B="postgres://u:{{ strongroom://app/db/password }}@{{strongroom://app/pin}}/x"',
-      `C='${c}'`,
-      'D="two\\nlines',
-      'and a third"',
-      "E=strongroom://spaced/a%20b%25c%7Bd%7D",
+  describe("run: variables", () => {
+    const show = (...names: string[]) => [
+      "--",
+      "sh",
+      "-c",
+      `printf '%s|' ${names.map((name) => `"$${name}"`).join(" ")}`,
     ];
-    writeFileSync(file, `${lines.join("\n")}\n`);
-    const { stdout } = mustDo(
-      await strongroom(server(), ["run", "--env-file", file, ...show("A", "B", "C", "D", "E")]),
-    );
-    expect(stdout).to.equal(`hunter2|postgres://u:hunter2@123/x|${c}|two\nlines\nand a third|spaced|`);
-  });
 
-  it("lets --set win over --prefix, that over later and earlier env files, and those over the environment", async () => {
-    const directory = temporaryDirectory();
-    writeFileSync(join(directory, "one"), "PIN=one\nPASSWORD=one\nONE=one\nTWO=one\n");
-    writeFileSync(join(directory, "two"), "TWO=two\n");
-    const files = ["--env-file", join(directory, "one"), "--env-file", join(directory, "two")];
-    const args = ["run", ...files, "--prefix", "app/", "--set", "PASSWORD=mask/long"];
-    args.push("--set", "REST=app/db/password", ...show("PASSWORD", "PIN", "ONE", "TWO", "KEPT"));
-    const { stdout } = mustDo(await strongroom(server(), args, { environment: { ONE: "zero", KEPT: "kept" } }));
-    expect(stdout).to.equal("sesame-open|123|one|two|kept|");
-  });
-
-  it("needs no server for an env file without references", async () => {
-    const home = temporaryDirectory();
-    writeFileSync(join(home, "env"), "A=plain\n");
-    expect(mustDo(await strongroom({ home }, ["run", "--env-file", join(home, "env"), ...show("A")])).stdout).to.equal(
-      "plain|",
-    );
-  });
-
-  it("refuses with what is missing, wrong or locked, and does not start the command", async () => {
-    const marker = join(temporaryDirectory(), "started");
-    const touch = ["--", "touch", marker];
-    const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
-    mustRefuseWith(await strongroom(server(), missing), 4, "no/a, no/b");
-    mustRefuseWith(await strongroom(server(), ["run", "--prefix", "nothing/", ...touch]), 4, "nothing/");
-    mustRefuseWith(await strongroom(server(), ["run", ...touch]), 2, "--prefix, --set or --env-file");
-    mustRefuseWith(await strongroom(server(), ["run", "-e", `${marker}.env`, ...touch]), 2, "cannot be read");
-    mustRefuseWith(
-      await strongroom({ home: temporaryDirectory() }, ["run", "--prefix", "app/", ...touch]),
-      10,
-      "serve",
-    );
-    const locked = await startTestServer();
-    await mustInit(locked);
-    await mustLock(locked);
-    mustRefuseWith(await strongroom(locked, ["run", "--prefix", "app/", ...touch]), 3, "locked");
-    expect(existsSync(marker)).to.equal(false);
-  });
-
-  for (const [line, word] of [
-    ["just words", "line 1: it is not NAME=value"],
-    ["A=1\nA=2", "line 2: A has a value already, in line 1"],
-    ["A='open", "line 1: the quotes do not close"],
-    ["A=pass#word", "line 1: a # is in the value"],
-    ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
-    ["A=strongroom://app//pin", "empty segment"],
-  ] as const) {
-    it(`refuses the env file ${JSON.stringify(line)} and says the line`, async () => {
-      const file = join(temporaryDirectory(), "env");
-      writeFileSync(file, line);
-      mustRefuseWith(await strongroom(server(), ["run", "--env-file", file, "--", "true"]), 2, word);
+    it("names secrets under the prefix by their last segment, in capitals, with _", async () => {
+      const { stdout } = mustDo(
+        await strongroom(server(), ["run", "--prefix", "app/", ...show("PASSWORD", "API_KEY")]),
+      );
+      expect(stdout).to.equal(`hunter2|${secrets["app/api-key"]}|`);
     });
-  }
-});
 
-describe("run --mask", () => {
-  const mask = ["run", "--mask", "--prefix", "mask/", "--"];
+    it("refuses names that clash, with both paths and how to go on", async () => {
+      const clash = ["run", "--prefix", "clash/"];
+      const words = ["clash/a/token", "clash/b/token", "TOKEN", "--set NAME=path"];
+      mustRefuseWith(await strongroom(server(), [...clash, ...show("TOKEN")]), 7, ...words);
+      const set = [...clash, "--set", "OTHER=clash/a/token", ...show("TOKEN", "OTHER")];
+      expect(mustDo(await strongroom(server(), set)).stdout).to.equal("two|one|");
+      const taken = [...clash, "--set", "TOKEN=clash/a/token", ...show("TOKEN")];
+      mustRefuseWith(await strongroom(server(), taken), 7, "clash/a/token", "clash/b/token");
+    });
 
-  it("hides values that are written in pieces, on both streams, the longest first", async () => {
-    const script = `printf 'a sesa'; sleep 0.1; printf 'me-op'; sleep 0.1; printf 'en b sesame-open-wide c\\n'
+    it("refuses a name that cannot be a variable, with its path and how to go on", async () => {
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "digit/", ...show("X")]), 2, "digit/1st", "--set");
+      const set = ["run", "--prefix", "digit/", "--set", "FIRST=digit/1st", ...show("FIRST")];
+      expect(mustDo(await strongroom(server(), set)).stdout).to.equal("x|");
+    });
+
+    for (const [wrong, word] of [
+      ["A", "NAME=path"],
+      ["1A=app/pin", "NAME=path"],
+      ["A=app//pin", "empty segment"],
+    ] as const) {
+      it(`refuses --set ${wrong}`, async () => {
+        mustRefuseWith(await strongroom(server(), ["run", "--set", wrong, "--", "true"]), 2, word);
+      });
+    }
+
+    it("refuses a value that no variable can hold, with its path and what to do", async () => {
+      expect(mustDo(await strongroom(server(), ["run", "--set", "A=big/fits", ...show("A")])).stdout).to.have.length(
+        100_001,
+      );
+      const large = await strongroom(server(), ["run", "--set", "A=big/large", "--", "true"]);
+      mustRefuseWith(large, 2, "big/large", "131072", "strongroom get", "strongroom inject");
+      mustRefuseWith(await strongroom(server(), ["run", "--set", "A=nul/value", "--", "true"]), 2, "nul/value", "NUL");
+    });
+
+    it("does not hand on the token, unless it is asked for by name", async () => {
+      const token = { STRONGROOM_TOKEN: server().token };
+      const shown = await strongroom(server(), ["run", "--prefix", "app/", ...show("STRONGROOM_TOKEN")], {
+        environment: token,
+      });
+      expect(mustDo(shown).stdout).to.equal("|");
+      const asked = await strongroom(
+        server(),
+        ["run", "--set", "STRONGROOM_TOKEN=app/pin", ...show("STRONGROOM_TOKEN")],
+        {
+          environment: token,
+        },
+      );
+      expect(mustDo(asked).stdout).to.equal("123|");
+    });
+
+    it("fills references in env files, and passes everything else as it is", async () => {
+      const file = join(temporaryDirectory(), "env");
+      const c = `{{ .Values.c }} $HOME \${A} strongroom://app/pin`;
+      const lines = [
+        "# what the service needs",
+        "export A=strongroom://app/db/password # whole",
+        'B="postgres://u:{{ strongroom://app/db/password }}@{{strongroom://app/pin}}/x"',
+        `C='${c}'`,
+        'D="two\\nlines',
+        'and a third"',
+        "E=strongroom://spaced/a%20b%25c%7Bd%7D",
+      ];
+      writeFileSync(file, `${lines.join("\n")}\n`);
+      const { stdout } = mustDo(
+        await strongroom(server(), ["run", "--env-file", file, ...show("A", "B", "C", "D", "E")]),
+      );
+      expect(stdout).to.equal(`hunter2|postgres://u:hunter2@123/x|${c}|two\nlines\nand a third|spaced|`);
+    });
+
+    it("lets --set win over --prefix, that over later and earlier env files, and those over the environment", async () => {
+      const directory = temporaryDirectory();
+      writeFileSync(join(directory, "one"), "PIN=one\nPASSWORD=one\nONE=one\nTWO=one\n");
+      writeFileSync(join(directory, "two"), "TWO=two\n");
+      const files = ["--env-file", join(directory, "one"), "--env-file", join(directory, "two")];
+      const args = ["run", ...files, "--prefix", "app/", "--set", "PASSWORD=mask/long"];
+      args.push("--set", "REST=app/db/password", ...show("PASSWORD", "PIN", "ONE", "TWO", "KEPT"));
+      const { stdout } = mustDo(await strongroom(server(), args, { environment: { ONE: "zero", KEPT: "kept" } }));
+      expect(stdout).to.equal("sesame-open|123|one|two|kept|");
+    });
+
+    it("needs no server for an env file without references", async () => {
+      const home = temporaryDirectory();
+      writeFileSync(join(home, "env"), "A=plain\n");
+      expect(
+        mustDo(await strongroom({ home }, ["run", "--env-file", join(home, "env"), ...show("A")])).stdout,
+      ).to.equal("plain|");
+    });
+
+    it("refuses with what is missing, wrong or locked, and does not start the command", async () => {
+      const marker = join(temporaryDirectory(), "started");
+      const touch = ["--", "touch", marker];
+      const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
+      mustRefuseWith(await strongroom(server(), missing), 4, "no/a, no/b");
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "nothing/", ...touch]), 4, "nothing/");
+      mustRefuseWith(await strongroom(server(), ["run", ...touch]), 2, "--prefix, --set or --env-file");
+      mustRefuseWith(await strongroom(server(), ["run", "-e", `${marker}.env`, ...touch]), 2, "cannot be read");
+      mustRefuseWith(
+        await strongroom({ home: temporaryDirectory() }, ["run", "--prefix", "app/", ...touch]),
+        10,
+        "serve",
+      );
+      const locked = await startTestServer();
+      await mustInit(locked);
+      await mustLock(locked);
+      mustRefuseWith(await strongroom(locked, ["run", "--prefix", "app/", ...touch]), 3, "locked");
+      expect(existsSync(marker)).to.equal(false);
+    });
+
+    for (const [line, word] of [
+      ["just words", "line 1: it is not NAME=value"],
+      ["A=1\nA=2", "line 2: A has a value already, in line 1"],
+      ["A='open", "line 1: the quotes do not close"],
+      ["A=pass#word", "line 1: a # is in the value"],
+      ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
+      ["A=strongroom://app//pin", "empty segment"],
+    ] as const) {
+      it(`refuses the env file ${JSON.stringify(line)} and says the line`, async () => {
+        const file = join(temporaryDirectory(), "env");
+        writeFileSync(file, line);
+        mustRefuseWith(await strongroom(server(), ["run", "--env-file", file, "--", "true"]), 2, word);
+      });
+    }
+  });
+
+  describe("run --mask", () => {
+    const mask = ["run", "--mask", "--prefix", "mask/", "--"];
+
+    it("hides values that are written in pieces, on both streams, the longest first", async () => {
+      const script = `printf 'a sesa'; sleep 0.1; printf 'me-op'; sleep 0.1; printf 'en b sesame-open-wide c\\n'
       printf 'err sesame-' >&2; sleep 0.1; echo 'open!' >&2`;
-    const { code, stdout, stderr } = await strongroom(server(), [...mask, "sh", "-c", script]);
-    expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: "a *** b *** c\n", stderr: "err ***!\n" });
+      const { code, stdout, stderr } = await strongroom(server(), [...mask, "sh", "-c", script]);
+      expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: "a *** b *** c\n", stderr: "err ***!\n" });
+    });
+
+    it("shows the beginning of a value that was none, and passes on status and signal", async () => {
+      const { code, stdout } = await strongroom(server(), [...mask, "sh", "-c", "printf 'sesame-op'; exit 42"]);
+      expect({ code, stdout }).to.deep.equal({ code: 42, stdout: "sesame-op" });
+      expect((await strongroom(server(), [...mask, "sh", "-c", "kill -TERM $$"])).code).to.equal(143);
+    });
+
+    it("changes no other byte, and passes what is not UTF-8", async () => {
+      const input = randomBytes(3_000_000);
+      const { bytes } = await strongroom(server(), [...mask, "cat"], { input });
+      expect(bytes.equals(input)).to.equal(true);
+    });
+
+    it("says which values are too short to be hidden, and -q keeps it from that", async () => {
+      const { stdout, stderr } = await strongroom(server(), ["run", "--mask", "--prefix", "app/", "--", "echo", "123"]);
+      expect(stdout).to.equal("123\n");
+      expect(stderr).to.match(/shorter than 4 bytes: PIN\n$/);
+      mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
+    });
+
+    it("lets the command know when nobody reads its output any more", async () => {
+      const { child, finished } = start(server(), [...mask, "yes"]);
+      child.stdout.once("data", () => child.stdout.destroy());
+      expect((await finished.catch(() => null)) ?? (await exitOf(child))).to.not.equal(null);
+    });
+
+    it("hides in random pieces what it hides in one, and exactly the values", () => {
+      const printed = fc.string({ unit: fc.constantFrom("a", "b", "é"), maxLength: 40 });
+      const value = fc.string({ unit: fc.constantFrom("a", "b", "é"), minLength: 1, maxLength: 9 });
+      fc.assert(
+        fc.property(fc.array(value, { maxLength: 4 }), printed, fc.array(fc.nat(50)), (values, output, cuts) => {
+          const bytes = Buffer.from(output);
+          const masker = new Masker(values);
+          const ends = [...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
+          const shown = ends.map((end, i) => masker.take(bytes.subarray(i === 0 ? 0 : (ends[i - 1] ?? 0), end)));
+          expect(Buffer.concat([...shown, masker.end()]).toString("latin1")).to.equal(maskedWhole(values, bytes));
+        }),
+        { numRuns: 2_000 },
+      );
+    });
   });
 
-  it("shows the beginning of a value that was none, and passes on status and signal", async () => {
-    const { code, stdout } = await strongroom(server(), [...mask, "sh", "-c", "printf 'sesame-op'; exit 42"]);
-    expect({ code, stdout }).to.deep.equal({ code: 42, stdout: "sesame-op" });
-    expect((await strongroom(server(), [...mask, "sh", "-c", "kill -TERM $$"])).code).to.equal(143);
-  });
-
-  it("changes no other byte, and passes what is not UTF-8", async () => {
-    const input = randomBytes(3_000_000);
-    const { bytes } = await strongroom(server(), [...mask, "cat"], { input });
-    expect(bytes.equals(input)).to.equal(true);
-  });
-
-  it("says which values are too short to be hidden, and -q keeps it from that", async () => {
-    const { stdout, stderr } = await strongroom(server(), ["run", "--mask", "--prefix", "app/", "--", "echo", "123"]);
-    expect(stdout).to.equal("123\n");
-    expect(stderr).to.match(/shorter than 4 bytes: PIN\n$/);
-    mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
-  });
-
-  it("lets the command know when nobody reads its output any more", async () => {
-    const { child, finished } = start(server(), [...mask, "yes"]);
-    child.stdout.once("data", () => child.stdout.destroy());
-    expect((await finished.catch(() => null)) ?? (await exitOf(child))).to.not.equal(null);
-  });
-
-  it("hides in random pieces what it hides in one, and exactly the values", () => {
-    const printed = fc.string({ unit: fc.constantFrom("a", "b", "é"), maxLength: 40 });
-    const value = fc.string({ unit: fc.constantFrom("a", "b", "é"), minLength: 1, maxLength: 9 });
-    fc.assert(
-      fc.property(fc.array(value, { maxLength: 4 }), printed, fc.array(fc.nat(50)), (values, output, cuts) => {
-        const bytes = Buffer.from(output);
-        const masker = new Masker(values);
-        const ends = [...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
-        const shown = ends.map((end, i) => masker.take(bytes.subarray(i === 0 ? 0 : (ends[i - 1] ?? 0), end)));
-        expect(Buffer.concat([...shown, masker.end()]).toString("latin1")).to.equal(maskedWhole(values, bytes));
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-});
-
-async function exitOf(child: { exitCode: number | null; once(event: "exit", listener: () => void): unknown }) {
-  if (child.exitCode === null) await new Promise<void>((resolve) => child.once("exit", resolve));
-  return child.exitCode;
-}
-
-/** By every occurrence in the whole, overlapping ones too: one `***` for each stretch of those that overlap. */
-function maskedWhole(values: readonly string[], bytes: Buffer): string {
-  const long = values.map((value) => Buffer.from(value)).filter(({ length }) => length >= 4);
-  let shown = "";
-  let end = 0;
-  for (let at = 0; at < bytes.length; at++) {
-    const ends = long.filter((value) => bytes.subarray(at).indexOf(value) === 0).map(({ length }) => at + length);
-    if (ends.length > 0 && at >= end) shown += "***";
-    end = Math.max(end, ...ends);
-    if (at >= end) shown += bytes.toString("latin1", at, at + 1);
+  async function exitOf(child: { exitCode: number | null; once(event: "exit", listener: () => void): unknown }) {
+    if (child.exitCode === null) await new Promise<void>((resolve) => child.once("exit", resolve));
+    return child.exitCode;
   }
-  return shown;
-}
+
+  /** By every occurrence in the whole, overlapping ones too: one `***` for each stretch of those that overlap. */
+  function maskedWhole(values: readonly string[], bytes: Buffer): string {
+    const long = values.map((value) => Buffer.from(value)).filter(({ length }) => length >= 4);
+    let shown = "";
+    let end = 0;
+    for (let at = 0; at < bytes.length; at++) {
+      const ends = long.filter((value) => bytes.subarray(at).indexOf(value) === 0).map(({ length }) => at + length);
+      if (ends.length > 0 && at >= end) shown += "***";
+      end = Math.max(end, ...ends);
+      if (at >= end) shown += bytes.toString("latin1", at, at + 1);
+    }
+    return shown;
+  }
+});
