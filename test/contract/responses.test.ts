@@ -16,7 +16,7 @@ import {
 import { FakeClock } from "../support/clock.js";
 import { documented, judge, unseenResponses } from "../support/contract.js";
 import { crashKeyWorkers } from "../support/key-worker.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 /** What each operation is asked; `get` and `delete` find their secret. */
 const requests: Readonly<Record<string, Send>> = {
@@ -129,7 +129,7 @@ describe("the documented response", () => {
         return untilSeen(`${operation} 403 VAULT_LOCKED`, () => together(server, request, () => mustLock(server)));
       },
       async INTEGRITY(request) {
-        const server = await startTestServer();
+        const server = await startTestServer(uncached);
         await unlock(server);
         await writeFile(join(server.home, "vault", "gen-1", "secrets", "a.sealed"), "not a blob");
         await send(server, request);

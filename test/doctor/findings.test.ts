@@ -264,7 +264,10 @@ const rows: readonly Row[] = [
       "of a later version",
       (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":1', 'n":2')),
     ] as const,
-    ["with a hostile cost", (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace("14", "31"))] as const,
+    [
+      "with a hostile cost",
+      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('"logN":14', '"logN":31')),
+    ] as const,
   ].map(
     ([what, damage]): Row => ({
       name: `a header ${what}`,
