@@ -1,0 +1,88 @@
+/** What the vault remembers of the files: never anything stale, never what does not open, and never too much. */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { expect } from "chai";
+import { systemFiles } from "../../src/storage/durable.js";
+import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
+import { blobFile, damage, flipped } from "../support/damage.js";
+import { passphrase, startTestServer } from "../support/server.js";
+
+const get = { path: "/v1/secrets/a" };
+
+describe("what the vault remembers", () => {
+  it("answers a get whose file has gone since, until the secret is deleted", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await mustGet(server, "a");
+    rmSync(blobFile(server, "a"));
+    expect((await mustGet(server, "a"))["value"], "from memory").to.equal("v");
+    await send(server, { ...get, method: "DELETE" });
+    mustRefuse(await send(server, get), 404, "NOT_FOUND");
+  });
+
+  it("is not a blob that does not open: once its file is mended, the next get finds it", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    const file = blobFile(server, "a");
+    const whole = readFileSync(file);
+    damage(file, flipped(whole, 8 * (whole.length - 1)));
+    mustRefuse(await send(server, get), 500, "INTEGRITY");
+    writeFileSync(file, whole);
+    expect((await mustGet(server, "a"))["value"]).to.equal("v");
+  });
+
+  it("is dropped by a forced init", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await mustGet(server, "a");
+    await mustList(server);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } }));
+    mustRefuse(await send(server, get), 404, "NOT_FOUND");
+    await mustPut(server, "a", "of the new vault");
+    expect((await mustGet(server, "a"))["value"]).to.equal("of the new vault");
+    expect(await mustList(server)).to.have.lengthOf(1);
+  });
+
+  it("is not what a get has read that began before a put", async () => {
+    let release: () => void = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let slow = false;
+    const open: typeof systemFiles.open = async (...args) => {
+      const handle = await systemFiles.open(...args);
+      if (slow && String(args[0]).endsWith("a.sealed")) await released; // the old file is open already
+      return handle;
+    };
+    const server = await startTestServer({ files: { ...systemFiles, open } });
+    await mustInit(server);
+    await mustPut(server, "a", "old");
+    slow = true;
+    const early = mustGet(server, "a");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await mustPut(server, "a", "new");
+    slow = false;
+    release();
+    expect((await early)["value"]).to.be.oneOf(["old", "new"]);
+    for (let reading = 0; reading < 3; reading++) expect((await mustGet(server, "a"))["value"]).to.equal("new");
+  });
+
+  it("keeps what was used last, within its limit, and nothing that is large beside it", () => {
+    const cache = new CiphertextCache<string>(10_000);
+    for (let i = 0; i < 100; i++) {
+      cache.keep(`${i}`, "x".repeat(400));
+      cache.get("0");
+    }
+    const kept = Array.from({ length: 100 }, (_, i) => i).filter((i) => cache.get(`${i}`) !== undefined);
+    expect(kept.length).to.be.within(10, 25);
+    expect(kept).to.include.members([0, 99, 98]);
+    cache.keep("large", "x".repeat(5_000));
+    expect(cache.get("large")).to.equal(undefined);
+    const none = new CiphertextCache<string>(0);
+    none.keep("a", "");
+    expect(none.get("a")).to.equal(undefined);
+  });
+});
