@@ -20,8 +20,8 @@ const statusOf = { refused: 503, done: 200 } as const;
 /** One thread does all file operations, so that the k-th call of a thread, as strace counts, is the k-th call. */
 const oneThread = { UV_THREADPOOL_SIZE: "1" };
 
-function start(): Promise<ServerProcess> {
-  return startProcess([], oneThread);
+function start(more: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
+  return startProcess([], { ...oneThread, ...more });
 }
 
 /** Makes a change while the fault lasts, checks what can be seen of it, and notes what is there now. */
@@ -103,7 +103,7 @@ describe("a system call that fails", function () {
   }
 
   it("the read of a secret (openat, EMFILE) is answered with 503, and the secret is there afterwards", async () => {
-    const server = await start();
+    const server = await start({ STRONGROOM_CACHE_BYTES: "0" }); // so that there is a read
     await mustInit(server);
     await mustPut(server, "a/b", "kept");
     const { result } = await withFault(server.child.pid ?? 0, { call: "openat", error: "EMFILE" }, async () => [
