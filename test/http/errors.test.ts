@@ -20,7 +20,7 @@ import {
 } from "../support/client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { crashKeyWorkers } from "../support/key-worker.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
@@ -222,7 +222,7 @@ describe("unknown routes and wrong methods", () => {
 });
 
 describe("a damaged, moved or foreign blob", () => {
-  const server = shareTestServer({}, async (fresh) => {
+  const server = shareTestServer(uncached, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "good", "good");
     for (const name of ["cut", "flipped", "empty", "directory"]) await mustPut(fresh, name, "v");
