@@ -3,7 +3,7 @@
  * which says who the holder is. Nothing ever has to be cleaned by hand.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { StartError } from "../errors.js";
+import { StartError, systemCode } from "../errors.js";
 import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } from "./holder.js";
 import { type Lock, lockDirectory } from "./lock.js";
 
@@ -27,12 +27,14 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
   return claimOf(vaultPath, lock);
 }
 
-/** Beside the lock, the pid file only informs: a disk that cannot take it, a full one, is no reason not to serve. */
+const fullDisk = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
+
+/** Beside the lock, the pid file only informs: a disk that cannot take it is no reason not to let secrets be read. */
 async function enter(vaultPath: string, locked: boolean): Promise<Holder | null> {
   try {
     return await enterHolder(vaultPath);
   } catch (error) {
-    if (!locked) throw error;
+    if (!locked || !fullDisk.has(systemCode(error) ?? "")) throw error;
     await removeHolder(vaultPath).catch(() => {}); // it may be there, empty
     return null;
   }
