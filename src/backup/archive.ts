@@ -7,7 +7,7 @@
  */
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { open, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { create, Parser, type ReadEntry } from "tar";
@@ -78,12 +78,14 @@ async function readEntries(file: string, take: Take, tick: Tick): Promise<void> 
   parser.on("entry", (entry: ReadEntry) => {
     work.push(slots.take(() => takeEntry(file, entry, take)).catch(breakOff));
   });
+  parser.on("error", breakOff); // it may come while nobody waits for the end
   await parse(file, parser, broken.signal, tick).catch(breakOff);
   if (failure === null) await Promise.all(work);
   if (failure !== null) throw readFailure(file, failure);
 }
 
 async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Tick): Promise<void> {
+  await mustBePlainTar(file);
   const ended = once(parser, "end", { signal });
   ended.catch(() => {}); // awaited below, if it is reached
   const { size } = await stat(file);
@@ -94,6 +96,17 @@ async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Ti
   }
   parser.end();
   await ended;
+}
+
+/** The parser would unpack compressed ones by itself, however large that makes them; ours never are. */
+async function mustBePlainTar(file: string): Promise<void> {
+  const handle = await open(file);
+  try {
+    const { buffer } = await handle.read(Buffer.alloc(512), 0, 512, 0);
+    if (buffer.toString("latin1", 257, 262) !== "ustar") throw damaged(file, "is not a tar file, or was cut short");
+  } finally {
+    await handle.close();
+  }
 }
 
 async function takeEntry(file: string, entry: ReadEntry, take: Take): Promise<void> {

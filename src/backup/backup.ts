@@ -6,8 +6,12 @@ import { ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from 
 import { readArchive, type Tick, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
-/** Where a snapshot was put, in the layout of an archive; see `SecretStore.snapshot`. */
-export type TakenSnapshot = { readonly directory: string };
+/** Where a snapshot was put, in the layout of an archive; see `SecretStore.snapshot`. `release`: it may go now. */
+export type TakenSnapshot = {
+  readonly directory: string;
+  readonly secretCount: number;
+  readonly release: () => Promise<void>;
+};
 
 /**
  * Makes a new file, and answers how many secrets it holds. It has its name only once it was read back and found whole.
@@ -16,25 +20,28 @@ export type TakenSnapshot = { readonly directory: string };
 export async function backUp(takeSnapshot: () => Promise<TakenSnapshot>, file: string, tick: Tick): Promise<number> {
   const target = resolve(file);
   await refuseExisting(target);
-  const { directory } = await takeSnapshot();
+  const { directory, secretCount, release } = await takeSnapshot();
   try {
-    return await archive(directory, target, tick);
+    return await archive(directory, secretCount, target, tick);
   } catch (error) {
     if (error instanceof BackupError) throw error;
     const reason = systemCode(error) ?? "unknown reason";
     throw new BackupError("unusable", `the backup ${target} cannot be written (${reason}): nothing was kept`, error);
   } finally {
     await rm(directory, { recursive: true, force: true });
+    await release();
   }
 }
 
-async function archive(snapshot: string, target: string, tick: Tick): Promise<number> {
+async function archive(snapshot: string, wanted: number, target: string, tick: Tick): Promise<number> {
   const temp = `${target}.tmp-${randomName()}`;
   try {
-    const files = await writeArchive(snapshot, temp, tick);
+    const secrets = (await writeArchive(snapshot, temp, tick)) - 1; // the header is none
+    if (secrets !== wanted)
+      throw new BackupError("unusable", `the snapshot lost files: ${target} was not made, try again`);
     await readArchive(temp, async () => {});
     await publish(temp, target);
-    return files - 1; // the header is no secret
+    return secrets;
   } finally {
     await ignoring(unlink(temp), "ENOENT");
   }
@@ -49,7 +56,12 @@ async function publish(temp: string, target: string): Promise<void> {
     await refuseExisting(target); // no hard links here
     await rename(temp, target);
   }
-  await syncDirectory(systemFiles, dirname(target));
+  try {
+    await syncDirectory(systemFiles, dirname(target));
+  } catch (error) {
+    await ignoring(unlink(target), "ENOENT");
+    throw error;
+  }
 }
 
 async function refuseExisting(target: string): Promise<void> {

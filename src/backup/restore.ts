@@ -41,7 +41,7 @@ async function refuseVault(vaultPath: string): Promise<void> {
   const generations = await generationDirectories(systemFiles, vaultPath);
   const names = await readdir(vaultPath);
   if (generations.length === 0 && !names.includes("current")) return;
-  const message = `${vaultPath} holds a vault already, and is not overwritten: choose an empty home with --home`;
+  const message = `${vaultPath} holds a vault already, and is not overwritten: choose an empty home with --home (strongroom doctor tells what is there)`;
   throw new BackupError("exists", message);
 }
 

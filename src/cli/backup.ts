@@ -35,19 +35,21 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   return withClient(flags, async (client) => {
     const { initialized, vaultPath } = await client.status();
     if (!initialized) throw noVault(vaultPath);
-    return client.snapshot();
+    return { ...(await client.snapshot()), release: async () => {} };
   });
 }
 
-/** No server runs: the vault is claimed for as long as the snapshot takes. */
+/** No server runs: the vault is claimed until the snapshot, which a start would sweep away, is no longer needed. */
 async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const { FileStore } = await import("../storage/file-store.js");
   const store = await FileStore.openExisting(vaultPath);
   if (store === null) throw noVault(vaultPath);
   try {
-    return await store.snapshot();
-  } finally {
+    const { directory, count } = await store.snapshot();
+    return { directory, secretCount: count, release: () => store.close() };
+  } catch (error) {
     await store.close();
+    throw error;
   }
 }
 

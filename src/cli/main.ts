@@ -54,11 +54,20 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+/** A command that waits for what will never come must not look like one that is done. */
+const giveUp = () => {
+  process.stderr.write("strongroom: the command broke off, for a reason that it does not know: try it again\n");
+  process.exitCode = exitCodes.unexpected;
+};
+process.once("beforeExit", giveUp);
+
 const args = process.argv.slice(2);
 try {
   await (await buildProgram(commands, args)).parseAsync(args, { from: "user" });
 } catch (error) {
   process.exitCode = exitCodeFor(error);
+} finally {
+  process.off("beforeExit", giveUp);
 }
 
 /** Says what was wrong, unless the parser has said it already. */

@@ -53,7 +53,10 @@ export async function serveStore(
   handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
   stopper.does(async () => {
     log.info({ event: "stopping" });
-    await within(drainMs, Promise.all([vault.close(), drain(server, drainMs)]));
+    const ends = within(drainMs, Promise.allSettled([vault.close(), drain(server, drainMs)]));
+    for (const end of (await ends) ?? []) {
+      if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
+    }
     log.info({ event: "stopped" });
   });
   const url = urlOf(address, port);
@@ -74,10 +77,11 @@ async function announce(store: FileStore, url: string, log: Log): Promise<void> 
 }
 
 /** Waits for the work, but not longer: a disk that hangs must not keep the process. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const limit = new AbortController();
-  await Promise.race([work, sleep(ms, undefined, { signal: limit.signal }).catch(() => {})]);
+  const result = await Promise.race([work, sleep(ms, undefined, { signal: limit.signal }).catch(() => undefined)]);
   limit.abort();
+  return result;
 }
 
 /** One stop, whoever asks first: the endpoint, a signal, a test. */

@@ -52,7 +52,7 @@ function claimOf(vaultPath: string, lock: Lock | null): Claim {
       if (released) return; // by now the pid file may be another server's
       released = true;
       await announced.catch(() => {}); // who asked for it was told
-      await removeHolder(vaultPath);
+      await removeHolder(vaultPath).catch(() => {}); // what stays counts only while this process lives
       await lock?.release();
     },
   };

@@ -47,9 +47,12 @@ export class Directories {
     await making;
   }
 
-  /** Forgets a directory and all above it: one of them has gone missing. */
+  /** Forgets a directory and all above it, open ones too: one of them has gone missing. */
   forget(directory: string): void {
-    for (const at of this.#upFrom(directory)) this.#durable.delete(at);
+    for (const at of this.#upFrom(directory)) {
+      this.#durable.delete(at);
+      this.#syncs.forget(at);
+    }
   }
 
   /**
@@ -109,7 +112,12 @@ export class Directories {
     if (!(await this.#files.lstat(directory)).isDirectory()) {
       throw new Error("a link or a file stands where a directory should");
     }
-    await this.#syncs.sync(parent);
+    try {
+      await this.#syncs.sync(parent);
+    } catch (error) {
+      await this.#removeEmpty(directory); // so that the next attempt makes, and syncs, a new name
+      throw error;
+    }
     this.#durable.add(directory);
   }
 }

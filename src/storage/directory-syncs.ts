@@ -36,7 +36,7 @@ export class DirectorySyncs {
       await this.#release(directory, held);
       throw error;
     }
-    return { sync: () => held.sync(), release: () => this.#release(directory, held) };
+    return { sync: () => this.#sync(directory, held), release: () => this.#release(directory, held) };
   }
 
   async sync(directory: string): Promise<void> {
@@ -56,6 +56,16 @@ export class DirectorySyncs {
   /** Whoever holds the directory from now on opens it anew: its name leads elsewhere. */
   forget(directory: string): void {
     this.#shared.delete(directory);
+  }
+
+  /** After a failure nobody new shares this one: only a directory that is opened anew could tell of the next. */
+  async #sync(directory: string, held: SharedDirectory): Promise<void> {
+    try {
+      await held.sync();
+    } catch (error) {
+      if (this.#shared.get(directory) === held) this.#shared.delete(directory);
+      throw error;
+    }
   }
 
   async #release(directory: string, held: SharedDirectory): Promise<void> {
@@ -78,8 +88,8 @@ class SharedDirectory {
 
   sync(): Promise<void> {
     if (this.#running === null) return this.#begin();
-    const begin = () => this.#begin();
-    this.#next ??= this.#running.then(begin, begin);
+    // DANGER: after a failed fsync the system may report success for names that are lost. Who waited behind it fails too.
+    this.#next ??= this.#running.then(() => this.#begin());
     return this.#next;
   }
 
@@ -87,8 +97,8 @@ class SharedDirectory {
     this.#next = null;
     const sync = this.opened
       .then((handle) => handle.sync())
-      .finally(() => {
-        if (this.#running === sync) this.#running = null;
+      .then(() => {
+        if (this.#running === sync) this.#running = null; // otherwise it goes on failing whoever still holds this one
       });
     this.#running = sync;
     return sync;

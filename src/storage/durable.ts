@@ -54,7 +54,7 @@ export async function moveIntoPlace(
     await beforeReplace?.();
     await files.rename(temp, path);
   } catch (error) {
-    await ignoring(files.unlink(temp), "ENOENT");
+    await files.unlink(temp).catch(() => {}); // or at the next start
     throw error instanceof Error ? Object.assign(error, { path }) : error; // a failed write does not say of what
   }
 }

@@ -206,7 +206,6 @@ export class FileStore implements SecretStore {
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
         directories.forget(directory);
-        syncs.forget(directory);
       }
     }
   }

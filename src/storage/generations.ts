@@ -68,8 +68,14 @@ export async function switchGeneration(
 export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
   const name = "gen-1";
   await files.rename(directory, join(vault, name));
-  await syncDirectory(files, vault);
-  await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
+  try {
+    await syncDirectory(files, vault);
+    await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
+  } catch (error) {
+    await removeFile(files, join(vault, "current"));
+    await files.rename(join(vault, name), directory); // back to where the caller removes it
+    throw error;
+  }
 }
 
 /** The switch failed when `current` had been replaced, and it could not be put back. */

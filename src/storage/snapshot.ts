@@ -17,7 +17,8 @@ const linksAtOnce = 8;
 
 export class Snapshot {
   readonly directory: string;
-  readonly count: number;
+  /** How many secrets are in it, once it is complete. */
+  count = 0;
   readonly #files: FileOperations;
   readonly #generation: Generation;
   readonly #pending: Set<string>;
@@ -30,7 +31,6 @@ export class Snapshot {
     this.#files = files;
     this.#generation = generation;
     this.#pending = new Set(paths);
-    this.count = this.#pending.size;
     this.directory = join(vaultPath, `snapshot-${randomName()}`);
   }
 
@@ -64,17 +64,26 @@ export class Snapshot {
   }
 
   #begin(path: string): Promise<void> {
-    const file = blobFile(this.#generation.secrets, path);
-    const linking = this.#link(file).finally(() => this.#linking.delete(path));
+    const linking = this.#linkBlob(path).finally(() => this.#linking.delete(path));
     this.#linking.set(path, linking);
     return linking;
   }
 
   /** A file that is gone was removed at the very moment of the snapshot. */
+  async #linkBlob(path: string): Promise<void> {
+    const file = blobFile(this.#generation.secrets, path);
+    try {
+      await this.#link(file);
+      this.count++;
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || (await missingAsNull(this.#files.lstat(file))) !== null) throw error;
+    }
+  }
+
   async #link(file: string): Promise<void> {
     const copy = join(this.directory, relative(this.#generation.directory, file));
     await this.#directoryOf(dirname(copy));
-    await missingAsNull(this.#linkOrCopy(file, copy));
+    await this.#linkOrCopy(file, copy);
   }
 
   async #linkOrCopy(file: string, copy: string): Promise<void> {

@@ -8,7 +8,7 @@ import type { Bytes } from "../../workers/protocol.js";
 const entryOverhead = 100;
 const bufferOverhead = 200;
 
-/** Keeps what was read, unless its path has changed since the reader began. */
+/** Keeps what was read, unless its path has changed since the reader began, or is changing now. */
 export type Keep<C> = (path: string, ciphertext: C) => void;
 
 /** Of bytes, or of strings that have one character for each. */
@@ -18,6 +18,8 @@ export class CiphertextCache<C extends Bytes | string> {
   readonly #entries = new Map<string, C>();
   /** Of each reader under way, the paths that have changed since it began. */
   readonly #readers = new Set<Set<string>>();
+  /** Paths that are being changed: what is read of them now may be the old or the new. */
+  readonly #changing = new Set<string>();
   #size = 0;
 
   /** `limit` in bytes of memory; 0 keeps nothing. */
@@ -53,20 +55,22 @@ export class CiphertextCache<C extends Bytes | string> {
     this.#readers.add(changed);
     try {
       return await read((path, ciphertext) => {
-        if (!changed.has(path)) this.keep(path, ciphertext);
+        if (!changed.has(path) && !this.#changing.has(path)) this.keep(path, ciphertext);
       });
     } finally {
       this.#readers.delete(changed);
     }
   }
 
-  /** Changes a path: what was known of it before, or is read meanwhile, is not kept. */
+  /** Changes a path, one change at a time: what was known of it before, or is read meanwhile, is not kept. */
   async changing<T>(path: string, change: () => Promise<T>): Promise<T> {
+    this.#changing.add(path);
     this.#forget(path);
     try {
       return await change();
     } finally {
       this.#forget(path);
+      this.#changing.delete(path);
     }
   }
 
