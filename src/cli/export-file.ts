@@ -23,6 +23,7 @@ export function withOutputFile(command: Command): Command {
 
 /** Before any work is done. @throws CommandFailure conflict, usage */
 export async function checkOutput({ output, force, json }: OutputFileFlags): Promise<void> {
+  if (output === "-") throw new CommandFailure("usage", "standard output is used without -o: leave -o - away");
   if (json && output === undefined) {
     throw new CommandFailure("usage", "--json tells about the output file, and standard output has the text: use -o");
   }

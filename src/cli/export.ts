@@ -45,6 +45,9 @@ const refusal =
 
 async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
+  if (entries.length === 0 && flags.prefix !== undefined) {
+    throw new CommandFailure("notFound", `no secret's path begins with ${printable(flags.prefix)}: see strongroom ls`);
+  }
   const content = flags.format === "json" ? asJson(client, entries, bar) : asDotenv(client, entries, bar);
   await writeOut(content, flags);
   return entries.length;

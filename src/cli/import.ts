@@ -70,6 +70,7 @@ async function importSecrets(source: string, flags: Flags): Promise<void> {
   report(summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
   if (tally.refused.length > 0) process.exitCode = exitCodes.usage;
+  else if (tally.skipped.length > 0) process.exitCode = exitCodes.conflict; // its file is not to be thrown away
 }
 
 /** What made the work end too early, Ctrl-C among it; null when it was done. */
@@ -99,7 +100,7 @@ function report(summary: Summary, { json, quiet, dryRun }: Flags, failure: Comma
   for (const { origin, problem } of json ? [] : refused) {
     process.stderr.write(`strongroom: not imported: ${printable(origin)}: ${printable(problem)}\n`);
   }
-  const ok = failure === null && refused.length === 0;
+  const ok = failure === null && refused.length === 0 && summary.skipped.length === 0;
   if (json) printJson({ ok, dryRun: dryRun === true, total, ...counts, refused, leftOut });
   else if (!quiet) process.stdout.write(asText(summary, dryRun === true));
 }

@@ -50,7 +50,8 @@ process.on("uncaughtException", (error) => {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (systemCode(error) === "EPIPE") process.exit(); // its reader has gone, as in `| head`
-    throw error;
+    process.stderr.write(`strongroom: the output cannot be written (${systemCode(error) ?? "unknown reason"})\n`);
+    process.exit(exitCodes.unexpected);
   });
 }
 

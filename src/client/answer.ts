@@ -50,6 +50,9 @@ function errorOf({ status, headers }: Received, answer: ErrorAnswer, place: Plac
 }
 
 function hint({ credential }: ErrorAnswer, retryAfter: number | undefined, { tokenSource }: Place): string {
+  if (credential === "token" && tokenSource === "STRONGROOM_TOKEN") {
+    return ": STRONGROOM_TOKEN is not what this server wants, unset it or put the right token into it";
+  }
   if (credential === "token")
     return `: ${tokenSource} is not what this server wants, name the right file with STRONGROOM_TOKEN_FILE`;
   return retryAfter === undefined ? "" : ` (${retryAfter} s)`;

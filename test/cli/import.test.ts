@@ -210,7 +210,8 @@ describe("strongroom import, through the real command", () => {
         const folder = newFolder();
         await mustPut(server(), `${folder}old`, { value: "was" });
         await mustPut(server(), `${folder}same`, { value: "same" });
-        const first = mustDo(await bringIn(folder, source("is"))).stdout;
+        const { code, stdout: first } = await bringIn(folder, source("is"));
+        expect(code, "its file is not to be thrown away").to.equal(7);
         expect(first).to.contain(`skipped, as it is there with another value: ${folder}old\n`).and.contain("--force");
         expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
         expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
