@@ -2,13 +2,13 @@
  * Owns a restore: an archive becomes the vault of a home that has none. Every name in it is judged, every checksum
  * compared and every file made to last before the vault is in force; a restore that is broken off leaves none.
  */
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
 import { isSecretPath } from "../paths/secret-path.js";
 import { claimVault } from "../storage/claim.js";
-import { randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
+import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
 import { bringIntoForce, generationDirectories } from "../storage/generations.js";
 import { blobFile } from "../storage/tree.js";
 import { headerName, readArchive, secretsName, type Take, type Tick } from "./archive.js";
@@ -41,8 +41,8 @@ async function refuseVault(vaultPath: string): Promise<void> {
   const generations = await generationDirectories(systemFiles, vaultPath);
   const names = await readdir(vaultPath);
   if (generations.length === 0 && !names.includes("current")) return;
-  const message = `${vaultPath} holds a vault already, and is not overwritten: choose an empty home with --home (strongroom doctor tells what is there)`;
-  throw new BackupError("exists", message);
+  const what = "holds a vault already, and is not overwritten: choose an empty home with --home";
+  throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor tells what is there)`);
 }
 
 async function build(
@@ -52,20 +52,40 @@ async function build(
   tick: Tick,
 ): Promise<number> {
   const tree = new RestoredTree(directory);
+  await tree.makeDirectory(join(directory, secretsName));
+  const write: Take = (name, bytes) => tree.write(fileFor(file, directory, name), bytes);
+  const secrets = await readAll(file, write, understood, tick);
+  await tree.sync();
+  return secrets;
+}
+
+/** Judges an archive as a restore does, and writes nothing; answers how many secrets it holds. @throws BackupError */
+export async function judge(
+  file: string,
+  vaultPath: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  tick: Tick,
+): Promise<number> {
+  if ((await missingAsNull(lstat(vaultPath))) !== null) await refuseVault(vaultPath);
+  return readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, tick);
+}
+
+async function readAll(
+  file: string,
+  take: Take,
+  understood: (header: Bytes) => Promise<boolean>,
+  tick: Tick,
+): Promise<number> {
   let header: Bytes | null = null;
   let secrets = 0;
-  await tree.makeDirectory(join(directory, secretsName));
-  const take: Take = async (name, bytes) => {
-    await tree.write(fileFor(file, directory, name), bytes);
+  const takeOne: Take = async (name, bytes) => {
+    await take(name, bytes);
     if (name === headerName) header = bytes;
     else secrets++;
   };
-  await readArchive(file, take, tick);
-  if (header === null || !(await understood(header))) {
-    throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
-  }
-  await tree.sync();
-  return secrets;
+  await readArchive(file, takeOne, tick);
+  if (header !== null && (await understood(header))) return secrets;
+  throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }
 
 /** Where a file of the archive belongs: by what its name means, never by the name itself. */

@@ -1,14 +1,14 @@
 /** Owns `strongroom restore`: into which home, and what is printed. */
 import type { Command } from "commander";
-import { restore as restoreVault } from "../backup/restore.js";
+import { judge, restore as restoreVault } from "../backup/restore.js";
 import { readOneSetting } from "../config/settings.js";
 import { Keys } from "../doctor/keys.js";
-import { openHome } from "../server/home.js";
+import { homeAt, openHome } from "../server/home.js";
 import { told } from "./backup.js";
 import { withHome } from "./connection.js";
-import { type OutputFlags, printable, printJson, withOutput } from "./output.js";
+import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "./output.js";
 
-type Flags = OutputFlags & { readonly home?: string };
+type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
 
 export function define(command: Command): void {
   command
@@ -17,22 +17,25 @@ export function define(command: Command): void {
         "with a vault is left alone, and so is one whose server runs. Every checksum is compared before anything counts.",
     )
     .argument("<file>", "the tar file that strongroom backup made");
-  withOutput(withHome(command)).action(restore);
+  withDryRun(withOutput(withHome(command))).action(restore);
 }
 
 async function restore(file: string, flags: Flags): Promise<void> {
-  const home = await openHome(readOneSetting("home", flags.home, process.env));
+  const path = readOneSetting("home", flags.home, process.env);
+  const { vault: vaultPath } = flags.dryRun ? homeAt(path) : await openHome(path);
+  const work = flags.dryRun ? judge : restoreVault;
   const keys = new Keys(null);
   try {
     const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
-    const secrets = await told("restoring", (tick) => restoreVault(file, home.vault, understood, tick));
-    if (flags.json) printJson({ ok: true, vaultPath: home.vault, secrets });
-    else if (!flags.quiet) process.stdout.write(textFor(secrets, home.path));
+    const secrets = await told("restoring", (tick) => work(file, vaultPath, understood, tick));
+    if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
+    else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
   } finally {
     await keys.stop();
   }
 }
 
-function textFor(secrets: number, home: string): string {
+function textFor(secrets: number, home: string, dryRun: boolean): string {
+  if (dryRun) return `${secrets} secrets could be restored into ${printable(home)} (a dry run: nothing was written)\n`;
   return `${secrets} secrets restored into ${printable(home)}: start the server there and unlock it\n`;
 }

@@ -69,7 +69,7 @@ describe("a backup", () => {
     expect(must(await backup(server.home, join(files, "b.tar"), "-q"))).to.equal("");
     const home = join(files, "home");
     const restored: unknown = JSON.parse(must(await restore(home, join(files, "a.tar"), "--json")));
-    expect(restored).to.deep.equal({ ok: true, vaultPath: join(home, "vault"), secrets: 6 });
+    expect(restored).to.deep.equal({ ok: true, dryRun: false, vaultPath: join(home, "vault"), secrets: 6 });
   });
 });
 

@@ -45,6 +45,19 @@ describe("a restore", () => {
     expect(stderr).to.match(/holds a vault already, and is not overwritten: choose an empty home/);
   });
 
+  it("with --dry-run judges the archive and the home, and writes nothing", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    expect(must(await restore(home, file, "--dry-run"))).to.match(
+      /^6 secrets could be restored .* nothing was written/,
+    );
+    expect(existsSync(home)).to.equal(false);
+    expect((await restore(server.home, file, "--dry-run")).code).to.equal(7);
+    expect((await restore(home, archiveOf([]), "--dry-run")).code).to.equal(12);
+  });
+
   it("into a home whose server runs is refused, with its pid", async () => {
     const { home } = await startTestServer();
     const { code, stderr } = await restore(home, archiveOf([]));
@@ -122,6 +135,8 @@ describe("a restore refuses an archive", () => {
     const text = join(temporaryDirectory(), "text");
     writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
     await mustRefuse(text, 12, /is not a tar file/);
+    writeFileSync(text, Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), Buffer.alloc(300_000, "noise")]));
+    await mustRefuse(text, 12, /is not a tar file/); // compressed: it is not unpacked
     await mustRefuse(join(text, "..", "missing"), 1, /cannot be read/);
   });
 });

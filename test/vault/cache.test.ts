@@ -70,6 +70,16 @@ describe("what the vault remembers", () => {
     for (let reading = 0; reading < 3; reading++) expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
+  it("is not what a reader finds that begins while the path is being changed", async () => {
+    const cache = new CiphertextCache<string>(10_000);
+    await cache.changing("a", async () => {
+      await cache.reading(async (keep) => keep("a", "old"));
+      expect(cache.get("a")).to.equal(undefined);
+    });
+    await cache.reading(async (keep) => keep("a", "new"));
+    expect(cache.get("a")).to.equal("new");
+  });
+
   it("keeps what was used last, within its limit, and nothing that is large beside it", () => {
     const cache = new CiphertextCache<string>(10_000);
     for (let i = 0; i < 100; i++) {
