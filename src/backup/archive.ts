@@ -8,8 +8,9 @@
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { open, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
+import pMap from "p-map";
 import { create, Parser, type ReadEntry } from "tar";
 import { Slots } from "../storage/slots.js";
 import { BackupError } from "./backup-error.js";
@@ -135,16 +136,11 @@ function damaged(file: string, how: string): BackupError {
 /** The checksums of all files under a directory. */
 async function sumTree(directory: string): Promise<Sums> {
   const sums: Sums = new Map();
-  const slots = new Slots(entriesAtOnce);
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  await Promise.all(
-    files.map((file) =>
-      slots.take(async () => {
-        const name = file.slice(directory.length + 1).replaceAll("\\", "/");
-        sums.set(name, sumOf(await readFile(file)));
-      }),
-    ),
-  );
+  const add = async (file: string) => {
+    sums.set(relative(directory, file).replaceAll("\\", "/"), sumOf(await readFile(file)));
+  };
+  await pMap(files, add, { concurrency: entriesAtOnce });
   return sums;
 }

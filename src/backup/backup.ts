@@ -1,8 +1,8 @@
 /** Owns a backup: a snapshot of the vault becomes an archive that is checked before it gets its name. */
-import { link, lstat, rename, rm, unlink } from "node:fs/promises";
+import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { systemCode } from "../errors.js";
-import { ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
+import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { readArchive, type Tick, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
@@ -49,13 +49,7 @@ async function archive(snapshot: string, wanted: number, target: string, tick: T
 
 /** Gives the file its name unless something has that name. */
 async function publish(temp: string, target: string): Promise<void> {
-  try {
-    await link(temp, target);
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") throw exists(target);
-    await refuseExisting(target); // no hard links here
-    await rename(temp, target);
-  }
+  if (!(await giveNewName(temp, target))) throw exists(target);
   try {
     await syncDirectory(systemFiles, dirname(target));
   } catch (error) {

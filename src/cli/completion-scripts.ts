@@ -35,7 +35,7 @@ _strongroom() {
   case "\${COMP_WORDS[1]}" in
 ${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
-  case "\${COMP_WORDS[COMP_CWORD-1]}" in
+  case "\${COMP_WORDS[1]}:\${COMP_WORDS[COMP_CWORD-1]}" in
 ${valueBranches(commands)}
     *) if [[ $word == -* ]]; then kind="$flags"; fi ;;
   esac
@@ -70,7 +70,7 @@ _strongroom() {
   case "\${words[2]}" in
 ${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
-  case "\${words[CURRENT-1]}" in
+  case "\${words[2]}:\${words[CURRENT-1]}" in
 ${valueBranches(commands)}
     *) if [[ $PREFIX == -* ]]; then kind="$flags"; fi ;;
   esac
@@ -122,15 +122,17 @@ function branches(commands: readonly CommandSpec[], more: (command: CommandSpec)
     .join("\n");
 }
 
-/** A branch for all flags that take the same; a flag takes the same in every command that has it. */
+/** A branch for all flags, each with its command, that take the same. */
 function valueBranches(commands: readonly CommandSpec[]): string {
-  const byKind = new Map<string, Set<string>>();
-  for (const { name, value } of commands.flatMap(({ flags }) => flags)) {
-    if (value === null) continue;
-    const kind = kindOf(value);
-    byKind.set(kind, (byKind.get(kind) ?? new Set()).add(name));
+  const byKind = new Map<string, string[]>();
+  for (const { names, flags } of commands) {
+    for (const { name: flag, value } of flags) {
+      if (value === null) continue;
+      const kind = kindOf(value);
+      byKind.set(kind, [...(byKind.get(kind) ?? []), ...names.map((name) => `${name}:${flag}`)]);
+    }
   }
-  return [...byKind].map(([kind, names]) => `    ${[...names].join("|")}) kind=${kind} ;;`).join("\n");
+  return [...byKind].map(([kind, flags]) => `    ${flags.join("|")}) kind=${kind} ;;`).join("\n");
 }
 
 function kindOf(value: Completable): string {

@@ -26,7 +26,7 @@ function specsOf(program: Command | null): CommandSpec[] {
     names: [command.name(), ...command.aliases()],
     summary: command.summary() || command.description(),
     flags: flagsOf(command),
-    argument: argumentOf(command),
+    argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
   }));
 }
 
@@ -51,5 +51,5 @@ function argumentOf({ registeredArguments }: Command): Completable {
 /** By what help calls it. */
 function completableOf(shown: string): Completable {
   if (/[<=](?:path|prefix|from)[>.]/.test(shown)) return "paths";
-  return /<(?:file|directory|command)>/.test(shown) ? "files" : "any";
+  return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";
 }

@@ -1,11 +1,11 @@
 /** Owns where commands put plaintext: a new file for this user alone, whole or not at all; else standard output. */
-import { link, lstat, open, rename, unlink } from "node:fs/promises";
+import { lstat, open, rename, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { systemCode } from "../errors.js";
-import { ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
+import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { CommandFailure } from "./exit-codes.js";
 import { type OutputFlags, printable, withOutput } from "./output.js";
 
@@ -37,7 +37,8 @@ export async function writeOut(content: Content, { output, force }: OutputFileFl
   const temp = `${target}.tmp-${randomName()}`;
   try {
     await writeWhole(temp, content);
-    await (force ? rename(temp, target) : publish(temp, target));
+    if (force) await rename(temp, target);
+    else if (!(await giveNewName(temp, target))) throw exists(target);
     await syncDirectory(systemFiles, dirname(target));
   } catch (error) {
     if (!(error instanceof Error && "syscall" in error)) throw error;
@@ -54,17 +55,6 @@ async function writeWhole(file: string, content: Content): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-  }
-}
-
-/** Gives the file its name unless something has that name by now. */
-async function publish(temp: string, target: string): Promise<void> {
-  try {
-    await link(temp, target);
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") throw exists(target);
-    await refuseExisting(target); // no hard links here
-    await rename(temp, target);
   }
 }
 

@@ -37,6 +37,18 @@ export async function replaceFile(files: FileOperations, path: string, bytes: Ui
   await syncDirectory(files, dirname(path));
 }
 
+/** Gives a file that lasts a name that nobody has; false, and nothing has changed, when somebody does. */
+export async function giveNewName(temp: string, target: string): Promise<boolean> {
+  try {
+    await nodeFiles.link(temp, target);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST" || (await missingAsNull(nodeFiles.lstat(target))) !== null) return false;
+    await nodeFiles.rename(temp, target); // no hard links here
+    return true;
+  }
+}
+
 /**
  * All of a durable replace but its last step: `syncDirectory` of the directory makes it last. `beforeReplace` is awaited
  * just before the old file goes.
