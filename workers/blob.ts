@@ -15,15 +15,18 @@
  * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, byteLength, bytesOf, concat, readUint32, uint32, utf8, wipe } from "./memory.js";
+import { allocate, borrowed, byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "./memory.js";
 import type { BlobFault, Bytes } from "./protocol.js";
 import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const version = 1;
+const versionByte = bytesOf(version);
 const boxesAt = 9;
 const shortestBox = nonceBytes + tagBytes;
 const label = utf8("strongroom v1 entry");
+const metadataPart = utf8("m");
+const valuePart = utf8("v");
 
 /** Opens under no key. */
 const noBox = allocate(0);
@@ -31,34 +34,33 @@ const noBox = allocate(0);
 /** What an unlocked vault seals with. */
 export type SealingKey = { readonly masterKey: Bytes; readonly vaultId: Bytes };
 
-export function sealBlob(key: SealingKey, path: string, metadata: Bytes, value: Bytes): Bytes {
-  const [metadataBox, valueBox] = seal(key.masterKey, [
+export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Bytes {
+  const [metadataBox = [], valueBox = []] = seal(key.masterKey, [
     { plaintext: metadata, aad: () => metadataAad(key, path) },
     { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
   ]);
-  if (metadataBox === undefined || valueBox === undefined) throw new Error("two parts make two boxes");
-  return concat([magic, bytesOf(version), uint32(metadataBox.length), metadataBox, valueBox]);
+  return concat([magic, versionByte, uint32(metadata.length + shortestBox), ...metadataBox, ...valueBox]);
 }
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 
-/** The metadata of blobs, of which the beginning is enough; null for those that are damaged, moved or foreign. */
-export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Bytes | null)[] {
+/** The metadata of blobs, of which the beginning is enough, in borrowed memory; null for those that are damaged, moved or foreign. */
+export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
   return open(key.masterKey, sealed);
 }
 
-/** Metadata and value of a whole blob, which the caller wipes; null when it is damaged, moved or foreign. */
-export function openBlob(key: SealingKey, path: string, blob: Uint8Array): { metadata: Bytes; value: Bytes } | null {
+export type OpenedBlob = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+
+/** Metadata and value of a whole blob, in borrowed memory; null when it is damaged, moved or foreign. */
+export function openBlob(key: SealingKey, path: string, blob: Uint8Array): OpenedBlob | null {
   const box = metadataBox(blob);
   if (box === null) return null;
   const [metadata, value] = open(key.masterKey, [
     { box, aad: metadataAad(key, path) },
     { box: blob.subarray(boxesAt + box.length), aad: valueAad(key, path, box.subarray(0, nonceBytes)) },
   ]);
-  if (metadata && value) return { metadata, value };
-  wipe(metadata, value);
-  return null;
+  return metadata && value ? { metadata, value } : null;
 }
 
 /** How much of a blob whose metadata could be opened holds its metadata. */
@@ -82,10 +84,10 @@ function metadataBox(blob: Uint8Array): Uint8Array | null {
   return end <= blob.length ? blob.subarray(boxesAt, end) : null;
 }
 
-function metadataAad(key: SealingKey, path: string): Bytes {
-  return concat([label, key.vaultId, "m", uint32(byteLength(path)), path]);
+function metadataAad(key: SealingKey, path: string): Uint8Array {
+  return borrowed(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
-function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Bytes {
-  return concat([label, key.vaultId, "v", uint32(byteLength(path)), path, metadataNonce]);
+function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
+  return borrowed(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }

@@ -5,7 +5,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { type JsonValue, readObject, wipeFields } from "./json.js";
 import { JsonText, type Memory } from "./json-string.js";
-import { allocate, allocateVanishing, wipe } from "./memory.js";
+import { allocateVanishing, borrow, wipe } from "./memory.js";
 import type { Bytes, Refusal } from "./protocol.js";
 import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes, type TextRule } from "./schemas.js";
 
@@ -43,7 +43,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   return {
     init: reader<InitBody>(schemas.init, allocateVanishing),
     unlock: reader<UnlockBody>(schemas.unlock, allocateVanishing),
-    put: reader<PutBody>(schemas.put, allocate),
+    put: reader<PutBody>(schemas.put, borrow),
   };
 }
 

@@ -42,7 +42,7 @@ export class DerivationQueue {
   }
 
   /** Runs the job in its turn; `passphrase` is wiped whatever happens to the job. */
-  async run<T>(passphrase: Bytes, job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
+  async run<T>(passphrase: Uint8Array, job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
     try {
       const turn = await this.#turn();
       if (turn !== "start") return turn;

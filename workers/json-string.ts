@@ -2,8 +2,7 @@
  * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
  * JSON.stringify does.
  */
-import { allocate, textOf, utf8 } from "./memory.js";
-import type { Bytes } from "./protocol.js";
+import { allocate, borrow, textOf, utf8 } from "./memory.js";
 
 export function code(character: string): number {
   return character.charCodeAt(0);
@@ -15,10 +14,10 @@ export const letterU = code("u");
 
 /** A decoded JSON string. Not well-formed: it has a lone surrogate, which UTF-8 cannot express. */
 export class JsonText {
-  readonly bytes: Bytes;
+  readonly bytes: Uint8Array;
   readonly wellFormed: boolean;
 
-  constructor(bytes: Bytes, wellFormed: boolean) {
+  constructor(bytes: Uint8Array, wellFormed: boolean) {
     this.bytes = bytes;
     this.wellFormed = wellFormed;
   }
@@ -29,8 +28,8 @@ export class JsonText {
   }
 }
 
-/** Where decoded strings go: `allocate` or `allocateVanishing`. */
-export type Memory = (length: number) => Bytes;
+/** Where decoded strings go: `borrow` or `allocateVanishing`. */
+export type Memory = (length: number) => Uint8Array;
 
 /** What stands after the backslash, and what it means. */
 const shortEscapes = new Map(
@@ -96,7 +95,7 @@ function readEscape(escaped: Uint8Array, at: number): { point: number; size: num
   return { point: high, size: 5 };
 }
 
-function writeUtf8(target: Bytes, at: number, point: number): number {
+function writeUtf8(target: Uint8Array, at: number, point: number): number {
   if (point < 0x80) {
     target[at] = point;
     return 1;
@@ -113,11 +112,11 @@ const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !==
 /** By byte: how long it is when it is written. A table, since a megabyte has a million lookups. */
 const writtenLengths = allocate(256).map((_, byte) => (writtenEscapes.has(byte) ? 2 : byte < 0x20 ? 6 : 1));
 
-/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. */
-export function writeString(text: Uint8Array): Bytes {
+/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. In borrowed memory. */
+export function writeString(text: Uint8Array): Uint8Array {
   let length = 2;
   for (let i = 0; i < text.length; i++) length += writtenLengths[text[i] ?? 0] ?? 0;
-  const json = allocate(length);
+  const json = borrow(length);
   let at = 0;
   json[at++] = quote;
   for (let from = 0; from < text.length; ) {
@@ -138,7 +137,7 @@ function endOfPlain(text: Uint8Array, from: number): number {
   return to;
 }
 
-function writeEscape(json: Bytes, at: number, byte: number): number {
+function writeEscape(json: Uint8Array, at: number, byte: number): number {
   const letter = writtenEscapes.get(byte);
   json[at] = backslash;
   json[at + 1] = letter ?? letterU;

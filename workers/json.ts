@@ -6,7 +6,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { code, decodeString, hexUnit, isDigit, isShortEscape, JsonText, letterU, type Memory } from "./json-string.js";
-import { allocate, utf8, wipe } from "./memory.js";
+import { borrow, utf8, wipe } from "./memory.js";
 
 /** What a field holds. Numbers, arrays and objects are checked and skipped: only their type is told. */
 export type JsonValue = JsonText | boolean | null | "number" | "array" | "object";
@@ -28,7 +28,7 @@ const bracketClose = code("]");
 export function readObject(
   source: Uint8Array,
   names: readonly string[],
-  memory: Memory = allocate,
+  memory: Memory = borrow,
 ): Map<string, JsonValue> | null {
   if (!isUtf8(source)) return null;
   const cursor: Cursor = { bytes: source, at: 0 };
@@ -68,7 +68,7 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   for (;;) {
     skipSpace(cursor);
     const { start, end } = skipString(cursor);
-    const name = decodeString(cursor.bytes.subarray(start, end), allocate).toString();
+    const name = decodeString(cursor.bytes.subarray(start, end), borrow).toString();
     skipSpace(cursor);
     take(cursor, colon);
     const found = skipValue(cursor);
@@ -98,13 +98,13 @@ function skipValue(cursor: Cursor): Found {
 }
 
 function skipScalar(cursor: Cursor): Found {
+  if (cursor.bytes[cursor.at] === quote) return skipString(cursor);
   for (const [spelling, value] of literals) {
     if (startsWith(cursor, spelling)) {
       cursor.at += spelling.length;
       return value;
     }
   }
-  if (cursor.bytes[cursor.at] === quote) return skipString(cursor);
   skipNumber(cursor);
   return "number";
 }

@@ -4,7 +4,7 @@ import { DerivationQueue } from "./derivation.js";
 import { createHeader, parseHeader, unwrapMasterKey } from "./header.js";
 import type { Keyring } from "./keyring.js";
 import { concat, utf8, wipe } from "./memory.js";
-import type { Bytes, Done, Refusal, ReplyOf, RequestOf } from "./protocol.js";
+import type { Done, Refusal, ReplyOf, RequestOf } from "./protocol.js";
 import {
   alreadyExists,
   brokenHeader,
@@ -114,7 +114,7 @@ export class Lifecycle {
     return decided;
   }
 
-  async #unlockInTurn(passphrase: Bytes): Promise<ReplyOf<"unlock">> {
+  async #unlockInTurn(passphrase: Uint8Array): Promise<ReplyOf<"unlock">> {
     const { header, lockings } = this.#keyring;
     if (!header) return notInitialized;
     const masterKey = await unwrapMasterKey(header, passphrase);

@@ -1,10 +1,10 @@
 /** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
-import { metadataEnd, openBlob, openMetadata, type SealingKey, sealBlob } from "./blob.js";
+import { metadataEnd, openBlob, openMetadata, type PathAndBlob, type SealingKey, sealBlob } from "./blob.js";
 import type { BodyReaders, PutBody } from "./bodies.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
-import { concat, fromLatin1, wipe } from "./memory.js";
-import type { Bytes, ReplyOf, RequestOf } from "./protocol.js";
+import { concat, fromLatin1, lendMemory, wipe } from "./memory.js";
+import type { DescribeReply, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
 
 export class Secrets {
@@ -22,38 +22,30 @@ export class Secrets {
       wipe(body);
       return lockedNow;
     }
-    const read = this.#readers.put(body);
-    if (!read.ok) return read;
-    try {
-      return sealFields(key, path, read.fields, previous, now);
-    } finally {
-      wipe(read.fields.value.bytes, read.fields.description?.bytes);
-    }
+    return lendMemory(() => {
+      const read = this.#readers.put(body);
+      return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
+    });
   }
 
   open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    const opened = openBlob(key, path, blob);
-    return opened
-      ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
-      : damaged(path, ": put its file back from a backup, or delete it");
+    return lendMemory(() => {
+      const opened = openBlob(key, path, blob);
+      return opened
+        ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
+        : damaged(path, ": put its file back from a backup, or delete it");
+    });
   }
 
   describe({ paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
-    const parts: (Bytes | string)[] = [];
-    const unreadable: string[] = [];
-    const lengths: number[] = [];
-    for (const [i, metadata] of openMetadata(key, blobs).entries()) {
-      const { path = "", blob = null } = blobs[i] ?? {};
-      lengths.push(metadata === null || blob === null ? 0 : metadataEnd(blob));
-      if (metadata === null) unreadable.push(path);
-      else parts.push(parts.length > 0 ? "," : "", listEntry(path, metadata));
-    }
-    return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
+    return lendMemory(() => {
+      const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
+      return describeBlobs(blobs, openMetadata(key, blobs));
+    });
   }
 }
 
@@ -67,11 +59,19 @@ function sealFields(
   const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
   if (previous !== null && before === null) return damaged(path, ": delete it before you store another");
   const supplied = suppliedMetadata(body);
-  const value = valueText(body);
-  try {
-    const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), value);
-    return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
-  } finally {
-    wipe(value);
+  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), valueText(body));
+  return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
+}
+
+function describeBlobs(blobs: readonly PathAndBlob[], opened: readonly (Uint8Array | null)[]): DescribeReply {
+  const parts: (Uint8Array | string)[] = [];
+  const unreadable: string[] = [];
+  const lengths: number[] = [];
+  for (const [i, { path, blob }] of blobs.entries()) {
+    const metadata = opened[i] ?? null;
+    lengths.push(metadata === null ? 0 : metadataEnd(blob));
+    if (metadata === null) unreadable.push(path);
+    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata));
   }
+  return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
 }

@@ -3,7 +3,7 @@
  * 24-byte nonce, so that random nonces never run out. Whoever seals anew calls `seal`, which makes its own nonce.
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, concat, freshNonce, wipe } from "./memory.js";
+import { allocate, borrow, borrowed, concat, freshNonce, wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 
 export const keyBytes = 32;
@@ -14,14 +14,17 @@ const blockBytes = 16;
 /** What is to be sealed, and what it is bound to: that may be the nonces of all boxes that are sealed with it. */
 export type Part = { readonly plaintext: Uint8Array; readonly aad: (nonces: readonly Uint8Array[]) => Uint8Array };
 
-/** Boxes, each nonce (24) ‖ ciphertext ‖ tag (16), under fresh random nonces. */
-export function seal(key: Bytes, parts: readonly Part[]): Bytes[] {
+/** A box is nonce (24) ‖ ciphertext ‖ tag (16): its pieces, in order. */
+export type Box = readonly Uint8Array[];
+
+/** Boxes under fresh random nonces. */
+export function seal(key: Bytes, parts: readonly Part[]): Box[] {
   const nonces = parts.map(() => freshNonce(nonceBytes));
   const subkeys = deriveSubkeys(key, nonces);
   try {
     return parts.map(({ plaintext, aad }, i) => {
       const nonce = nonces[i] ?? zeroBlock;
-      return concat([nonce, ...sealGcm(subkeyAt(subkeys, i), nonce.subarray(12), plaintext, aad(nonces))]);
+      return [nonce, ...sealGcm(subkeyAt(subkeys, i), nonce.subarray(12), plaintext, aad(nonces))];
     });
   } finally {
     wipe(subkeys);
@@ -31,8 +34,8 @@ export function seal(key: Bytes, parts: readonly Part[]): Bytes[] {
 /** A box, and what it must be bound to. */
 export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
-/** The plaintexts, in memory that the caller wipes; null for a box that was not sealed under this key and AAD. */
-export function open(key: Bytes, sealed: readonly Sealed[]): (Bytes | null)[] {
+/** The plaintexts, in borrowed memory; null for a box that was not sealed under this key and AAD. */
+export function open(key: Bytes, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const subkeys = deriveSubkeys(
     key,
     sealed.map(({ box }) => box.subarray(0, nonceBytes)),
@@ -48,7 +51,7 @@ function isBox(box: Uint8Array): boolean {
   return box.length >= nonceBytes + tagBytes;
 }
 
-function openBox(subkey: Bytes, box: Uint8Array, aad: Uint8Array): Bytes | null {
+function openBox(subkey: Uint8Array, box: Uint8Array, aad: Uint8Array): Uint8Array | null {
   const nonce = box.subarray(12, nonceBytes);
   const ciphertext = box.subarray(nonceBytes, box.length - tagBytes);
   return openGcm(subkey, nonce, ciphertext, box.subarray(box.length - tagBytes), aad);
@@ -70,7 +73,7 @@ const zeroBlock = allocate(blockBytes);
  * The AES-256 keys for some nonces, one after the other, as CMAC-based key derivation (NIST SP 800-108r1, counter mode,
  * two blocks). The caller wipes them. All with one cipher, because making one costs as much as a whole small GCM.
  */
-export function deriveSubkeys(key: Bytes, nonces: readonly Uint8Array[]): Bytes {
+export function deriveSubkeys(key: Bytes, nonces: readonly Uint8Array[]): Uint8Array {
   const cipher = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false);
   const secrets: Uint8Array[] = [];
   try {
@@ -80,20 +83,20 @@ export function deriveSubkeys(key: Bytes, nonces: readonly Uint8Array[]): Bytes 
     xorDoubled(blocks, l);
     const encrypted = cipher.update(blocks);
     secrets.push(encrypted);
-    return concat([encrypted]);
+    return borrowed(encrypted);
   } finally {
     cipher.final(); // a cipher that never reaches final() keeps its key schedule until garbage collection
     wipe(...secrets);
   }
 }
 
-function subkeyAt(subkeys: Bytes, i: number): Bytes {
+function subkeyAt(subkeys: Uint8Array, i: number): Uint8Array {
   return subkeys.subarray(i * keyBytes, (i + 1) * keyBytes);
 }
 
 /** For each nonce, with the counters 1 and 2: counter (2, big endian) ‖ "X" ‖ 0 ‖ nonce's first 12 bytes. */
-function counterBlocks(nonces: readonly Uint8Array[]): Bytes {
-  const blocks = allocate(nonces.length * keyBytes);
+function counterBlocks(nonces: readonly Uint8Array[]): Uint8Array {
+  const blocks = borrow(nonces.length * keyBytes);
   for (let i = 0; i < 2 * nonces.length; i++) {
     const at = i * blockBytes;
     blocks[at + 1] = 1 + (i % 2);
@@ -104,7 +107,7 @@ function counterBlocks(nonces: readonly Uint8Array[]): Bytes {
 }
 
 /** Xors K1 into each block: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). */
-function xorDoubled(blocks: Bytes, l: Uint8Array): void {
+function xorDoubled(blocks: Uint8Array, l: Uint8Array): void {
   // Arithmetic instead of a branch: the top bit of L depends on the key.
   const carry = ((l[0] ?? 0) >> 7) * 0x87;
   for (let i = 0; i < blocks.length; i++) {
@@ -114,35 +117,37 @@ function xorDoubled(blocks: Bytes, l: Uint8Array): void {
   }
 }
 
+/** DANGER: without authTagLength Node accepts tags of 4 bytes. */
+const gcm = { authTagLength: tagBytes };
+
 /** AES-256-GCM, NIST SP 800-38D: ciphertext and tag. */
 export function sealGcm(
-  key: Bytes,
+  key: Uint8Array,
   nonce: Uint8Array,
   plaintext: Uint8Array,
   aad: Uint8Array,
 ): [Uint8Array, Uint8Array] {
-  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, gcm);
   cipher.setAAD(aad);
   const ciphertext = cipher.update(plaintext);
   cipher.final();
   return [ciphertext, cipher.getAuthTag()];
 }
 
-/** AES-256-GCM: the plaintext in memory of its own, or null when the tag does not fit. */
+/** AES-256-GCM: the plaintext in borrowed memory, or null when the tag does not fit. */
 export function openGcm(
-  key: Bytes,
+  key: Uint8Array,
   nonce: Uint8Array,
   ciphertext: Uint8Array,
   tag: Uint8Array,
   aad: Uint8Array,
-): Bytes | null {
-  // DANGER: without authTagLength Node accepts tags of 4 bytes.
-  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+): Uint8Array | null {
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, gcm);
   decipher.setAAD(aad).setAuthTag(tag);
   const plaintext = decipher.update(ciphertext);
   try {
     decipher.final();
-    return concat([plaintext]);
+    return borrowed(plaintext);
   } catch {
     return null;
   } finally {

@@ -1,4 +1,5 @@
 /** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
+import pMap from "p-map";
 import type { Bytes, Head, ReplyOf, RequestOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
@@ -8,7 +9,10 @@ import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
 export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
 
 /** Small enough that a get which waits behind a slice hardly notices. */
-const sliceSize = 128;
+const sliceSize = 64;
+
+/** One is described while the next is on its way. */
+const slicesAtOnce = 2;
 
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 type Describe = (request: RequestOf<"describe">) => Promise<Described>;
@@ -27,21 +31,22 @@ export async function listReply(
   const limit = query.limit ?? store.count;
   const found = store.list(query.prefix, query.after, limit + 1);
   const paths = found.slice(0, limit);
-  const pieces: Bytes[] = [];
-  const damaged: string[] = [];
-  for (let at = 0; at < paths.length; at += sliceSize) {
-    const slice = paths.slice(at, at + sliceSize);
-    const described = await heads.reading((keep) => describeSlice(store, heads, keep, describe, slice, headBytes));
-    damaged.push(...described.damaged);
-    if (described.reply.length === 0) continue;
-    if (pieces.length > 0) pieces.push(text(","));
-    pieces.push(described.reply);
-  }
+  const describeNext = (slice: readonly string[]) =>
+    heads.reading((keep) => describeSlice(store, heads, keep, describe, slice, headBytes));
+  const described = await pMap(slicesOf(paths), describeNext, { concurrency: slicesAtOnce });
+  const replies = described.map(({ reply }) => reply).filter((reply) => reply.length > 0);
+  const pieces = replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
+  const damaged = described.flatMap((slice) => slice.damaged);
   const extras = {
     ...(found.length > limit && { next: paths.at(-1) }),
     ...(damaged.length > 0 && { damaged }),
   };
   return [text('{"entries":['), ...pieces, text(`]${restOfObject(extras)}`)];
+}
+
+function slicesOf(paths: readonly string[]): string[][] {
+  const count = Math.ceil(paths.length / sliceSize);
+  return Array.from({ length: count }, (_, i) => paths.slice(i * sliceSize, (i + 1) * sliceSize));
 }
 
 /** What the key worker found to be the metadata's part of a blob is kept, for the next list. */
