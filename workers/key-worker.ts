@@ -27,6 +27,7 @@ const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyO
   seal: (request) => secrets.seal(request),
   open: (request) => secrets.open(request),
   describe: (request) => secrets.describe(request),
+  reveal: (request) => secrets.reveal(request),
 };
 
 /** The thread's only entry: piscina calls it with each message, and moves the replies' bytes back. */

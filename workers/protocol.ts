@@ -47,6 +47,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `lock` wipes the master key and answers once no derivation runs any more.
  * - `inspect` judges blobs by their beginnings and lengths, without any key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ * - `reveal` turns a page, list entries that `describe` has sealed together, into these entries again.
  */
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
@@ -74,6 +75,10 @@ export interface Operations {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
+  reveal: {
+    request: { op: "reveal"; page: Bytes };
+    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
 }
 
 /** `headLength`: how much from the blob's beginning holds all of its sealed metadata. */
@@ -87,6 +92,8 @@ export type SealReply = {
 export type DescribeReply = {
   readonly ok: true;
   readonly reply: Bytes;
+  /** The reply, sealed; null when it is not all that was asked for. */
+  readonly page: Bytes | null;
   readonly damaged: readonly string[];
   /** Of each blob, how much from its beginning holds all of its sealed metadata; 0 when it is damaged. */
   readonly lengths: readonly number[];

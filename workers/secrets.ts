@@ -4,6 +4,7 @@ import type { BodyReaders, PutBody } from "./bodies.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
 import { concat, fromLatin1, lendMemory, wipe } from "./memory.js";
+import { openPage, sealPage } from "./page.js";
 import type { DescribeReply, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
 
@@ -44,8 +45,16 @@ export class Secrets {
     if (key === null) return lockedNow;
     return lendMemory(() => {
       const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
-      return describeBlobs(blobs, openMetadata(key, blobs));
+      return describeBlobs(key, blobs);
     });
+  }
+
+  reveal({ page }: RequestOf<"reveal">): ReplyOf<"reveal"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    const entries = lendMemory(() => openPage(key, page));
+    if (entries === null) throw new Error("a page that was sealed here does not open");
+    return { ok: true, reply: entries };
   }
 }
 
@@ -63,7 +72,8 @@ function sealFields(
   return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
 }
 
-function describeBlobs(blobs: readonly PathAndBlob[], opened: readonly (Uint8Array | null)[]): DescribeReply {
+function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): DescribeReply {
+  const opened = openMetadata(key, blobs);
   const parts: (Uint8Array | string)[] = [];
   const unreadable: string[] = [];
   const lengths: number[] = [];
@@ -73,5 +83,6 @@ function describeBlobs(blobs: readonly PathAndBlob[], opened: readonly (Uint8Arr
     if (metadata === null) unreadable.push(path);
     else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata));
   }
-  return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
+  const reply = concat(parts);
+  return { ok: true, reply, page: unreadable.length === 0 ? sealPage(key, reply) : null, damaged: unreadable, lengths };
 }

@@ -1,97 +1,140 @@
 /** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
+import { createHash } from "node:crypto";
 import pMap from "p-map";
-import type { Bytes, Head, ReplyOf, RequestOf } from "../../workers/protocol.js";
+import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
+import type { Custody } from "./custody.js";
 
 /** What a list asks for; see `SecretStore.list`. `limit` null: all. */
 export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
 
+/** The beginning of a blob that holds all of its sealed metadata, with room to spare. */
+const headBytes = 32 * 1024;
+
 /** Small enough that a get which waits behind a slice hardly notices. */
-const sliceSize = 64;
+const shortestSlice = 32;
+const longestSlice = 128;
 
 /** One is described while the next is on its way. */
 const slicesAtOnce = 2;
 
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
-type Describe = (request: RequestOf<"describe">) => Promise<Described>;
+type Slice = Pick<Described, "reply" | "damaged">;
 
-/**
- * The reply in pieces: `entries`, `next` where more follow, and `damaged`, the paths whose metadata cannot be opened,
- * where there are any: one bad file must not hide all others.
- */
-export async function listReply(
-  store: SecretStore,
-  heads: CiphertextCache<Head>,
-  describe: Describe,
-  query: ListQuery,
-  headBytes: number,
-): Promise<readonly Bytes[]> {
-  const limit = query.limit ?? store.count;
-  const found = store.list(query.prefix, query.after, limit + 1);
-  const paths = found.slice(0, limit);
-  const describeNext = (slice: readonly string[]) =>
-    heads.reading((keep) => describeSlice(store, heads, keep, describe, slice, headBytes));
-  const described = await pMap(slicesOf(paths), describeNext, { concurrency: slicesAtOnce });
-  const replies = described.map(({ reply }) => reply).filter((reply) => reply.length > 0);
-  const pieces = replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
-  const damaged = described.flatMap((slice) => slice.damaged);
-  const extras = {
-    ...(found.length > limit && { next: paths.at(-1) }),
-    ...(damaged.length > 0 && { damaged }),
-  };
-  return [text('{"entries":['), ...pieces, text(`]${restOfObject(extras)}`)];
-}
+export class Lister {
+  readonly #store: SecretStore;
+  readonly #custody: Custody;
+  readonly #heads: CiphertextCache<Head>;
+  readonly #pages: CiphertextCache<Bytes>;
 
-function slicesOf(paths: readonly string[]): string[][] {
-  const count = Math.ceil(paths.length / sliceSize);
-  return Array.from({ length: count }, (_, i) => paths.slice(i * sliceSize, (i + 1) * sliceSize));
-}
-
-/** What the key worker found to be the metadata's part of a blob is kept, for the next list. */
-async function describeSlice(
-  store: SecretStore,
-  heads: CiphertextCache<Head>,
-  keep: Keep<Head>,
-  describe: Describe,
-  paths: readonly string[],
-  headBytes: number,
-): Promise<Described> {
-  const known = paths.map((path) => heads.get(path));
-  const missing = paths.filter((_, i) => known[i] === undefined);
-  const reading = missing.map(async (path) => [path, await listedHead(store, path, headBytes)] as const);
-  const read = new Map(await Promise.all(reading));
-  const all = paths.map((path, i) => known[i] ?? read.get(path) ?? null);
-  const present = paths.filter((_, i) => all[i] !== null); // a secret that was deleted meanwhile is left out
-  const described = await describe({ op: "describe", paths: present, heads: all.filter((head) => head !== null) });
-  for (const [i, path] of present.entries()) {
-    const head = read.get(path) ?? null;
-    const length = described.lengths[i] ?? 0;
-    if (head !== null && length > 0) keep(path, headOf(Buffer.from(head, "latin1"), length));
+  /** `pages` are kept by the digest of what is in them: one that has become untrue is not found any more. */
+  constructor(store: SecretStore, custody: Custody, heads: CiphertextCache<Head>, pages: CiphertextCache<Bytes>) {
+    this.#store = store;
+    this.#custody = custody;
+    this.#heads = heads;
+    this.#pages = pages;
   }
-  return described;
-}
 
-/** What is no blob at all becomes an empty head, which cannot be opened either. */
-async function listedHead(store: SecretStore, path: string, headBytes: number): Promise<Head | null> {
-  try {
-    return await readHead(store, path, headBytes);
-  } catch (error) {
-    if (error instanceof VaultError && error.code === "INTEGRITY") return "";
-    throw error;
+  /**
+   * The reply in pieces: `entries`, `next` where more follow, and `damaged`, the paths whose metadata cannot be opened,
+   * where there are any: one bad file must not hide all others.
+   */
+  async list(query: ListQuery): Promise<readonly Bytes[]> {
+    const limit = query.limit ?? this.#store.count;
+    const found = this.#store.list(query.prefix, query.after, limit + 1);
+    const paths = found.slice(0, limit);
+    const slices = await pMap(slicesOf(paths), (slice) => this.#slice(slice), { concurrency: slicesAtOnce });
+    const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
+    const damaged = slices.flatMap((slice) => slice.damaged);
+    const extras = {
+      ...(found.length > limit && { next: paths.at(-1) }),
+      ...(damaged.length > 0 && { damaged }),
+    };
+    return [text('{"entries":['), ...separated(replies), text(`]${restOfObject(extras)}`)];
   }
-}
 
-/** Null when there is no secret. */
-export async function readHead(store: SecretStore, path: string, headBytes: number): Promise<Head | null> {
-  const bytes = await store.read(path, headBytes);
-  return bytes && headOf(bytes, bytes.length);
+  /** The head that a put is to follow; null when there is no secret. */
+  async head(path: string): Promise<Head | null> {
+    return this.#heads.get(path) ?? this.#readHead(path);
+  }
+
+  async #slice(paths: readonly string[]): Promise<Slice> {
+    return (await this.#revealSlice(paths)) ?? this.#heads.reading((keep) => this.#describeSlice(paths, keep));
+  }
+
+  async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
+    const heads = paths.map((path) => this.#heads.get(path) ?? null);
+    const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
+    if (page === undefined) return null;
+    const { reply } = await this.#custody.ask<"reveal">({ op: "reveal", page });
+    return { reply, damaged: [] };
+  }
+
+  async #describeSlice(wanted: readonly string[], keep: Keep<Head>): Promise<Described> {
+    const read = await Promise.all(wanted.map((path) => this.#headOrNone(path)));
+    const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
+    const all = read.filter((head) => head !== null);
+    const described = await this.#custody.ask<"describe">({ op: "describe", paths, heads: all });
+    const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
+    for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
+    if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);
+    return described;
+  }
+
+  /** What is no blob at all becomes an empty head, which cannot be opened either. */
+  async #headOrNone(path: string): Promise<Head | null> {
+    try {
+      return await this.head(path);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return "";
+      throw error;
+    }
+  }
+
+  async #readHead(path: string): Promise<Head | null> {
+    const bytes = await this.#store.read(path, headBytes);
+    return bytes && headOf(bytes, bytes.length);
+  }
 }
 
 /** A string of its own: part of a longer string would keep all of that in memory. */
 export function headOf(blob: Uint8Array, length: number): Head {
   return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
+}
+
+/** What the key worker found to be the metadata's part; nothing of what is damaged. */
+function shortened(head: Head, length: number): Head {
+  return head.length === length ? head : headOf(Buffer.from(head, "latin1"), length);
+}
+
+/** Slices end at certain paths, not after a certain number: a new secret changes its own slice, and not all after it. */
+function slicesOf(paths: readonly string[]): string[][] {
+  const slices: string[][] = [];
+  let slice: string[] = [];
+  for (const path of paths) {
+    if (slice.length === 0) slices.push(slice);
+    slice.push(path);
+    if (slice.length === longestSlice || (slice.length >= shortestSlice && endsSlice(path))) slice = [];
+  }
+  return slices;
+}
+
+/** True of one path in 32, whichever they are. */
+function endsSlice(path: string): boolean {
+  let hash = 0;
+  for (let i = 0; i < path.length; i++) hash = (Math.imul(hash, 31) + path.charCodeAt(i)) | 0;
+  return ((hash ^ (hash >>> 15)) & 31) === 0;
+}
+
+/** Every sealed metadata begins with a nonce of its own, so that no two states of a vault have the same. */
+function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): string {
+  return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
+}
+
+function separated(replies: readonly Bytes[]): Bytes[] {
+  return replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
 }
 
 /** The members as they end an object that has members already. */

@@ -5,6 +5,7 @@ import { systemFiles } from "../../src/storage/durable.js";
 import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
 import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
+import { Random } from "../support/random.js";
 import { passphrase, startTestServer } from "../support/server.js";
 
 const get = { path: "/v1/secrets/a" };
@@ -78,6 +79,38 @@ describe("what the vault remembers", () => {
     });
     await cache.reading(async (keep) => keep("a", "new"));
     expect(cache.get("a")).to.equal("new");
+  });
+
+  it("is never an older state of a list, whatever changes between two lists", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const random = new Random(20261121);
+    const model = new Map<string, string>();
+    const put = async (path: string, description: string) => {
+      await mustPut(server, path, { value: "v", description });
+      model.set(path, description);
+    };
+    for (let n = 0; n < 200; n++) await put(`team-${n % 7}/secret-${n}`, "first");
+    const ascending = () => [...model.keys()].sort().map((path) => [path, model.get(path)]);
+    for (let round = 0; round < 40; round++) {
+      const path = random.chance(0.3) ? `team-${round % 7}/new-${round}` : random.pick([...model.keys()] as [string]);
+      if (random.chance(0.3) && model.delete(path))
+        await send(server, { method: "DELETE", path: `/v1/secrets/${path}` });
+      else await put(path, `of round ${round}`);
+      const listed = (await mustList(server)).map(({ path, metadata }) => [path, metadata["description"]]);
+      expect(listed, `round ${round}, after ${path}`).to.deep.equal(ascending());
+    }
+  });
+
+  it("answers a list again as it did before, and one of another vault never", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    for (let n = 0; n < 150; n++) await mustPut(server, `secret-${n}`, "v");
+    const lists = [await mustList(server), await mustList(server), await mustList(server)];
+    expect(lists[1]).to.deep.equal(lists[0]);
+    expect(lists[2]).to.deep.equal(lists[0]);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } }));
+    expect(await mustList(server)).to.deep.equal([]);
   });
 
   it("keeps what was used last, within its limit, and nothing that is large beside it", () => {
