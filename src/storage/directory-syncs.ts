@@ -39,13 +39,18 @@ export class DirectorySyncs {
     return { sync: () => this.#sync(directory, held), release: () => this.#release(directory, held) };
   }
 
-  async sync(directory: string): Promise<void> {
+  /** Works while it holds the directory. */
+  async holding<T>(directory: string, work: (held: Hold) => Promise<T>): Promise<T> {
     const held = await this.hold(directory);
     try {
-      await held.sync();
+      return await work(held);
     } finally {
       await held.release();
     }
+  }
+
+  sync(directory: string): Promise<void> {
+    return this.holding(directory, (held) => held.sync());
   }
 
   /** Where the directory is gone, what makes that last is a sync of the one that it was in. */

@@ -11,14 +11,15 @@ import { constants } from "node:fs";
 import * as nodeFiles from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { systemCode } from "../errors.js";
+import { OpenFile, renameFile } from "./open-file.js";
 
 /** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
 export type FileOperations = Pick<
   typeof nodeFiles,
-  "copyFile" | "link" | "lstat" | "mkdir" | "open" | "readdir" | "rename" | "rm" | "rmdir" | "unlink"
->;
+  "copyFile" | "link" | "lstat" | "mkdir" | "readdir" | "rm" | "rmdir" | "unlink"
+> & { readonly open: typeof OpenFile.open; readonly rename: typeof renameFile };
 
-export const systemFiles: FileOperations = nodeFiles;
+export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile };
 
 /** Sixteen hex digits that nobody else has. */
 export function randomName(): string {
@@ -73,12 +74,12 @@ export async function moveIntoPlace(
 
 /** Writes a file that is not there yet; its bytes last, its name only once its directory is synced. */
 export async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, mode: number): Promise<void> {
-  const handle = await files.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
+  const file = await files.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
   try {
-    await handle.writeFile(bytes); // unlike write(), it never returns short on a full disk
-    await handle.sync();
+    await file.writeFile(bytes);
+    await file.sync();
   } finally {
-    await handle.close();
+    await file.close();
   }
 }
 
@@ -98,7 +99,7 @@ export async function syncDirectory(files: FileOperations, path: string): Promis
   }
 }
 
-export type OpenDirectory = Pick<nodeFiles.FileHandle, "sync" | "close">;
+export type OpenDirectory = Pick<OpenFile, "sync" | "close">;
 
 export async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
   if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -134,18 +135,18 @@ export async function readFileBytes(
   path: string,
   limit: number,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const handle = await openToRead(files, path);
-  if (handle === null) return null;
+  const file = await openToRead(files, path);
+  if (file === null) return null;
   try {
-    const found = await handle.stat();
+    const found = await file.stat();
     if (!found.isFile()) throw new NotPlainFile(path);
-    return await readFirst(handle, Math.min(found.size, limit));
+    return await readFirst(file, Math.min(found.size, limit));
   } finally {
-    await handle.close();
+    await file.close();
   }
 }
 
-async function openToRead(files: FileOperations, path: string): Promise<nodeFiles.FileHandle | null> {
+async function openToRead(files: FileOperations, path: string): Promise<OpenFile | null> {
   try {
     return await missingAsNull(files.open(path, constants.O_RDONLY | noFollow | noWait));
   } catch (error) {
@@ -153,13 +154,13 @@ async function openToRead(files: FileOperations, path: string): Promise<nodeFile
   }
 }
 
-async function readFirst(handle: nodeFiles.FileHandle, wanted: number): Promise<Uint8Array<ArrayBuffer>> {
+async function readFirst(file: OpenFile, wanted: number): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = new Uint8Array(new ArrayBuffer(wanted));
   let length = 0;
   while (length < bytes.length) {
-    const { bytesRead } = await handle.read(bytes, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
+    const more = await file.read(bytes, length);
+    if (more === 0) break;
+    length += more;
   }
   return length === bytes.length ? bytes : bytes.slice(0, length);
 }

@@ -1,8 +1,8 @@
 /** Moving, copying and deleting secrets through the command line: what is kept, what is refused, what half-done means. */
 import { writeFileSync } from "node:fs";
-import * as nodeFiles from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { systemFiles } from "../../src/storage/durable.js";
 import { mustGet, mustInit, mustPut } from "../support/client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { must, strongroom, testRows } from "./strongroom.js";
@@ -57,11 +57,11 @@ describe("moving secrets on the command line", () => {
     });
 
     it("mv and rm say what stands when a path cannot be deleted", async () => {
-      const unlink = async (path: Parameters<typeof nodeFiles.unlink>[0]) => {
-        if (!String(path).endsWith("stuck.sealed")) return nodeFiles.unlink(path);
+      const unlink = async (path: Parameters<typeof systemFiles.unlink>[0]) => {
+        if (!String(path).endsWith("stuck.sealed")) return systemFiles.unlink(path);
         throw Object.assign(new Error("the disk says no"), { code: "EROFS" });
       };
-      const stuck = await startTestServer({ files: { ...nodeFiles, unlink } });
+      const stuck = await startTestServer({ files: { ...systemFiles, unlink } });
       await mustInit(stuck);
       await mustPut(stuck, "stuck", "v");
       const { code, stderr } = await strongroom({ STRONGROOM_HOME: stuck.home }, ["mv", "stuck", "free"]);

@@ -1,6 +1,6 @@
 /** Owns file operations that fail on demand, so that a full or broken disk can be had at will. */
-import type { FileHandle } from "node:fs/promises";
 import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
+import type { OpenFile } from "../../src/storage/open-file.js";
 
 type HandleStep = "writeFile" | "sync" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;
@@ -85,11 +85,11 @@ function failingOperation(step: keyof FileOperations, orders: Orders) {
     const fault = orders.due(step);
     if (fault !== undefined) throw failure(fault);
     const result = await operation(...args);
-    return step === "open" ? failingHandle(result as FileHandle, orders) : result;
+    return step === "open" ? failingHandle(result as OpenFile, orders) : result;
   };
 }
 
-function failingHandle(handle: FileHandle, orders: Orders): FileHandle {
+function failingHandle(handle: OpenFile, orders: Orders): OpenFile {
   return new Proxy(handle, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
@@ -104,13 +104,13 @@ function failingHandle(handle: FileHandle, orders: Orders): FileHandle {
 }
 
 /** A close that fails has closed all the same, and a short write has written a part. */
-async function failWithHandle(handle: FileHandle, step: PropertyKey, fault: Fault, args: unknown[]): Promise<never> {
+async function failWithHandle(handle: OpenFile, step: PropertyKey, fault: Fault, args: unknown[]): Promise<never> {
   if (step === "close") await handle.close();
   if (fault === "SHORT" && step === "writeFile") await writeHalf(handle, args[0] as Uint8Array);
   throw failure(fault);
 }
 
-async function writeHalf(handle: FileHandle, bytes: Uint8Array): Promise<void> {
+async function writeHalf(handle: OpenFile, bytes: Uint8Array): Promise<void> {
   await handle.writeFile(bytes.subarray(0, bytes.length >>> 1));
   throw failure("ENOSPC");
 }

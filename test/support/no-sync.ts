@@ -2,19 +2,17 @@
  * Owns switching syncs off inside a server process, so that the power-cut rig can be seen losing data. Loaded before the
  * program with `--import`; the address says which syncs do nothing: `?files`, `?directories`, or `?files&directories`.
  */
-import { type FileHandle, open } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 
 const off = new URL(import.meta.url).searchParams;
+const { fsync } = fs;
 
-const handle = await open(fileURLToPath(import.meta.url));
-const everyHandle = Object.getPrototypeOf(handle) as FileHandle;
-await handle.close();
-
-for (const name of ["sync", "datasync"] as const) {
-  const real = everyHandle[name];
-  everyHandle[name] = async function (this: FileHandle) {
-    const kind = (await this.stat()).isDirectory() ? "directories" : "files";
-    if (!off.has(kind)) await real.call(this);
-  };
-}
+fs.fsync = Object.assign((descriptor: number, done: fs.NoParamCallback): void => {
+  fs.fstat(descriptor, (error, stats) => {
+    if (error !== null) done(error);
+    else if (off.has(stats.isDirectory() ? "directories" : "files")) done(null);
+    else fsync(descriptor, done);
+  });
+}, fsync);
+syncBuiltinESMExports();
