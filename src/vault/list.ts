@@ -110,15 +110,15 @@ function shortened(head: Head, length: number): Head {
 }
 
 /** Slices end at certain paths, not after a certain number: a new secret changes its own slice, and not all after it. */
-function slicesOf(paths: readonly string[]): string[][] {
-  const slices: string[][] = [];
-  let slice: string[] = [];
-  for (const path of paths) {
-    if (slice.length === 0) slices.push(slice);
-    slice.push(path);
-    if (slice.length === longestSlice || (slice.length >= shortestSlice && endsSlice(path))) slice = [];
+function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
+  let from = 0;
+  for (const [i, path] of paths.entries()) {
+    const length = i + 1 - from;
+    if (length < shortestSlice || (length < longestSlice && !endsSlice(path))) continue;
+    yield paths.slice(from, i + 1);
+    from = i + 1;
   }
-  return slices;
+  if (from < paths.length) yield paths.slice(from);
 }
 
 /** True of one path in 32, whichever they are. */
