@@ -34,6 +34,7 @@ const lentBesides: Bytes[] = [];
 
 /** Runs an operation that begins and ends within one turn of the event loop, and wipes all that it borrowed. */
 export function lendMemory<T>(operation: () => T): T {
+  if (lending) throw new Error("an operation within another would wipe what that one has borrowed");
   lending = true;
   try {
     return operation();

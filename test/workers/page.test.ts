@@ -43,6 +43,7 @@ describe("memory that is lent", () => {
     expect(() => lendMemory(() => operation() && fail())).to.throw("it fails");
     expect(lent).to.have.lengthOf(6);
     for (const bytes of lent) expect(bytes.every((byte) => byte === 0)).to.equal(true);
+    expect(() => lendMemory(() => lendMemory(operation))).to.throw("within another");
   });
 });
 

@@ -1,7 +1,7 @@
 /** Owns the table of growth: what vaults of ever more secrets cost, which must grow with their number and no faster. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpMark, cleanUpTo } from "../../support/clean-up.js";
-import { mustUnlock } from "../../support/client.js";
+import { mustUnlock, send } from "../../support/client.js";
 import { contender, type Requests } from "../measure.js";
 import type { Options } from "../options.js";
 import type { Finding, Grid } from "../outcome.js";
@@ -17,6 +17,8 @@ import { timed } from "./start.js";
 type Size = {
   readonly listening: number;
   readonly resident: number;
+  /** Reads every file's beginning; the next ones find it in memory. */
+  readonly firstList: number;
   readonly listAll: number;
   readonly listAllCpu: number;
   readonly listHundred: number;
@@ -30,6 +32,7 @@ type Size = {
 const columns: Readonly<Record<keyof Size, string>> = {
   listening: "listening ms",
   resident: "resident MiB",
+  firstList: "first list ms",
   listAll: "list all ms",
   listAllCpu: "CPU ms",
   listHundred: "list 100 ms",
@@ -43,6 +46,7 @@ const columns: Readonly<Record<keyof Size, string>> = {
 /** What is compared between sizes: CPU where it can be, the steadier figure. */
 const growing = {
   listening: "time to listening",
+  firstList: "time of the first list of all",
   listAllCpu: "CPU of a list of all",
   listHundredCpu: "CPU of a list of 100",
   getCpu: "CPU of a get",
@@ -80,10 +84,12 @@ async function measureSize(bench: Bench, count: number): Promise<Size> {
     return { ms: p50, cpu: totalCpu(cpu) / 1000 };
   };
   const [hundred, got] = [await one(listOfHundred(count)), await one(getOn(1))];
-  const [stored, all] = [await one({ ...put, requests: put.requests.slice(0, 16) }), await one(listOfAll)];
+  const stored = await one({ ...put, requests: put.requests.slice(0, 16) });
+  const { ms: firstList } = await timed(() => send(subject.server, { path: "/v1/secrets" }));
+  const all = await one(listOfAll);
   await cleanUpTo(mark);
   return {
-    ...{ listening, resident, listAll: all.ms, listAllCpu: all.cpu },
+    ...{ listening, resident, firstList, listAll: all.ms, listAllCpu: all.cpu },
     ...{ listHundred: hundred.ms, listHundredCpu: hundred.cpu },
     ...{ get: got.ms, getCpu: got.cpu, put: stored.ms, putCpu: stored.cpu },
   };
