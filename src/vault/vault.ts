@@ -1,16 +1,13 @@
-/**
- * Owns the vault: the order of what storage and the key worker do for one request. It never looks into a body or a blob.
- */
-import type { Bytes, Head } from "../../workers/protocol.js";
+/** Owns the vault: its states from init to close, and who may work on it when. It never looks into a body or a blob. */
+import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { CiphertextCache } from "./ciphertext-cache.js";
 import { Custody, type CustodySettings } from "./custody.js";
+import { Entries } from "./entries.js";
 import { Gate } from "./gate.js";
-import { headOf, Lister, type ListQuery } from "./list.js";
-import { Turns } from "./turns.js";
+import type { ListQuery } from "./list.js";
 
 export type VaultSettings = CustodySettings & { readonly scryptLogN: number; readonly cacheBytes: number };
 
@@ -30,14 +27,7 @@ export class Vault {
   readonly #log: Log;
   readonly #gate: Gate;
   readonly #custody: Custody;
-  readonly #paths = new Turns();
-  /** Whole blobs. A get that finds its blob here needs no file: that took a quarter of the main thread's time. */
-  readonly #blobs: CiphertextCache<Bytes>;
-  /** The beginnings of blobs, up to the end of their sealed metadata, for lists and puts. */
-  readonly #heads: CiphertextCache<Head>;
-  /** List entries, many sealed as one: of 100,000, a list takes a quarter of the time when it finds them here. */
-  readonly #pages: CiphertextCache<Bytes>;
-  readonly #lister: Lister;
+  readonly #entries: Entries;
 
   private constructor(
     store: SecretStore,
@@ -53,10 +43,7 @@ export class Vault {
     this.#log = log;
     this.#gate = gate;
     this.#custody = custody;
-    this.#blobs = new CiphertextCache(settings.cacheBytes / 2);
-    this.#heads = new CiphertextCache(settings.cacheBytes / 4);
-    this.#pages = new CiphertextCache(settings.cacheBytes / 4);
-    this.#lister = new Lister(store, custody, this.#heads, this.#pages);
+    this.#entries = new Entries(store, custody, clock, settings.cacheBytes);
   }
 
   /** @throws StartError when the vault's header cannot be understood. */
@@ -127,30 +114,25 @@ export class Vault {
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
   put(path: string, body: Bytes): Promise<Bytes> {
-    const work = this.#secretOperation(() => this.#paths.take(path, () => this.#putInTurn(path, body)));
-    return wipingAfter(body, work);
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.put(path, body)),
+    );
   }
 
   /** The reply's bytes hold the value: wipe them once they are sent. @throws VaultError NOT_FOUND, … as put */
   get(path: string): Promise<Bytes> {
-    return this.#secretOperation(() => {
-      const blob = this.#blobs.get(path);
-      return blob === undefined ? this.#readAndOpen(path) : this.#open(path, blob);
-    });
+    return this.#secretOperation(() => this.#entries.get(path));
   }
 
   /** @throws VaultError VAULT_LOCKED, NOT_FOUND, UNAVAILABLE */
   remove(path: string): Promise<void> {
-    return this.#secretOperation(() =>
-      this.#paths.take(path, async () => {
-        if (!(await this.#changing(path, () => this.#store.remove(path)))) throw notFound(path);
-      }),
-    );
+    return this.#secretOperation(() => this.#entries.remove(path));
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   list(query: ListQuery): Promise<readonly Bytes[]> {
-    return this.#secretOperation(() => this.#lister.list(query));
+    return this.#secretOperation(() => this.#entries.list(query));
   }
 
   /**
@@ -179,33 +161,6 @@ export class Vault {
     });
   }
 
-  async #putInTurn(path: string, body: Bytes): Promise<Bytes> {
-    const previous = await this.#lister.head(path);
-    const sealed = await this.#custody.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
-    await this.#changing(path, () => this.#store.write(path, sealed.blob));
-    this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
-    return sealed.reply;
-  }
-
-  /** A blob that does not open is not kept: once its file is mended, the next get finds it. */
-  #readAndOpen(path: string): Promise<Bytes> {
-    return this.#blobs.reading(async (keep) => {
-      const blob = await this.#store.read(path);
-      if (blob === null) throw notFound(path);
-      const reply = await this.#open(path, blob);
-      keep(path, blob);
-      return reply;
-    });
-  }
-
-  async #open(path: string, blob: Bytes): Promise<Bytes> {
-    return (await this.#custody.ask<"open">({ op: "open", path, blob })).reply;
-  }
-
-  #changing<T>(path: string, change: () => Promise<T>): Promise<T> {
-    return this.#heads.changing(path, () => this.#blobs.changing(path, change));
-  }
-
   async #startNewVault(header: Bytes): Promise<string | null> {
     let keptAt: string | null;
     try {
@@ -214,9 +169,7 @@ export class Vault {
       await this.#custody.ask<"discard">({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
-    this.#blobs.clear();
-    this.#heads.clear();
-    this.#pages.clear();
+    this.#entries.forget();
     try {
       await this.#custody.ask<"adopt">({ op: "adopt" });
       return keptAt;
@@ -234,8 +187,4 @@ async function wipingAfter<T>(body: Bytes, work: Promise<T>): Promise<T> {
   } finally {
     if (body.byteLength > 0) body.fill(0);
   }
-}
-
-function notFound(path: string): VaultError {
-  return new VaultError("NOT_FOUND", `there is no secret at ${path}`);
 }
