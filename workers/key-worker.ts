@@ -1,13 +1,13 @@
 /**
- * Owns the key worker's thread: takes one request, answers one reply, never throws across. It does no I/O and has no
+ * Owns the key worker's thread: takes requests, answers each with a reply, never throws across. It does no I/O and has no
  * clock; what it needs to know comes with the request.
  */
-import { move, transferableSymbol, valueSymbol, workerData } from "piscina";
+import { workerData } from "piscina";
 import { faultOf } from "./blob.js";
 import { bodyReaders } from "./bodies.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle.js";
-import type { Batch, Operation, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "./protocol.js";
+import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings } from "./protocol.js";
 import { unexpected } from "./refusals.js";
 import { Secrets } from "./secrets.js";
 
@@ -30,14 +30,22 @@ const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyO
   reveal: (request) => secrets.reveal(request),
 };
 
-/** The thread's only entry: piscina calls it with each message, and moves the replies' bytes back. */
-export async function handle(message: Request | Batch): Promise<object> {
-  if (message.op !== "batch") {
-    const reply = await answer(message);
-    return moved(reply, [reply]);
-  }
-  const replies = await Promise.all(message.requests.map(answer));
-  return moved(replies, replies);
+/** What this thread needs of a MessagePort. */
+type Line = {
+  on(event: "message", take: (call: Call) => void): unknown;
+  postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
+};
+
+/** The thread's only entry: piscina calls it once. It answers what comes over the line as long as the thread lives. */
+export function serve(line: Line): Promise<never> {
+  line.on("message", (call: Call) => void respond(line, call));
+  return new Promise(() => {});
+}
+
+/** The replies' bytes are moved, not copied. */
+async function respond(line: Line, { id, requests }: Call): Promise<void> {
+  const replies = await Promise.all(requests.map(answer));
+  line.postMessage({ id, replies }, replies.flatMap(buffersOf));
 }
 
 async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply> {
@@ -47,10 +55,6 @@ async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply
   } catch (error) {
     return unexpected(error);
   }
-}
-
-function moved(value: Reply | readonly Reply[], replies: readonly Reply[]): object {
-  return move({ [transferableSymbol]: replies.flatMap(buffersOf), [valueSymbol]: value });
 }
 
 function buffersOf(reply: Reply): ArrayBuffer[] {

@@ -99,8 +99,11 @@ export type DescribeReply = {
   readonly lengths: readonly number[];
 };
 
-/** Requests that reached the same turn of the event loop go over together, and so do their replies, in their order. */
-export type Batch = { readonly op: "batch"; readonly requests: readonly Request[] };
+/** What goes over to the key worker at once: requests that reached the same turn of the event loop, in their order. */
+export type Call = { readonly id: number; readonly requests: readonly Request[] };
+
+/** Their replies, in the same order. */
+export type Answer = { readonly id: number; readonly replies: readonly Reply[] };
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];

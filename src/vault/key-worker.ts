@@ -1,23 +1,11 @@
 /**
- * Owns the main thread's end of the key worker: one piscina thread, its messages, and its replacement after a lock or a
- * crash. It moves bytes and knows nothing of what is in them.
+ * Owns what the main thread asks of the key worker: which requests go over together, and the replacement of its thread
+ * after a lock or a crash. It moves bytes and knows nothing of what is in them.
  */
-import { Piscina } from "piscina";
-import type {
-  Batch,
-  Operation,
-  Refusal,
-  Reply,
-  ReplyOf,
-  Request,
-  RequestOf,
-  WorkerSettings,
-} from "../../workers/protocol.js";
+import type { Operation, Refusal, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-
-/** More than all connections together have under way; piscina's own default is one at a time. */
-const maxUnderWay = 4096;
+import { Line } from "./line.js";
 
 /** A thread that ended before it answered anything is not started again at once: its file may be gone. */
 const retryMs = 1_000;
@@ -36,15 +24,13 @@ type Waiting = {
 
 type Success<R> = Exclude<R, Refusal>;
 
-type Thread = { readonly pool: Piscina; answered: boolean };
-
 export class KeyWorker {
   readonly #settings: WorkerSettings;
   readonly #clock: Clock;
   readonly #ended: () => void;
   /** What is to go over at the end of this turn of the event loop: one message for all halves the cost of the hop. */
   #batch: Waiting[] = [];
-  #thread: Thread | null = null;
+  #line: Line | null = null;
   #stopped = false;
 
   private constructor(settings: WorkerSettings, clock: Clock, ended: () => void) {
@@ -73,16 +59,15 @@ export class KeyWorker {
 
   /** Ends the thread, once it has wiped what it held, and starts a fresh one. */
   replace(): void {
-    const old = this.#thread;
-    this.#thread = this.#startThread();
-    void old?.pool.destroy();
+    void this.#line?.end();
+    this.#line = new Line(this.#settings, (line) => this.#lineEnded(line));
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    const last = this.#thread;
-    this.#thread = null;
-    await last?.pool.destroy();
+    const last = this.#line;
+    this.#line = null;
+    await last?.end();
   }
 
   #inBatch(request: Request): Promise<Reply> {
@@ -96,65 +81,42 @@ export class KeyWorker {
   /** What came before goes first. */
   async #alone(request: Request): Promise<Reply> {
     this.#flush();
-    return (await this.#send(request, [request])) as Reply;
+    const [reply] = await this.#send([request]);
+    return reply as Reply;
   }
 
   #flush(): void {
     const batch = this.#batch;
     if (batch.length === 0) return;
     this.#batch = [];
-    const requests = batch.map(({ request }) => request);
     const settle = (replies: readonly Reply[]) => {
       for (const [i, { resolve }] of batch.entries()) resolve(replies[i] as Reply);
     };
     const fail = (error: unknown) => {
       for (const { reject } of batch) reject(error);
     };
-    this.#send({ op: "batch", requests }, requests).then((replies) => settle(replies as readonly Reply[]), fail);
+    this.#send(batch.map(({ request }) => request)).then(settle, fail);
   }
 
-  async #send(message: Request | Batch, requests: readonly Request[]): Promise<Reply | readonly Reply[]> {
-    const thread = this.#thread;
-    if (thread === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
+  async #send(requests: readonly Request[]): Promise<readonly Reply[]> {
+    const line = this.#line;
+    if (line === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
     try {
-      const answer: Reply | readonly Reply[] = await thread.pool.run(message, { transferList: bodiesOf(requests) });
-      thread.answered = true;
-      return answer;
+      return await line.send(requests);
     } catch (cause) {
       throw new VaultError("INTERNAL", "the key worker did not answer: see whether the vault is locked", { cause });
     }
   }
 
-  #startThread(): Thread {
-    const pool = new Piscina({
-      filename: new URL("../../workers/key-worker.js", import.meta.url).href,
-      name: "handle",
-      minThreads: 1,
-      maxThreads: 1,
-      concurrentTasksPerWorker: maxUnderWay,
-      maxQueue: maxUnderWay,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      recordTiming: false,
-      workerData: this.#settings,
-      env: {}, // the token may be in ours
-      execArgv: [],
-    });
-    const thread = { pool, answered: false };
-    pool.on("error", () => {}); // told by workerDestroy, which comes with and without tasks under way
-    pool.on("workerDestroy", () => this.#threadEnded(thread));
-    return thread;
-  }
-
-  #threadEnded(thread: Thread): void {
-    if (this.#stopped || thread !== this.#thread) return;
-    this.#thread = null;
-    void thread.pool.destroy();
-    if (thread.answered) this.#startAgain();
+  #lineEnded(line: Line): void {
+    if (this.#stopped || line !== this.#line) return;
+    this.#line = null;
+    if (line.answered) this.#startAgain();
     else this.#clock.after(retryMs, () => this.#startAgain());
   }
 
   #startAgain(): void {
-    if (this.#stopped || this.#thread !== null) return;
+    if (this.#stopped || this.#line !== null) return;
     this.replace();
     this.#ended();
   }
@@ -164,10 +126,6 @@ export class KeyWorker {
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   return request.op === "seal" && request.body.byteLength <= quickBytes;
-}
-
-function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
-  return requests.flatMap((request) => ("body" in request ? [request.body.buffer] : []));
 }
 
 function refusal({ code, detail, trace }: Refusal): VaultError {
