@@ -6,7 +6,7 @@
  */
 import { isUtf8 } from "node:buffer";
 import { code, decodeString, hexUnit, isDigit, isShortEscape, JsonText, letterU, type Memory } from "./json-string.js";
-import { borrow, utf8, wipe } from "./memory.js";
+import { allocate, borrow, utf8, wipe } from "./memory.js";
 
 /** What a field holds. Numbers, arrays and objects are checked and skipped: only their type is told. */
 export type JsonValue = JsonText | boolean | null | "number" | "array" | "object";
@@ -67,17 +67,37 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   }
   for (;;) {
     skipSpace(cursor);
-    const { start, end } = skipString(cursor);
-    const name = decodeString(cursor.bytes.subarray(start, end), borrow).toString();
+    const name = nameAt(cursor, skipString(cursor), names);
     skipSpace(cursor);
     take(cursor, colon);
     const found = skipValue(cursor);
-    if (names.includes(name)) fields.set(name, found);
+    if (name !== undefined) fields.set(name, found);
     skipSpace(cursor);
     if (cursor.bytes[cursor.at] !== comma) break;
     cursor.at++;
   }
   take(cursor, braceClose);
+}
+
+/** A name that is looked for is shorter, even when each of its characters is spelled as an escape. */
+const scratch = allocate(128);
+
+/** The one of `names` that a string spells. A body may have a million others: they must cost next to nothing. */
+function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
+  const plain = names.find((name) => isName(bytes, start, end, name));
+  if (plain !== undefined || end - start > scratch.length) return plain;
+  const spelling = bytes.subarray(start, end);
+  if (!spelling.includes(backslash)) return undefined;
+  const { length } = decodeString(spelling, () => scratch).bytes;
+  const escaped = names.find((name) => isName(scratch, 0, length, name));
+  wipe(scratch);
+  return escaped;
+}
+
+function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  if (end - start !== name.length) return false;
+  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name.charCodeAt(i)) return false;
+  return true;
 }
 
 const literals: readonly (readonly [Uint8Array, true | false | null])[] = [

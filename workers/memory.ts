@@ -40,7 +40,7 @@ export function lendMemory<T>(operation: () => T): T {
     return operation();
   } finally {
     working.fill(0, 0, lent);
-    wipe(...lentBesides.splice(0));
+    for (const besides of lentBesides.splice(0)) wipe(besides); // not spread: arguments are limited, these are not
     lent = 0;
     lending = false;
   }

@@ -103,6 +103,16 @@ describe("a bad put", () => {
   }
 });
 
+describe("a put whose body has 800,000 other names", () => {
+  const server = shareTestServer({}, mustInit);
+
+  it("is accepted, and the secret is there to be read", async () => {
+    const body = `{${'"a":0,'.repeat(800_000)}"value":"v"}`;
+    mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/a", body }));
+    expect((await mustGet(server(), "a"))["value"]).to.equal("v");
+  });
+});
+
 describe("put accepts", () => {
   const server = shareTestServer({ maxValueBytes: 1000 }, mustInit);
   const accepted: readonly (readonly [string, string, Record<string, string>, string])[] = [

@@ -45,6 +45,15 @@ describe("memory that is lent", () => {
     for (const bytes of lent) expect(bytes.every((byte) => byte === 0)).to.equal(true);
     expect(() => lendMemory(() => lendMemory(operation))).to.throw("within another");
   });
+
+  it("is wiped in however many pieces it was lent, and can then be lent again", () => {
+    const lent: Uint8Array[] = [];
+    lendMemory(() => {
+      for (let piece = 0; piece < 600_000; piece++) lent.push(borrow(1).fill(1));
+    });
+    expect(lent.every(([byte]) => byte === 0)).to.equal(true);
+    expect(lendMemory(() => borrow(1)[0])).to.equal(0);
+  });
 });
 
 function fail(): never {
