@@ -7,7 +7,8 @@ import { exchangeOf } from "./exchange.js";
 import { type GuardSettings, guardOrigin } from "./guard.js";
 import { createLockout } from "./lockout.js";
 import { adoptMessages, type Messages } from "./messages.js";
-import { answerErrors, logRequests } from "./respond.js";
+import { discardBody } from "./plaintext.js";
+import { answerErrors, cameTooLate, logRequests } from "./respond.js";
 import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
 
 export type AppSettings = GuardSettings & {
@@ -43,6 +44,7 @@ export function createApp(
   app.use(dispatch(full));
   app.use(answerErrors(service.log, routeOf));
   return (req, res) => {
+    if (cameTooLate(req)) return void discardBody(req);
     exchangeOf(req as Request);
     req.url = "/"; // Express skips every middleware when it cannot parse a target: it gets none to parse
     app(req, res);

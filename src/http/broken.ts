@@ -13,10 +13,15 @@ const messages: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "the request took too long: headers within 10 s, all of it within 30 s",
 };
 
+/** A connection's latest response, and the one before it; Node finishes them in their order. */
+type Latest = { readonly response?: ServerResponse | undefined; readonly before?: ServerResponse | undefined };
+
 export function answerBrokenRequests(server: Server): void {
-  const responses = new WeakMap<Duplex, ServerResponse>();
+  const responses = new WeakMap<Duplex, Latest>();
   for (const event of ["request", "checkContinue", "checkExpectation"] as const) {
-    server.prependListener(event, (req, res) => responses.set(req.socket, res));
+    server.prependListener(event, (req, res) => {
+      responses.set(req.socket, { response: res, before: responses.get(req.socket)?.response });
+    });
   }
   server.on("clientError", (error: Error, socket: Duplex) => {
     const message = messages[systemCode(error) ?? ""] ?? "the request is not valid HTTP/1.1";
@@ -27,12 +32,17 @@ export function answerBrokenRequests(server: Server): void {
   });
 }
 
-/** A whole request before the broken one must get its own answer first. */
-function refuseInTurn(socket: Duplex, message: string, pending: ServerResponse | undefined): void {
-  if (pending === undefined || pending.writableFinished) refuse(socket, message);
-  else if (pending.req.complete) pending.once("finish", () => refuse(socket, message));
-  else if (pending.headersSent) socket.destroy();
+/** Whole requests before the broken one must get their own answers first. The latest may be the broken one itself. */
+function refuseInTurn(socket: Duplex, message: string, { response, before }: Latest = {}): void {
+  if (isPending(before)) before.once("finish", () => refuseInTurn(socket, message, { response }));
+  else if (!isPending(response)) refuse(socket, message);
+  else if (response.req.complete) response.once("finish", () => refuse(socket, message));
+  else if (response.headersSent) socket.destroy();
   else refuse(socket, message);
+}
+
+function isPending(response: ServerResponse | undefined): response is ServerResponse {
+  return response !== undefined && !response.writableFinished;
 }
 
 function refuse(socket: Duplex, message: string): void {

@@ -29,7 +29,7 @@ export class FailureStore implements Store {
 
   /** Counts a failure; the tenth within the window begins a lockout, and answers true. */
   fail(key: string): boolean {
-    const now = this.#clock.now();
+    const now = this.#clock.elapsed();
     const record = this.#records.get(key) ?? { failures: [], lockedUntil: 0 };
     if (now < record.lockedUntil) return false;
     const recent = record.failures.filter((at) => now - at < windowMs);
@@ -41,7 +41,7 @@ export class FailureStore implements Store {
 
   /** Whole seconds until the lockout ends; 0 when there is none. */
   secondsLeft(key: string): number {
-    const left = (this.#records.get(key)?.lockedUntil ?? 0) - this.#clock.now();
+    const left = (this.#records.get(key)?.lockedUntil ?? 0) - this.#clock.elapsed();
     return Math.max(0, Math.ceil(left / 1000));
   }
 

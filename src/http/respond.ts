@@ -16,6 +16,14 @@ type RouteOf = (path: string) => string;
 /** An unread body of at most this is left to Node to discard, so that the connection can go on. */
 const discardableBytes = 64 * 1024;
 
+/** Connections whose end was announced. */
+const closing = new WeakSet<Socket>();
+
+/** Whether a request came too late: what is not going to be answered must not be done (RFC 9112 section 9.6). */
+export function cameTooLate({ socket }: IncomingMessage): boolean {
+  return closing.has(socket);
+}
+
 /** How long a connection that is to be closed goes on discarding what comes. */
 const lingerMs = 1_000;
 
@@ -47,22 +55,42 @@ export function sendJson(res: Response, status: number, body: object): void {
 }
 
 /** Sends the pieces as one body, and wipes them once they have left or the client has gone. */
-export function sendBytes(res: Response, status: number, pieces: readonly Uint8Array[]): void {
+export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[]): void {
   const wipe = () => {
     for (const piece of pieces) piece.fill(0);
   };
-  if (res.closed) {
+  if (res.closed || res.req.socket.destroyed) {
     wipe();
     return;
   }
-  res.once("close", wipe);
+  onceGone(res, wipe);
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   res.writeHead(status, [...constantHeaders, "Content-Length", String(length)]);
   writeFrom(0, res, pieces);
 }
 
+/** What is to be done once the answers of a connection are gone. */
+const waiting = new WeakMap<Socket, Set<() => void>>();
+
+/** Node closes only the answer whose turn it is: those that stand behind it go with their connection. */
+function onceGone(res: ServerResponse, work: () => void): void {
+  const { socket } = res.req;
+  const works = waiting.get(socket) ?? new Set();
+  if (!waiting.has(socket)) {
+    waiting.set(socket, works);
+    socket.once("close", () => {
+      for (const rest of works) rest();
+    });
+  }
+  works.add(work);
+  res.once("close", () => {
+    works.delete(work);
+    work();
+  });
+}
+
 /** As much at a time as the socket takes: a get beside lists of 100,000 waited 9 ms at p99 for one sent whole, now 6. */
-function writeFrom(first: number, res: Response, pieces: readonly Uint8Array[]): void {
+function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Array[]): void {
   for (let at = first; at < pieces.length - 1; at++) {
     if (res.write(pieces[at])) continue;
     res.once("drain", () => writeFrom(at + 1, res, pieces));
@@ -113,6 +141,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
  * the reset can overtake the answer. So the body is discarded for a moment longer.
  */
 function closeGently({ socket }: Request, res: Response): void {
+  closing.add(socket);
   res.setHeader("Connection", "close");
   socket.destroySoon = () => {
     socket.end();

@@ -71,7 +71,7 @@ export class Custody {
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   mustBeUnlocked(): void {
-    if (this.#closed) throw new VaultError("UNAVAILABLE", "the server is shutting down");
+    if (this.#closed) throw shuttingDown();
     if (!this.#unlocked) throw new VaultError("VAULT_LOCKED", "the vault is locked: unlock it first");
   }
 
@@ -80,8 +80,9 @@ export class Custody {
     try {
       return await this.#worker.call<O>(request);
     } catch (error) {
-      if (error instanceof VaultError && error.code === "VAULT_LOCKED") this.#unlocked = false;
-      throw error;
+      if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
+      this.#unlocked = false;
+      throw this.#closed ? shuttingDown() : error;
     }
   }
 
@@ -90,7 +91,7 @@ export class Custody {
     this.lockIfIdle();
     while (this.#locking !== null) await this.#locking;
     // DANGER: nothing may be awaited between the look at #locking and the message.
-    if (this.#closed) throw new VaultError("UNAVAILABLE", "the server is shutting down");
+    if (this.#closed) throw shuttingDown();
     this.#derived = true;
     return this.ask<O>(request);
   }
@@ -168,4 +169,8 @@ export class Custody {
   #remount(): void {
     this.mount().catch((error: unknown) => this.#log.error({ event: "mount-failed", error }));
   }
+}
+
+function shuttingDown(): VaultError {
+  return new VaultError("UNAVAILABLE", "the server is shutting down");
 }

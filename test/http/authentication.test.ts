@@ -145,11 +145,11 @@ describe("lockout", () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await failTimes(server, 10);
-    clock.jump(299_999);
+    clock.advance(299_999);
     const answer = await send(server, { method: "POST", path: "/v1/lock" });
     mustRefuse(answer, 429, "RATE_LIMITED");
     expect(answer.headers["retry-after"]).to.equal("1");
-    clock.jump(1);
+    clock.advance(1);
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
   });
 
@@ -157,9 +157,9 @@ describe("lockout", () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await failTimes(server, 10);
-    clock.jump(200_000);
+    clock.advance(200_000);
     expect(await failTimes(server, 20)).to.deep.equal(Array(20).fill(429));
-    clock.jump(100_000);
+    clock.advance(100_000);
     expect(await failTimes(server, 9)).to.deep.equal(Array(9).fill(401));
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
   });
@@ -168,9 +168,9 @@ describe("lockout", () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await failTimes(server, 5);
-    clock.jump(59_999);
+    clock.advance(59_999);
     await failTimes(server, 4);
-    clock.jump(1);
+    clock.advance(1);
     expect(await failTimes(server, 5)).to.deep.equal(Array(5).fill(401));
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
     expect(await failTimes(server, 1)).to.deep.equal([401]);
@@ -266,7 +266,7 @@ describe("wrong passphrase", () => {
     expect(answer.headers["retry-after"]).to.equal("300");
     mustSucceed(await send(server, { path: "/v1/secrets" }));
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
-    clock.jump(300_000);
+    clock.advance(300_000);
     await mustUnlock(server);
   });
 

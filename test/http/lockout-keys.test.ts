@@ -21,6 +21,29 @@ describe("the lockout's key", () => {
   }
 });
 
+describe("the lockout", () => {
+  it("lasts 300 s, also when the wall clock is set back or forward meanwhile", () => {
+    const clock = new FakeClock();
+    const store = new FailureStore(clock);
+    for (let i = 0; i < 10; i++) store.fail("a");
+    for (const hour of [-3_600_000, 7_200_000]) {
+      clock.jump(hour);
+      expect(store.secondsLeft("a")).to.equal(300);
+    }
+    clock.advance(300_000);
+    expect(store.secondsLeft("a")).to.equal(0);
+  });
+
+  it("does not begin with failures of more than 60 s ago, though the wall clock was set back since", () => {
+    const clock = new FakeClock();
+    const store = new FailureStore(clock);
+    for (let i = 0; i < 9; i++) store.fail("a");
+    clock.jump(-3_600_000);
+    clock.advance(61_000);
+    expect(store.fail("a")).to.equal(false);
+  });
+});
+
 describe("the lockout's table", () => {
   it("forgets the address whose last failure is longest ago, once there are 10,000", () => {
     const store = new FailureStore(new FakeClock());

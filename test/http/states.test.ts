@@ -215,6 +215,15 @@ describe("concurrent lifecycle", () => {
     mustSucceed(await send(server, { ...requests.unlock, ...(winner && { body: winner }) }));
   });
 
+  it("an unlock that is under way when the server is shut down is told so", async () => {
+    const server = await startTestServer({ scryptLogN: 17 });
+    await mustInit(server);
+    const unlocks = Array.from({ length: 3 }, () => send(server, requests.unlock));
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    mustSucceed(await send(server, requests.shutdown));
+    for (const answer of (await Promise.all(unlocks)).slice(1)) mustRefuse(answer, 503, "UNAVAILABLE");
+  });
+
   it("a forced init among unlocks leaves the new vault unlocked or locked, never the old key in use", async () => {
     const server = await startTestServer();
     await mustInit(server);

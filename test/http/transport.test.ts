@@ -9,9 +9,20 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { later } from "../support/clean-up.js";
-import { connectRaw, mustInit, mustPut, mustRefuse, mustSucceed, parseRaw, send, sendRaw } from "../support/client.js";
+import {
+  connectRaw,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  parseRaw,
+  send,
+  sendRaw,
+} from "../support/client.js";
 import { FakeClock } from "../support/clock.js";
-import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 const day = 24 * 3600 * 1000;
 
@@ -317,16 +328,38 @@ describe("broken HTTP", () => {
 
   it("a broken request behind a good one leaves the good one's answer in its place", async () => {
     const both = `GET /v1/secrets HTTP/1.1\r\n${authorization()}\r\nbroken\r\n\r\n`;
-    const statuses = [...(await sendRaw(server(), both)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
-    expect(statuses).to.deep.equal(["403", "400"]);
+    expect(statusesIn(await sendRaw(server(), both))).to.deep.equal(["403", "400"]);
+  });
+
+  it("a request that breaks off behind one that is being worked on leaves that one's answer in its place", async () => {
+    const own = await startTestServer();
+    await mustInit(own);
+    const headers = `Host: localhost\r\nAuthorization: Bearer ${own.token}\r\n`;
+    const body = JSON.stringify({ passphrase });
+    const unlock = `POST /v1/unlock HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
+    const broken = `PUT /v1/secrets/a HTTP/1.1\r\n${headers}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`;
+    expect(statusesIn(await sendRaw(own, unlock + broken))).to.deep.equal(["200", "400"]);
+  });
+
+  it("a request behind an answer that announced the end of the connection is not carried out", async () => {
+    const own = await startTestServer();
+    await mustInit(own);
+    const refused = "PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+    const late = `PUT /v1/secrets/b HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${own.token}\r\nContent-Length: 13\r\n\r\n{"value":"v"}`;
+    expect(statusesIn(await sendRaw(own, refused + late))).to.deep.equal(["401"]);
+    await mustLock(own); // which waits for all that is under way
+    expect((await mustStatus(own))["secretCount"]).to.equal(0);
   });
 
   it("requests that are pipelined are answered in their order", async () => {
     const one = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nowhere HTTP/1.1\r\n${authorization()}\r\n`;
-    const statuses = [...(await sendRaw(server(), one)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
-    expect(statuses).to.deep.equal(["200", "404"]);
+    expect(statusesIn(await sendRaw(server(), one))).to.deep.equal(["200", "404"]);
   });
 });
+
+function statusesIn(received: string): (string | undefined)[] {
+  return [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+}
 
 describe("limits", () => {
   it("no more than 256 connections at once", async () => {

@@ -3,6 +3,7 @@ import type { Clock } from "../../src/clock.js";
 
 export class FakeClock implements Clock {
   #now: number;
+  #elapsed = 0;
   readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>();
 
   constructor(now = Date.parse("2026-03-01T12:00:00.000Z")) {
@@ -11,6 +12,10 @@ export class FakeClock implements Clock {
 
   now(): number {
     return this.#now;
+  }
+
+  elapsed(): number {
+    return this.#elapsed;
   }
 
   after(ms: number, callback: () => void): () => void {
@@ -22,6 +27,7 @@ export class FakeClock implements Clock {
   /** As awake time passes: timers fire in their order. */
   advance(ms: number): void {
     const end = this.#now + ms;
+    this.#elapsed += ms;
     for (;;) {
       const [next] = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at);
       if (next === undefined) break;

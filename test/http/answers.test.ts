@@ -1,0 +1,58 @@
+/** Nothing of an answer's bytes stays, whatever becomes of the connection. */
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect } from "chai";
+import { sendBytes } from "../../src/http/respond.js";
+import { later } from "../support/clean-up.js";
+
+describe("the bytes of an answer", () => {
+  it("are wiped once the client has them", async () => {
+    const { client, responses } = await askTwice();
+    const [first] = responses;
+    const bytes = answer(first);
+    const [received] = (await once(client, "data")) as [Buffer];
+    expect(received.toString()).to.contain("secret");
+    await untilWiped(bytes);
+  });
+
+  it("are wiped when the client goes while they wait behind another answer", async () => {
+    const { client, responses } = await askTwice();
+    const bytes = answer(responses[1]);
+    client.destroy();
+    await untilWiped(bytes);
+  });
+
+  it("are wiped when the client has gone before", async () => {
+    const { client, responses } = await askTwice();
+    client.destroy();
+    const socket = responses[1]?.req.socket;
+    if (socket !== undefined && !socket.destroyed) await once(socket, "close");
+    await untilWiped(answer(responses[1]));
+  });
+});
+
+/** Two requests on one connection that nobody has answered yet. */
+async function askTwice(): Promise<{ client: Socket; responses: readonly ServerResponse[] }> {
+  const responses: ServerResponse[] = [];
+  const server = createServer((_req, res) => responses.push(res)).listen(0, "127.0.0.1");
+  later(() => void server.close());
+  await once(server, "listening");
+  const client = connect((server.address() as AddressInfo).port, "127.0.0.1").on("error", () => {});
+  later(() => void client.destroy());
+  client.write("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
+  while (responses.length < 2) await once(server, "request");
+  return { client, responses };
+}
+
+function answer(res: ServerResponse | undefined): Uint8Array {
+  if (res === undefined) throw new Error("there is no such request");
+  const bytes = Buffer.from("secret");
+  sendBytes(res, 200, [bytes]);
+  return bytes;
+}
+
+/** The test's own deadline ends this when they never are. */
+async function untilWiped(bytes: Uint8Array): Promise<void> {
+  while (!bytes.every((byte) => byte === 0)) await new Promise((resolve) => setTimeout(resolve, 5));
+}
