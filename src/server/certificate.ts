@@ -23,12 +23,15 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   const { tlsCert, tlsKey } = settings;
   if (tlsCert !== null && tlsKey !== null) return describe(await readOwn(tlsCert, tlsKey, clock), tlsCert, false);
   const names = namesFor(settings);
-  const kept = await readKept(home);
-  if (kept !== null && isGood(kept, names, clock)) return describe(kept, home.certificate, false);
-  if (kept !== null && !isSelfMade(new X509Certificate(kept.cert))) throw notOurs(home);
+  const cert = await readIfThere(home.certificate);
+  const key = await readIfThere(home.privateKey);
+  const kept = cert !== null && key !== null && fits({ cert, key }, home.certificate, home.privateKey);
+  if (kept && isGood({ cert, key }, names, clock)) return describe({ cert, key }, home.certificate, false);
+  refuseForeign(home, cert, key, kept);
   const made = await makeCertificate(names, clock);
-  await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
+  // In this order: a crash between the two leaves a certificate of ours without its key, which is made anew.
   await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
+  await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
   return describe(made, home.certificate, true);
 }
 
@@ -36,10 +39,20 @@ function describe(credentials: Credentials, file: string, made: boolean): Certif
   return { ...credentials, file, made };
 }
 
-function notOurs({ certificate }: Home): StartError {
-  return new StartError(
-    `${certificate} is not one that strongroom made, and has less than 30 days left or lacks a name of this server: ` +
-      "set STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY to use it all the same, or move it away to have one made",
+/** What somebody has put there is never written over. @throws StartError */
+function refuseForeign(home: Home, cert: string | null, key: string | null, fit: boolean): void {
+  const { certificate, privateKey } = home;
+  if (cert === null && key === null) return;
+  if (cert === null) {
+    throw new StartError(
+      `${privateKey} has no certificate beside it: put it there as cert.pem, or move the key away to have a pair made`,
+    );
+  }
+  if (isSelfMade(parseCertificate(cert, certificate))) return;
+  const why = fit ? "has less than 30 days left or lacks a name of this server" : "its key is missing or another's";
+  throw new StartError(
+    `${certificate} is not one that strongroom made, and ${why}: mend it, set STRONGROOM_TLS_CERT and ` +
+      "STRONGROOM_TLS_KEY to use what is elsewhere, or move it and key.pem away to have a pair made",
   );
 }
 
@@ -60,14 +73,6 @@ async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise
   return credentials;
 }
 
-async function readKept(home: Home): Promise<Credentials | null> {
-  const cert = await readIfThere(home.certificate);
-  const key = await readIfThere(home.privateKey);
-  if (cert === null || key === null) return null;
-  // A crash between the two writes of a renewal leaves a pair that does not fit: it is made anew.
-  return fits({ cert, key }, home.certificate, home.privateKey) ? { cert, key } : null;
-}
-
 async function mustRead(file: string): Promise<string> {
   const text = await readIfThere(file);
   if (text === null) throw new StartError(`${file} is missing: mend the setting, or put the file there`);
@@ -84,15 +89,19 @@ async function readIfThere(file: string): Promise<string | null> {
 }
 
 function fits({ cert, key }: Credentials, certFile: string, keyFile: string): boolean {
-  const parse = <T>(file: string, make: () => T): T => {
-    try {
-      return make();
-    } catch {
-      throw new StartError(`${file} is not PEM that can be read without a password: mend it, or choose another file`);
-    }
-  };
-  const certificate = parse(certFile, () => new X509Certificate(cert));
-  return certificate.checkPrivateKey(parse(keyFile, () => createPrivateKey(key)));
+  return parseCertificate(cert, certFile).checkPrivateKey(parse(keyFile, () => createPrivateKey(key)));
+}
+
+function parseCertificate(cert: string, file: string): X509Certificate {
+  return parse(file, () => new X509Certificate(cert));
+}
+
+function parse<T>(file: string, make: () => T): T {
+  try {
+    return make();
+  } catch {
+    throw new StartError(`${file} is not PEM that can be read without a password: mend it, or choose another file`);
+  }
 }
 
 function isGood(credentials: Credentials, names: readonly string[], clock: Clock): boolean {

@@ -1,6 +1,6 @@
 /** TLS, Host and Origin, headers, limits and timeouts of the HTTP server. */
 import { X509Certificate } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { connect as connectPlain, isIPv6, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -119,17 +119,25 @@ describe("the certificate at start", () => {
     );
   });
 
-  it("that somebody put into the home is never written over", async () => {
-    const first = await startTestServer();
-    await first.stop();
-    const [certificate, key] = await foreignPair();
-    writeFileSync(join(first.home, "tls", "cert.pem"), certificate);
-    writeFileSync(join(first.home, "tls", "key.pem"), key);
-    expect(String(await startTestServer({ home: first.home }).catch((error: Error) => error.message))).to.match(
-      /not one that/,
-    );
-    expect(readFileSync(join(first.home, "tls", "key.pem"), "utf8")).to.equal(key);
-  });
+  const foreign: readonly (readonly [string, RegExp, "cert.pem" | "key.pem" | null, boolean])[] = [
+    ["that somebody put into the home", /not one that .* lacks a name/, null, true],
+    ["that somebody put into the home, with a key of another,", /not one that .* another's/, null, false],
+    ["that somebody put into the home, and not yet its key,", /not one that .* missing/, "key.pem", true],
+    ["whose key somebody put into the home, and not yet itself,", /no certificate beside it/, "cert.pem", true],
+  ];
+  for (const [name, says, missing, fitting] of foreign) {
+    it(`${name} is refused and nothing is written over`, async () => {
+      const { home, stop } = await startTestServer();
+      await stop();
+      const [certificate, key] = await foreignPair();
+      writeFileSync(join(home, "tls", "cert.pem"), certificate);
+      writeFileSync(join(home, "tls", "key.pem"), fitting ? key : (await foreignPair())[1]);
+      if (missing !== null) rmSync(join(home, "tls", missing));
+      const before = filesIn(join(home, "tls"));
+      expect(String(await startTestServer({ home }).catch((error: Error) => error.message))).to.match(says);
+      expect(filesIn(join(home, "tls"))).to.deep.equal(before);
+    });
+  }
 
   it("that cannot be understood stops the start and is not overwritten", async () => {
     const first = await startTestServer();
@@ -140,6 +148,10 @@ describe("the certificate at start", () => {
     expect(readFileSync(file, "utf8")).to.equal("my precious");
   });
 });
+
+function filesIn(directory: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(directory).map((name) => [name, readFileSync(join(directory, name), "utf8")]));
+}
 
 /** Valid, but made by somebody else and without the names of this server. */
 async function foreignPair(): Promise<[string, string]> {
