@@ -1,6 +1,6 @@
 /** TLS, Host and Origin, headers, limits and timeouts of the HTTP server. */
 import { X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { connect as connectPlain, isIPv6, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -109,6 +109,14 @@ describe("the certificate at start", () => {
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
     expect(second.certificate).to.equal(first.certificate);
     mustSucceed(await send(second, { path: "/v1/status" }));
+  });
+
+  it("the user's own, whose key others may read, is served with a warning", async () => {
+    const { home } = await startTestServer();
+    const [tlsCert, tlsKey] = [join(home, "tls", "cert.pem"), join(home, "tls", "key.pem")];
+    expect((await startTestServer({ tlsCert, tlsKey })).logged()).not.to.contain("not-hardened");
+    chmodSync(tlsKey, 0o644);
+    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(/not-hardened.*others may use .*key\.pem/);
   });
 
   it("the user's own that does not fit its key is refused", async () => {
