@@ -37,11 +37,7 @@ export class Snapshot {
   /** To be awaited before a blob is replaced or removed. It never fails: the snapshot does, not the write. */
   async keep(path: string): Promise<void> {
     if (this.#failure !== null) return;
-    try {
-      await (this.#pending.delete(path) ? this.#begin(path) : this.#linking.get(path));
-    } catch (error) {
-      this.#failure = error;
-    }
+    await (this.#pending.delete(path) ? this.#begin(path) : this.#linking.get(path));
   }
 
   /** @throws what made the snapshot fail; nothing of it is left then. */
@@ -50,10 +46,11 @@ export class Snapshot {
       await this.#directoryOf(join(this.directory, "secrets"));
       await this.#link(join(this.#generation.directory, "header.json"));
       await Promise.all(Array.from({ length: linksAtOnce }, () => this.#linkPending()));
+      await this.#linked();
       if (this.#failure !== null) throw this.#failure;
     } catch (error) {
       this.#failure = error;
-      await Promise.allSettled(this.#linking.values());
+      await this.#linked();
       await this.#files.rm(this.directory, { recursive: true, force: true }).catch(() => {}); // or at the next start
       throw error;
     }
@@ -63,8 +60,18 @@ export class Snapshot {
     for (const path of this.#pending) await this.keep(path);
   }
 
+  /** What a write has begun to link is no longer pending, and not yet in the snapshot. */
+  async #linked(): Promise<void> {
+    await Promise.all(this.#linking.values());
+  }
+
   #begin(path: string): Promise<void> {
-    const linking = this.#linkBlob(path).finally(() => this.#linking.delete(path));
+    const fail = (error: unknown) => {
+      this.#failure = error;
+    };
+    const linking = this.#linkBlob(path)
+      .catch(fail)
+      .finally(() => this.#linking.delete(path));
     this.#linking.set(path, linking);
     return linking;
   }

@@ -1,0 +1,80 @@
+/** A snapshot while writes link for it: whole when it is there, refused when one of its links failed. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
+import { FileStore } from "../../src/storage/file-store.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { closedGate } from "../support/gate.js";
+
+/** A link of the secret b waits until the test says how it ends. */
+function heldUpLinks() {
+  const gate = closedGate();
+  const begun = closedGate();
+  const files: FileOperations = {
+    ...systemFiles,
+    async link(from, to) {
+      if (String(from).endsWith("/b.sealed")) {
+        begun.open();
+        await gate.passed;
+      }
+      await systemFiles.link(from, to);
+    },
+    /** Slow enough that the write is the first to link. */
+    async mkdir(...args: Parameters<typeof systemFiles.mkdir>) {
+      if (String(args[0]).includes("snapshot-")) await new Promise((resolve) => setTimeout(resolve, 30));
+      return systemFiles.mkdir(...args);
+    },
+  } as FileOperations;
+  return { files, begun: begun.passed, end: gate.open, fail: gate.fail };
+}
+
+async function openStore(files: FileOperations): Promise<FileStore> {
+  const store = await FileStore.open(temporaryDirectory(), files);
+  later(() => store.close());
+  await store.startNewVault(new Uint8Array(10));
+  for (const path of ["a", "b", "c"]) await store.write(path, Buffer.from(`old ${path}`) as Uint8Array<ArrayBuffer>);
+  return store;
+}
+
+async function snapshotAndWrite() {
+  const links = heldUpLinks();
+  const store = await openStore(links.files);
+  let ended = false;
+  const snapshot = store.snapshot().finally(() => {
+    ended = true;
+  });
+  const write = store.write("b", Buffer.from("new b") as Uint8Array<ArrayBuffer>);
+  await links.begun;
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return { links, store, snapshot, write, ended: () => ended };
+}
+
+describe("a snapshot for which a write links a secret", () => {
+  it("is not there before that link is", async () => {
+    const { links, snapshot, write, ended } = await snapshotAndWrite();
+    expect(ended()).to.equal(false);
+    links.end();
+    const { directory, count } = await snapshot;
+    expect([count, readdirSync(join(directory, "secrets")).sort()]).to.deep.equal([
+      3,
+      ["a.sealed", "b.sealed", "c.sealed"],
+    ]);
+    expect(readFileSync(join(directory, "secrets", "b.sealed"), "utf8")).to.equal("old b");
+    await write;
+  });
+
+  it("is refused, and nothing of it stays, when that link fails; the write succeeds", async () => {
+    const { links, store, snapshot, write } = await snapshotAndWrite();
+    links.fail();
+    const outcome = await snapshot.then(
+      ({ directory }) => directory,
+      ({ code }: { code: string }) => code,
+    );
+    expect(outcome).to.equal("UNAVAILABLE");
+    await write;
+    expect(Buffer.from((await store.read("b")) ?? []).toString()).to.equal("new b");
+    expect(readdirSync(store.vaultPath).filter((name) => name.startsWith("snapshot-"))).to.deep.equal([]);
+    expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed"))).to.equal(true);
+  });
+});
