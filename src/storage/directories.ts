@@ -1,6 +1,6 @@
 /** Owns the directories of the tree: makes missing ones so that they last, and prunes those left empty. */
 import { dirname } from "node:path";
-import type { DirectorySyncs } from "./directory-syncs.js";
+import type { DirectorySyncs, Hold } from "./directory-syncs.js";
 import { type FileOperations, ignoring } from "./durable.js";
 
 export class Directories {
@@ -108,16 +108,21 @@ export class Directories {
   async #make(directory: string): Promise<void> {
     const parent = dirname(directory);
     await this.ensure(parent);
+    await this.#syncs.holding(parent, (held) => this.#makeIn(held, directory));
+    this.#durable.add(directory);
+  }
+
+  /** DANGER: the parent is held before the name is made: opened later, it would not tell of an fsync that failed since. */
+  async #makeIn(parent: Hold, directory: string): Promise<void> {
     await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST");
     if (!(await this.#files.lstat(directory)).isDirectory()) {
       throw new Error("a link or a file stands where a directory should");
     }
     try {
-      await this.#syncs.sync(parent);
+      await parent.sync();
     } catch (error) {
       await this.#removeEmpty(directory); // so that the next attempt makes, and syncs, a new name
       throw error;
     }
-    this.#durable.add(directory);
   }
 }
