@@ -2,7 +2,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { missingAsNull, readFileBytes, replaceFile, systemFiles } from "../storage/durable.js";
-import { isGenerationName } from "../storage/generations.js";
+import { isGenerationName, nameInPointer } from "../storage/generations.js";
 import type { Mend } from "./finding.js";
 import { findHeader } from "./header.js";
 import { entriesOf, examine, reading, type Scene } from "./scene.js";
@@ -56,7 +56,7 @@ async function findInForce(scene: Scene, vaults: readonly FoundVault[]): Promise
   if ((await examine(scene, path, "file")) === null) return null;
   const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, 64));
   if (bytes === null) return null;
-  const name = Buffer.from(bytes).toString("latin1").replace(/\n$/, "");
+  const name = nameInPointer(bytes);
   if (vaults.some((vault) => vault.name === name)) return name;
   const message = isGenerationName(name) ? `it names ${name}, which is not there` : "it does not name a vault";
   scene.report({ code: "current-damaged", path, message, remedy: nameOne(vaults), mend: null });

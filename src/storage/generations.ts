@@ -20,11 +20,16 @@ import {
   syncDirectory,
 } from "./durable.js";
 
-const pointer = /^gen-[1-9][0-9]{0,8}\n$/;
+const generationName = /^gen-[1-9][0-9]{0,8}$/;
 const maxHeaderBytes = 4096;
 
 export function isGenerationName(name: string): boolean {
-  return pointer.test(`${name}\n`);
+  return generationName.test(name);
+}
+
+/** What `current` says. The newline is not there when a person has written it. */
+export function nameInPointer(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("latin1").replace(/\n$/, "");
 }
 
 export type Generation = { readonly directory: string; readonly secrets: string; readonly header: Bytes };
@@ -36,9 +41,9 @@ export async function currentGeneration(files: FileOperations, vault: string): P
     await refuseLostPointer(files, vault);
     return null;
   }
-  const text = Buffer.from(bytes).toString("latin1");
-  if (!pointer.test(text)) throw damagedPointer(vault);
-  return loadGeneration(files, join(vault, text.trimEnd()));
+  const name = nameInPointer(bytes);
+  if (!isGenerationName(name)) throw damagedPointer(vault);
+  return loadGeneration(files, join(vault, name));
 }
 
 /** Writes a new, empty vault beside the one in force, and then makes it the one in force. */

@@ -173,6 +173,25 @@ describe("what is not ours", () => {
     expect(readdirSync(join(secrets, ".."))).not.to.include(".tmp-0123456789abcdef");
   });
 
+  it("a pointer that a person has written without a newline counts", async () => {
+    const { server } = await startFailing();
+    await server.stop();
+    writeFileSync(join(server.home, "vault", "current"), "gen-1", { mode: 0o600 });
+    const again = await startTestServer({ home: server.home });
+    await mustUnlock(again);
+    expect((await mustGet(again, "a/b"))["value"]).to.equal("old");
+  });
+
+  for (const text of ["", "\n", "gen-1\n\n", "gen-1 ", " gen-1", "gen-0", "gen-01", "../gen-1", "gen-1\0"]) {
+    it(`a pointer that says ${JSON.stringify(text)} stops the start`, async () => {
+      const { server } = await startFailing();
+      await server.stop();
+      writeFileSync(join(server.home, "vault", "current"), text, { mode: 0o600 });
+      const outcome = await startTestServer({ home: server.home }).catch((error: Error) => error.message);
+      expect(String(outcome)).to.contain("current is missing or damaged");
+    });
+  }
+
   it("a lost pointer to a vault with secrets stops the start instead of hiding them", async () => {
     const { server } = await startFailing();
     await server.stop();
