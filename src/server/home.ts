@@ -1,7 +1,8 @@
 /** Owns the home directory: makes what is missing for the user alone, and refuses what others could read or write. */
-import { chmod, lstat, mkdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, lstat, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { StartError, systemCode } from "../errors.js";
+import { type FileOperations, makeDirectory, missingAsNull, systemFiles } from "../storage/durable.js";
 
 export type Home = {
   readonly path: string;
@@ -25,30 +26,41 @@ export function homeAt(path: string): Home {
 }
 
 /** @throws StartError that says how to mend what is wrong. */
-export async function openHome(path: string): Promise<Home> {
+export async function openHome(path: string, files = systemFiles): Promise<Home> {
   const home = homeAt(path);
-  await makeDirectory(path, true);
-  await makeDirectory(home.tls);
-  await makeDirectory(home.vault);
+  await refuseUnmakeable(path, () => makeWithParents(files, path));
+  refuseOddDirectory(path, await stat(path)); // it may be a link of the user's own; what is in it may not
+  for (const directory of [home.tls, home.vault]) {
+    await refuseUnmakeable(directory, () => makePrivate(files, directory));
+    refuseOddDirectory(directory, await lstat(directory));
+  }
   for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await refuseLooseFile(file, 0o077);
   await refuseLooseFile(home.certificate, 0o022);
   return home;
 }
 
-async function makeDirectory(path: string, withParents = false): Promise<void> {
+async function refuseUnmakeable(path: string, make: () => Promise<void>): Promise<void> {
   try {
-    const made = await mkdir(path, { mode: 0o700, recursive: withParents });
-    if (made !== undefined) await chmod(path, 0o700);
+    await make();
   } catch (error) {
-    if (systemCode(error) !== "EEXIST") {
-      throw new StartError(`${path} cannot be made (${systemCode(error)}): choose another home with STRONGROOM_HOME`);
-    }
+    throw new StartError(`${path} cannot be made (${systemCode(error)}): choose another home with STRONGROOM_HOME`);
   }
-  // The home itself may be a link of the user's own; what is in it may not.
-  const found = await (withParents ? stat(path) : lstat(path));
-  if (!found.isDirectory()) {
-    throw new StartError(`${path} is not a directory: move it away, then start again`);
-  }
+}
+
+/** One by one: a recursive mkdir never ends where the system says that a parent is missing which is there, as in /proc. */
+async function makeWithParents(files: FileOperations, path: string): Promise<void> {
+  if ((await missingAsNull(stat(path))) !== null) return;
+  if (dirname(path) !== path) await makeWithParents(files, dirname(path));
+  await makePrivate(files, path);
+}
+
+/** Makes it if it is missing: it lasts, since puts are acknowledged in it, and is the user's alone whatever the umask. */
+async function makePrivate(files: FileOperations, path: string): Promise<void> {
+  if (await makeDirectory(files, path)) await chmod(path, 0o700);
+}
+
+function refuseOddDirectory(path: string, found: Found & { isDirectory(): boolean }): void {
+  if (!found.isDirectory()) throw new StartError(`${path} is not a directory: move it away, then start again`);
   refuseLoose(path, found, 0o077, "700");
 }
 

@@ -83,6 +83,18 @@ export async function writeNew(files: FileOperations, path: string, bytes: Uint8
   }
 }
 
+/** Makes a directory whose name lasts; false, and nothing has changed, when something has that name. */
+export async function makeDirectory(files: FileOperations, path: string): Promise<boolean> {
+  if (!(await ignoring(files.mkdir(path, { mode: 0o700 }), "EEXIST"))) return false;
+  try {
+    await ignoring(syncDirectory(files, dirname(path)), "EACCES"); // one that may be written and not read: nobody can
+    return true;
+  } catch (error) {
+    await files.rmdir(path).catch(() => {}); // so that the next attempt makes, and syncs, a new name
+    throw error;
+  }
+}
+
 /** Deletes a file durably. */
 export async function removeFile(files: FileOperations, path: string): Promise<void> {
   await ignoring(files.unlink(path), "ENOENT");

@@ -1,0 +1,32 @@
+/** Owns file operations that tell what was made and what was synced, in order. */
+import { constants } from "node:fs";
+import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
+import { OpenFile } from "../../src/storage/open-file.js";
+
+export type RecordedFiles = {
+  readonly files: FileOperations;
+  /** `mkdir P`, `open P` of files, and `sync P` of directories. */
+  readonly steps: string[];
+};
+
+export function recordedFiles(): RecordedFiles {
+  const steps: string[] = [];
+  const open = async (...[path, flags, mode]: Parameters<FileOperations["open"]>) => {
+    const handle = await systemFiles.open(path, flags, mode);
+    if ((flags & constants.O_DIRECTORY) === 0) {
+      steps.push(`open ${path}`);
+      return handle;
+    }
+    const sync = () => {
+      steps.push(`sync ${path}`);
+      return OpenFile.prototype.sync.call(handle);
+    };
+    return Object.assign(handle, { sync });
+  };
+  const mkdir = async (path: string, options: object) => {
+    const made = await systemFiles.mkdir(path, options);
+    steps.push(`mkdir ${path}`);
+    return made;
+  };
+  return { files: { ...systemFiles, open, mkdir } as FileOperations, steps };
+}
