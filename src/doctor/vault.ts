@@ -1,8 +1,8 @@
 /** Owns the check of one vault: its header, the directory of its secrets, and the secrets. */
-import { mkdir, rmdir } from "node:fs/promises";
+import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
-import { ignoring, isTempName } from "../storage/durable.js";
+import { ignoring, isTempName, makeDirectory, systemFiles } from "../storage/durable.js";
 import { examineBlobs } from "./blobs.js";
 import { reportNoHeader } from "./header.js";
 import { entriesOf, examine, type Scene } from "./scene.js";
@@ -62,7 +62,7 @@ function reportNoSecrets(scene: Scene, secrets: string): number {
     path: secrets,
     message: "it is missing; if the vault had secrets, they are gone",
     remedy: "put it back from a backup; if the vault was empty, start the server, which makes it",
-    mend: { did: "made an empty one", whileServed: false, run: () => mkdir(secrets, { mode: 0o700 }) },
+    mend: { did: "made an empty one", whileServed: false, run: () => makeDirectory(systemFiles, secrets) },
   });
   return 0;
 }

@@ -4,7 +4,15 @@ import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
-import { type FileOperations, ignoring, missingAsNull, NotPlainFile, systemFiles } from "./durable.js";
+import {
+  type FileOperations,
+  ignoring,
+  makeDirectory,
+  missingAsNull,
+  NotPlainFile,
+  syncDirectory,
+  systemFiles,
+} from "./durable.js";
 import { currentGeneration, generationDirectories, switchGeneration, UncertainSwitch } from "./generations.js";
 import type { SecretStore, StoredSnapshot } from "./secret-store.js";
 import { Slots } from "./slots.js";
@@ -139,7 +147,9 @@ export class FileStore implements SecretStore {
     await removeLeftovers(this.#files, this.vaultPath);
     const generation = await currentGeneration(this.#files, this.vaultPath);
     if (generation === null) return;
-    await ignoring(this.#files.mkdir(generation.secrets, { mode: 0o700 }), "EEXIST"); // some backups drop empty directories
+    // Whoever replaced it may have been killed before the fsync, and what is acknowledged from now on depends on it.
+    await ignoring(syncDirectory(this.#files, this.vaultPath), "EROFS");
+    await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
     const { paths, strangers } = await readTree(this.#files, generation.secrets);
     this.#current = new BlobTree(this.#files, generation, paths);
     this.strangers = strangers;
