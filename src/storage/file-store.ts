@@ -16,7 +16,7 @@ import {
 import { currentGeneration, generationDirectories, switchGeneration, UncertainSwitch } from "./generations.js";
 import type { SecretStore, StoredSnapshot } from "./secret-store.js";
 import { Slots } from "./slots.js";
-import { readTree, removeTemps } from "./tree.js";
+import { cleaned, readTree, removeTemps } from "./tree.js";
 
 /** Bounds the files that are open at once, and with them what a crowd of clients costs. */
 const readsAtOnce = 64;
@@ -174,7 +174,7 @@ const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 /** What a crash may have left outside of the tree: temp files of an init in any generation, snapshots, restores. */
 async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
   for (const name of await files.readdir(vaultPath)) {
-    if (unfinished.test(name)) await files.rm(join(vaultPath, name), { recursive: true, force: true });
+    if (unfinished.test(name)) await cleaned(files.rm(join(vaultPath, name), { recursive: true, force: true }));
   }
   for (const directory of [vaultPath, ...(await generationDirectories(files, vaultPath))]) {
     await removeTemps(files, directory);

@@ -28,14 +28,19 @@ export async function readTree(files: FileOperations, root: string): Promise<Tre
 /** Removes temp files that a crash left in one directory. */
 export async function removeTemps(files: FileOperations, directory: string): Promise<void> {
   for (const entry of await files.readdir(directory, { withFileTypes: true })) {
-    if (entry.isFile() && isTempName(entry.name)) await files.unlink(join(directory, entry.name));
+    if (entry.isFile() && isTempName(entry.name)) await cleaned(files.unlink(join(directory, entry.name)));
   }
+}
+
+/** Awaits a removal of what a crash left; on a read-only disk it stays, and does no harm. */
+export async function cleaned(removal: Promise<void>): Promise<void> {
+  await ignoring(removal, "EROFS");
 }
 
 async function readDirectory(files: FileOperations, directory: string, prefix: string, tree: Tree): Promise<void> {
   for (const entry of await files.readdir(directory, { withFileTypes: true })) {
     if (entry.isDirectory()) await readSubdirectory(files, directory, entry, prefix, tree);
-    else if (entry.isFile() && isTempName(entry.name)) await files.unlink(join(directory, entry.name));
+    else if (entry.isFile() && isTempName(entry.name)) await cleaned(files.unlink(join(directory, entry.name)));
     else readFile(entry, prefix, tree);
   }
 }
@@ -55,7 +60,7 @@ async function readSubdirectory(
   const before = tree.paths.length;
   const directory = join(parent, name);
   await readDirectory(files, directory, `${prefix}${segment}/`, tree);
-  if (tree.paths.length === before) await ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST");
+  if (tree.paths.length === before) await ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST", "EROFS");
 }
 
 function readFile(entry: Dirent, prefix: string, tree: Tree): void {

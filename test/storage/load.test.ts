@@ -1,5 +1,5 @@
-/** What a start makes sure of before anything is acknowledged. */
-import { existsSync, rmSync } from "node:fs";
+/** What a start makes sure of before anything is acknowledged, and what it leaves undone on a disk that is read-only. */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { FileStore } from "../../src/storage/file-store.js";
@@ -53,3 +53,26 @@ describe("a start", () => {
     expect(steps.indexOf(`sync ${generation}`, steps.indexOf(`mkdir ${secrets}`))).to.not.equal(-1);
   });
 });
+
+describe("a start on a disk that is read-only", () => {
+  for (const leftover of [
+    "snapshot-0123456789abcdef/",
+    ".tmp-0123456789abcdef",
+    "gen-1/.tmp-0123456789abcdef",
+    "gen-1/secrets/.tmp-0123456789abcdef",
+    "gen-1/secrets/empty/",
+  ]) {
+    it(`reads the secrets though ${leftover} cannot be removed`, () => mustReadBeside(leftover));
+  }
+});
+
+async function mustReadBeside(leftover: string): Promise<void> {
+  const vault = await madeVault();
+  const path = join(vault, leftover);
+  if (leftover.endsWith("/")) mkdirSync(path);
+  else writeFileSync(path, "half");
+  const { files, fail } = failingFiles();
+  for (const step of ["unlink", "rmdir", "rm", "sync"] as const) fail(step, "EROFS");
+  const store = await open(vault, files);
+  expect([store.list("", "", 9), (await store.read("a"))?.length]).to.deep.equal([["a"], 1]);
+}
