@@ -10,7 +10,7 @@ import { entriesOf, reportOddKind, type Scene } from "./scene.js";
 const workName = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 
 /** In milliseconds; younger ones may be at work. */
-const ageOf = { work: 3600 * 1000, besideServer: 60 * 1000 };
+const ageBesideServer = { work: 3600 * 1000, rest: 60 * 1000 };
 
 /** What stands in the vault's directory, or beside a header, and is none of what belongs there. */
 export async function reportStray(scene: Scene, path: string, entry: Dirent): Promise<void> {
@@ -35,7 +35,7 @@ export async function reportTemp(scene: Scene, file: string): Promise<void> {
 async function reportOldWork(scene: Scene, path: string): Promise<void> {
   const message = "a backup or restore that was broken off has left it; nothing uses it";
   const remove = () => rm(path, { recursive: true, force: true });
-  await reportLeftover(scene, { code: "stray-directory", path, message }, remove, ageOf.work);
+  await reportLeftover(scene, { code: "stray-directory", path, message }, remove, ageBesideServer.work);
 }
 
 /** Reports it unless it may be at work: beside a server, whatever has just been made or changed may be. */
@@ -43,10 +43,10 @@ export async function reportLeftover(
   scene: Scene,
   what: Pick<Finding, "code" | "path" | "message">,
   remove: () => Promise<unknown>,
-  oldEnough = scene.served ? ageOf.besideServer : Number.NEGATIVE_INFINITY,
+  ageBeside = ageBesideServer.rest,
 ): Promise<void> {
   const found = await missingAsNull(lstat(what.path));
-  if (found === null || scene.now - found.mtimeMs < oldEnough) return;
+  if (found === null || (scene.served && scene.now - found.mtimeMs < ageBeside)) return;
   const mend = { did: "removed it", whileServed: false, run: remove };
   scene.report({ ...what, remedy: "remove it while no server runs", mend });
 }

@@ -7,6 +7,7 @@ import {
   chownSync,
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -22,7 +23,7 @@ import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/doctor/finding.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { passphrase, startTestServer } from "../support/server.js";
 import { contentsOf, copyOf, doctor, makeHome, type Report } from "./homes.js";
 
 const isRoot = process.getuid?.() === 0;
@@ -403,10 +404,17 @@ describe("doctor finds", () => {
     }
   });
 
-  it("nothing wrong with a young snapshot directory, which may be at work", async () => {
+  it("nothing wrong with a young snapshot directory beside a server, as it may be at work; without one it goes", async () => {
     const home = copyOf(homes.plain);
-    mkdirSync(join(home, "vault", "snapshot-0123456789abcdef"), { mode: 0o700 });
+    const server = await startTestServer({ home });
+    const path = join(home, "vault", "snapshot-0123456789abcdef");
+    mkdirSync(path, { mode: 0o700 });
     expect(await doctor(home, "--fix")).to.deep.include({ exit: 0, findings: [] });
+    await server.stop();
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const { exit, findings } = await doctor(home, "--fix");
+    expect([exit, findings.map(({ code, fixed }) => [code, fixed])]).to.deep.equal([0, [["stray-directory", true]]]);
+    expect(existsSync(path)).to.equal(false);
   });
 
   it("a pipe in the tree, without waiting for a writer", async function () {
