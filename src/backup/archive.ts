@@ -23,12 +23,17 @@ export const secretsName = "secrets";
 const entriesAtOnce = 8;
 const maxEntryBytes = 512 * 2 ** 20;
 
-/** Told how much is done, of how much: files that are written, bytes that are read. */
-export type Tick = (done: number, total: number) => void;
+/** Who waits for the work. */
+export type Watch = {
+  /** Told how much is done, of how much: files that are written, bytes that are read. */
+  readonly tick: (done: number, total: number) => void;
+  /** Breaks it off. */
+  readonly signal: AbortSignal;
+};
 
 /** Makes a new archive of a snapshot, and answers how many files are in it. The file lasts when this resolves. */
-export async function writeArchive(snapshot: string, file: string, tick: Tick): Promise<number> {
-  const sums = await sumTree(snapshot);
+export async function writeArchive(snapshot: string, file: string, { tick, signal }: Watch): Promise<number> {
+  const sums = await sumTree(snapshot, signal);
   await writeFile(join(snapshot, sumsName), formatSums(sums), { flag: "wx", mode: 0o600 });
   let done = 0;
   const onWriteEntry = () => tick(Math.min(++done, sums.size), sums.size); // directories are entries too
@@ -37,7 +42,7 @@ export async function writeArchive(snapshot: string, file: string, tick: Tick): 
     secretsName,
     sumsName,
   ]);
-  await pipeline(tar, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }));
+  await pipeline(tar, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }), { signal });
   return sums.size;
 }
 
@@ -48,7 +53,7 @@ export type Take = (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<voi
  * Reads an archive to its end, hands out each file, and checks all checksums.
  * @throws BackupError damaged
  */
-export async function readArchive(file: string, take: Take, tick: Tick = () => {}): Promise<void> {
+export async function readArchive(file: string, take: Take, watch: Watch): Promise<void> {
   const found: Sums = new Map();
   let promised: Sums | null = null;
   const sort: Take = async (name, bytes) => {
@@ -59,14 +64,14 @@ export async function readArchive(file: string, take: Take, tick: Tick = () => {
       await take(name, bytes);
     }
   };
-  await readEntries(file, sort, tick);
+  await readEntries(file, sort, watch);
   if (promised === null) throw damaged(file, `has no ${sumsName}`);
   if (!sameSums(found, promised))
     throw damaged(file, `was cut short or changed: it does not hold what its ${sumsName} says`);
 }
 
 /** Several entries at once; the archive is not read on before there is room for the next. */
-async function readEntries(file: string, take: Take, tick: Tick): Promise<void> {
+async function readEntries(file: string, take: Take, { tick, signal }: Watch): Promise<void> {
   const slots = new Slots(entriesAtOnce);
   const work: Promise<void>[] = [];
   const parser = new Parser({ strict: true });
@@ -80,12 +85,12 @@ async function readEntries(file: string, take: Take, tick: Tick): Promise<void> 
     work.push(slots.take(() => takeEntry(file, entry, take)).catch(breakOff));
   });
   parser.on("error", breakOff); // it may come while nobody waits for the end
-  await parse(file, parser, broken.signal, tick).catch(breakOff);
+  await parse(file, parser, AbortSignal.any([broken.signal, signal]), tick).catch(breakOff);
   if (failure === null) await Promise.all(work);
-  if (failure !== null) throw readFailure(file, failure);
+  if (failure !== null) throw signal.aborted ? brokenOff() : readFailure(file, failure);
 }
 
-async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Tick): Promise<void> {
+async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Watch["tick"]): Promise<void> {
   await mustBePlainTar(file);
   const ended = once(parser, "end", { signal });
   ended.catch(() => {}); // awaited below, if it is reached
@@ -129,18 +134,22 @@ function readFailure(file: string, error: unknown): unknown {
   return new BackupError("unusable", `${file} cannot be read: see that it is there and yours`, error);
 }
 
+export function brokenOff(): BackupError {
+  return new BackupError("aborted", "broken off: nothing was kept");
+}
+
 function damaged(file: string, how: string): BackupError {
   return new BackupError("damaged", `${file} ${how}: use another backup`);
 }
 
 /** The checksums of all files under a directory. */
-async function sumTree(directory: string): Promise<Sums> {
+async function sumTree(directory: string, signal: AbortSignal): Promise<Sums> {
   const sums: Sums = new Map();
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   const add = async (file: string) => {
     sums.set(relative(directory, file).replaceAll("\\", "/"), sumOf(await readFile(file)));
   };
-  await pMap(files, add, { concurrency: entriesAtOnce });
+  await pMap(files, add, { concurrency: entriesAtOnce, signal });
   return sums;
 }

@@ -3,7 +3,7 @@ import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { systemCode } from "../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
-import { readArchive, type Tick, writeArchive } from "./archive.js";
+import { brokenOff, readArchive, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
 /** Where a snapshot was put, in the layout of an archive; see `SecretStore.snapshot`. `release`: it may go now. */
@@ -17,14 +17,16 @@ export type TakenSnapshot = {
  * Makes a new file, and answers how many secrets it holds. It has its name only once it was read back and found whole.
  * @throws BackupError
  */
-export async function backUp(takeSnapshot: () => Promise<TakenSnapshot>, file: string, tick: Tick): Promise<number> {
+export async function backUp(takeSnapshot: () => Promise<TakenSnapshot>, file: string, watch: Watch): Promise<number> {
   const target = resolve(file);
   await refuseExisting(target);
   const { directory, secretCount, release } = await takeSnapshot();
   try {
-    return await archive(directory, secretCount, target, tick);
+    watch.signal.throwIfAborted();
+    return await archive(directory, secretCount, target, watch);
   } catch (error) {
     if (error instanceof BackupError) throw error;
+    if (watch.signal.aborted) throw brokenOff();
     const reason = systemCode(error) ?? "unknown reason";
     throw new BackupError("unusable", `the backup ${target} cannot be written (${reason}): nothing was kept`, error);
   } finally {
@@ -33,13 +35,13 @@ export async function backUp(takeSnapshot: () => Promise<TakenSnapshot>, file: s
   }
 }
 
-async function archive(snapshot: string, wanted: number, target: string, tick: Tick): Promise<number> {
+async function archive(snapshot: string, wanted: number, target: string, watch: Watch): Promise<number> {
   const temp = `${target}.tmp-${randomName()}`;
   try {
-    const secrets = (await writeArchive(snapshot, temp, tick)) - 1; // the header is none
+    const secrets = (await writeArchive(snapshot, temp, watch)) - 1; // the header is none
     if (secrets !== wanted)
       throw new BackupError("unusable", `the snapshot lost files: ${target} was not made, try again`);
-    await readArchive(temp, async () => {});
+    await readArchive(temp, async () => {}, { ...watch, tick: () => {} });
     await publish(temp, target);
     return secrets;
   } finally {

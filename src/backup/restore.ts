@@ -11,7 +11,7 @@ import { claimVault } from "../storage/claim.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
 import { bringIntoForce, generationDirectories } from "../storage/generations.js";
 import { blobFile } from "../storage/tree.js";
-import { headerName, readArchive, secretsName, type Take, type Tick } from "./archive.js";
+import { headerName, readArchive, secretsName, type Take, type Watch } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
 /**
@@ -22,13 +22,13 @@ export async function restore(
   file: string,
   vaultPath: string,
   understood: (header: Bytes) => Promise<boolean>,
-  tick: Tick,
+  watch: Watch,
 ): Promise<number> {
   const claim = await claimVault(vaultPath);
   const building = join(vaultPath, `restore-${randomName()}`);
   try {
     await refuseVault(vaultPath);
-    const secrets = await build(file, building, understood, tick);
+    const secrets = await build(file, building, understood, watch);
     await bringIntoForce(systemFiles, vaultPath, building);
     return secrets;
   } finally {
@@ -49,12 +49,12 @@ async function build(
   file: string,
   directory: string,
   understood: (header: Bytes) => Promise<boolean>,
-  tick: Tick,
+  watch: Watch,
 ): Promise<number> {
   const tree = new RestoredTree(directory);
   await tree.makeDirectory(join(directory, secretsName));
   const write: Take = (name, bytes) => tree.write(fileFor(file, directory, name), bytes);
-  const secrets = await readAll(file, write, understood, tick);
+  const secrets = await readAll(file, write, understood, watch);
   await tree.sync();
   return secrets;
 }
@@ -64,17 +64,17 @@ export async function judge(
   file: string,
   vaultPath: string,
   understood: (header: Bytes) => Promise<boolean>,
-  tick: Tick,
+  watch: Watch,
 ): Promise<number> {
   if ((await missingAsNull(lstat(vaultPath))) !== null) await refuseVault(vaultPath);
-  return readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, tick);
+  return readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch);
 }
 
 async function readAll(
   file: string,
   take: Take,
   understood: (header: Bytes) => Promise<boolean>,
-  tick: Tick,
+  watch: Watch,
 ): Promise<number> {
   let header: Bytes | null = null;
   let secrets = 0;
@@ -83,7 +83,7 @@ async function readAll(
     if (name === headerName) header = bytes;
     else secrets++;
   };
-  await readArchive(file, takeOne, tick);
+  await readArchive(file, takeOne, watch);
   if (header !== null && (await understood(header))) return secrets;
   throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }

@@ -1,10 +1,12 @@
 /** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
 import { join } from "node:path";
 import type { Command } from "commander";
+import type { Watch } from "../backup/archive.js";
 import { backUp, type TakenSnapshot } from "../backup/backup.js";
 import { BackupError } from "../backup/backup-error.js";
 import { readOneSetting } from "../config/settings.js";
 import { findHolder } from "../storage/holder.js";
+import { breakable } from "./break-off.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { type OutputFlags, printable, printJson, withOutput } from "./output.js";
@@ -27,7 +29,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
   const served = flags.address !== undefined || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
-  const secrets = await told("saving", (tick) => backUp(snapshot, file, tick));
+  const secrets = await told("saving", (watch) => backUp(snapshot, file, watch));
   if (flags.json) printJson({ ok: true, file, secrets });
   else if (!flags.quiet) process.stdout.write(`${secrets} secrets saved in ${printable(file)}\n`);
 }
@@ -63,13 +65,14 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
   uninitialized: "notInitialized",
   damaged: "findings",
   unusable: "unexpected",
+  aborted: "aborted",
 };
 
-/** Shows how far the work is, and says what made it fail in the command line's own way. */
-export async function told<T>(label: string, work: (tick: (done: number, total: number) => void) => Promise<T>) {
+/** Shows how far the work is, lets it be broken off, and says what made it fail in the command line's own way. */
+export async function told<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
   const bar = progressBar(label);
   try {
-    return await work(bar.show);
+    return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
     throw error instanceof BackupError ? new CommandFailure(exits[error.problem], error.message) : error;
   } finally {

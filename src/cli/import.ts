@@ -1,5 +1,6 @@
 /** Owns `strongroom import`: its flags, its summary, and what is said when it ends too early. */
 import { type Command, Option } from "commander";
+import { breakable } from "./break-off.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure, exitCodes } from "./exit-codes.js";
 import { type Format, folderOf, formats, planPaths, readSource } from "./import-plan.js";
@@ -75,17 +76,12 @@ async function importSecrets(source: string, flags: Flags): Promise<void> {
 
 /** What made the work end too early, Ctrl-C among it; null when it was done. */
 async function untilFailure(work: (signal: AbortSignal) => Promise<void>): Promise<CommandFailure | null> {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  process.once("SIGINT", abort);
   try {
-    await work(controller.signal);
+    await breakable(work);
     return null;
   } catch (error) {
     if (error instanceof CommandFailure) return error;
     throw error;
-  } finally {
-    process.off("SIGINT", abort);
   }
 }
 

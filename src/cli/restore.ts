@@ -27,7 +27,7 @@ async function restore(file: string, flags: Flags): Promise<void> {
   const keys = new Keys(null);
   try {
     const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
-    const secrets = await told("restoring", (tick) => work(file, vaultPath, understood, tick));
+    const secrets = await told("restoring", (watch) => work(file, vaultPath, understood, watch));
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
     else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
   } finally {

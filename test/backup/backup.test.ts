@@ -1,8 +1,10 @@
 /** Backup through the real command: what is saved, when, and what is refused. */
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustLock, mustPut, mustUnlock } from "../support/client.js";
 import { startTestServer } from "../support/server.js";
@@ -71,6 +73,30 @@ describe("a backup", () => {
     const restored: unknown = JSON.parse(must(await restore(home, join(files, "a.tar"), "--json")));
     expect(restored).to.deep.equal({ ok: true, dryRun: false, vaultPath: join(home, "vault"), secrets: 6 });
   });
+});
+
+describe("a backup that is broken off ends with exit 13, and leaves nothing behind,", () => {
+  const rows = [
+    ["SIGINT", "the snapshot is read", /^snapshot-/],
+    ["SIGTERM", "the archive is written", /\.tmp-/],
+  ] as const;
+  for (const [signal, moment, name] of rows) {
+    it(`on ${signal} while ${moment}`, async () => {
+      const server = await startFilled();
+      await server.stop();
+      const vault = join(server.home, "vault");
+      const big = join(vault, "gen-1", "secrets", "big.sealed");
+      writeFileSync(big, "", { mode: 0o600 });
+      truncateSync(big, 400e6); // the work on it takes a while
+      const files = temporaryDirectory();
+      const { child, finished } = start(server, ["backup", join(files, "b.tar")]);
+      while (![...readdirSync(vault), ...readdirSync(files)].some((each) => name.test(each))) await sleep(5);
+      child.kill(signal);
+      const { code, stderr } = await finished;
+      expect([code, stderr]).to.deep.equal([13, "strongroom: broken off: nothing was kept\n"]);
+      expect([...leftovers(server.home), ...readdirSync(files)]).to.deep.equal([]);
+    });
+  }
 });
 
 describe("a backup is refused, and leaves nothing behind,", () => {

@@ -144,12 +144,10 @@ describe("a restore refuses an archive", () => {
 /** In this process, since there are many. */
 async function mustRefuseInProcess(file: string): Promise<void> {
   const vault = temporaryDirectory();
-  const outcome = await restoreVault(
-    file,
-    vault,
-    async () => true,
-    () => {},
-  ).then(
+  const outcome = await restoreVault(file, vault, async () => true, {
+    tick: () => {},
+    signal: new AbortController().signal,
+  }).then(
     () => "restored",
     (error: Error) => error.name,
   );
