@@ -7,9 +7,10 @@ import { confirm } from "./confirm.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { editBytes } from "./editor.js";
 import { CommandFailure } from "./exit-codes.js";
+import { type Limits, limitsOf, problemOfSize } from "./import-work.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
 import { getIfThere } from "./references-fetch.js";
-import { withoutFinalNewline } from "./value.js";
+import { problemOfBytes, withoutFinalNewline } from "./value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 
@@ -34,11 +35,11 @@ export function define(command: Command): void {
 
 async function edit(path: string, flags: Flags): Promise<void> {
   await hardenProcess();
-  const secret = await withClient(flags, (client) => getIfThere(client, path));
+  const { secret, limits } = await withClient(flags, async (client) => {
+    return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
+  });
   const before = Buffer.from(secret?.reveal() ?? "");
-  const after = likeBefore(await editBytes(before, flags.onDisk === true), before, flags.raw);
-  const changed = Buffer.compare(before, after) !== 0;
-  before.fill(0);
+  const { after, changed } = await editStubbornly(before, limits, flags).finally(() => before.fill(0));
   try {
     if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
     if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
@@ -49,6 +50,30 @@ async function edit(path: string, flags: Flags): Promise<void> {
   } finally {
     after.fill(0);
   }
+}
+
+type Edited = { readonly after: Bytes; readonly changed: boolean };
+
+/** What cannot be stored can be edited again, so that what somebody has typed is not lost. @throws CommandFailure */
+async function editStubbornly(before: Buffer, limits: Pick<Limits, "value">, flags: Flags): Promise<Edited> {
+  let text: Uint8Array = before;
+  for (;;) {
+    const after = likeBefore(await editBytes(text, flags.onDisk === true), before, flags.raw);
+    if (text !== before) text.fill(0);
+    text = after;
+    const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
+    if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0 };
+    await mustWantAnotherTry(problem).catch((error: unknown) => {
+      after.fill(0);
+      throw error;
+    });
+  }
+}
+
+/** @throws CommandFailure usage, after a no, and when nobody can be asked; aborted */
+async function mustWantAnotherTry(problem: string): Promise<void> {
+  if (await confirm(`The value ${problem}. Nothing is stored; edit it again?`)) return;
+  throw new CommandFailure("usage", `the value ${problem}: nothing was stored`);
 }
 
 /** Most editors end the last line: where there was no newline before, the one that they add does not count. */

@@ -49,7 +49,7 @@ export async function storeAll(
   if (stopped !== null) throw stopped;
 }
 
-type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };
+export type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };
 type Case = Manner & { readonly limits: Limits; readonly isThere: boolean };
 
 async function store(client: StrongroomClient, entry: Found, manner: Case, tally: Tally): Promise<void> {
@@ -92,8 +92,8 @@ function isSame(stored: Secret, { value, type, description }: Found): boolean {
 }
 
 function problemOf({ value, type, description }: Found, limits: Limits): string | null {
-  const bytes = Buffer.byteLength(value);
-  if (bytes > limits.value) return `the value has ${bytes} bytes, and the server takes at most ${limits.value}`;
+  const tooLarge = problemOfSize(Buffer.byteLength(value), limits);
+  if (tooLarge !== null) return `the value ${tooLarge}`;
   if (Buffer.byteLength(description ?? "") > limits.description) {
     return `the description has more than ${limits.description} bytes`;
   }
@@ -101,8 +101,12 @@ function problemOf({ value, type, description }: Found, limits: Limits): string 
   return type === undefined || limits.types.includes(type) ? null : `its type is none of ${limits.types.join(", ")}`;
 }
 
+export function problemOfSize(bytes: number, { value }: Pick<Limits, "value">): string | null {
+  return bytes > value ? `has ${bytes} bytes, and the server takes at most ${value}` : null;
+}
+
 /** As the server publishes them: a dry run refuses what a real one would. */
-async function limitsOf(client: StrongroomClient): Promise<Limits> {
+export async function limitsOf(client: StrongroomClient): Promise<Limits> {
   const document = await client.openapi();
   const fields = member(document, "components", "schemas", "PutRequest", "properties");
   const { maxLength: value } = member(fields, "value");

@@ -4,6 +4,7 @@
  */
 import {
   closeSync,
+  existsSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -42,8 +43,9 @@ export class Scratch {
     }
   }
 
-  /** What is in the file now; in memory of ours. */
+  /** What is in the file now; in memory of ours. @throws CommandFailure aborted, when the editor has removed it */
   read(): Bytes {
+    if (!existsSync(this.file)) throw new CommandFailure("aborted", "the editor removed the file: nothing was stored");
     const found = readFileSync(this.file);
     const bytes = new Uint8Array(new ArrayBuffer(found.length));
     bytes.set(found);

@@ -54,6 +54,11 @@ async function readSource({ fromFile, raw, nonInteractive }: ValueSource, questi
 
 function problemOf(value: Bytes, { allowEmpty }: ValueSource): string | null {
   if (value.length === 0 && !allowEmpty) return "is empty: nothing was stored; --allow-empty stores it all the same";
+  return problemOfBytes(value);
+}
+
+/** What no server stores; null when nothing is wrong with it. */
+export function problemOfBytes(value: Uint8Array): string | null {
   return isUtf8(value) ? null : "is not UTF-8 text: encode it first, for instance with base64";
 }
 

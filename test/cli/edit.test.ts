@@ -39,8 +39,13 @@ describe("strongroom edit", () => {
     ["makes a secret that was not there", null, "echo new > $1", [], 0, "new"],
     ["makes none of an empty file", null, "true", [], 13, null],
     ["only says what it would do", "old", "echo new > $1", ["--dry-run"], 0, "old"],
+    ["breaks off when the editor removes the file", "old", "rm $1", [], 13, "old"],
     ["refuses what is not UTF-8", "old", 'printf "\\377" > $1', [], 2, "old"],
+    ["refuses what is not UTF-8 in a trial, too", "old", 'printf "\\377" > $1', ["--dry-run"], 2, "old"],
+    ["refuses what is too large", "old", "head -c 1048577 /dev/zero > $1", [], 2, "old"],
+    ["refuses what is too large in a trial, too", "old", "head -c 1048577 /dev/zero > $1", ["--dry-run"], 2, "old"],
   ];
+  const refusal = /^strongroom: the value (?:is not UTF-8|has 1048577 bytes).*nothing was/;
   describe("rows", () => {
     const ended = new Map<string, Ended>();
     const metadata = { type: "other", description: "d" };
@@ -56,6 +61,7 @@ describe("strongroom edit", () => {
       it(`edit ${what}: exit ${exit}`, async () => {
         const { code, stderr } = ended.get(what) ?? { code: null, stderr: "it has not run" };
         expect(code, stderr).to.equal(exit);
+        expect(stderr).to.match(exit === 2 ? refusal : /^/);
         const kept = before === null ? {} : metadata;
         if (want !== null)
           expect(await mustGet(server(), `edit/${what}`)).to.deep.include({ value: want, metadata: kept });
@@ -174,6 +180,23 @@ describe("strongroom edit", () => {
     expect(code, shown).to.equal(0);
     expect(shown).to.contain("the vault is locked: unlock it with  strongroom unlock");
     expect((await mustGet(server(), "a"))["value"]).to.equal("new");
+  });
+
+  it("an edit that cannot be stored is edited again, from what was typed", async function () {
+    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+    await mustPut(server(), "a", "old");
+    const does = 'if grep -q typed "$1"; then echo typed again > "$1"; else printf "typed\\377" > "$1"; fi';
+    const script = join(temporaryDirectory(), "editor");
+    writeFileSync(script, `#!/bin/sh\n${does}\n`, { mode: 0o755 });
+    const question = "edit it again? [y/N]";
+    const { code, shown } = await runOnTerminal(
+      ["edit", "a"],
+      { question, keys: "y\r" },
+      { ...here(), VISUAL: script },
+    );
+    expect(code, shown).to.equal(0);
+    expect(shown).to.contain("The value is not UTF-8 text");
+    expect((await mustGet(server(), "a"))["value"]).to.equal("typed again");
   });
 
   it("nothing is stored when the vault has locked itself and nobody wants to try again", async () => {
