@@ -1,7 +1,9 @@
 /** `strongroom token` and `strongroom trust`: which files they name, and what a rotation does to everybody. */
 import { X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
 import { startProcess } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
 import { must, strongroom, testRows } from "./strongroom.js";
@@ -21,6 +23,7 @@ describe("strongroom token", () => {
       exit: 2,
       err: /^(?!.* t$)/,
     },
+    "a trial of path": { args: ["token", "path", "--dry-run"], exit: 2, err: /--dry-run/ },
     "another file": { args: ["token", "path", "--token-file", "/a/b"], exit: 0, out: "/a/b\n" },
     "another file of the environment": {
       args: ["token", "path"],
@@ -28,6 +31,31 @@ describe("strongroom token", () => {
       exit: 0,
       out: "/a/b\n",
     },
+  });
+
+  testRows(() => ({ STRONGROOM_HOME: "/nowhere" }), {
+    "over a directory": {
+      args: ["token", "rotate", "--token-file", "/"],
+      exit: 1,
+      err: /cannot be read \(EISDIR\)\n$/,
+    },
+    "in no home": { args: ["token", "rotate"], exit: 1, err: /cannot be read \(ENOENT\)\n$/ },
+    "a trial in no home": { args: ["token", "rotate", "--dry-run"], exit: 1, err: /ENOENT/ },
+  });
+
+  it("rotate replaces tokens and nothing else", async () => {
+    const home = { STRONGROOM_HOME: temporaryDirectory() };
+    const file = join(temporaryDirectory(), "passphrase");
+    const rotate = ["token", "rotate", "--token-file", file];
+    await must(home, rotate);
+    await must(home, rotate);
+    writeFileSync(file, "quiet lamp river song\n");
+    for (const args of [rotate, [...rotate, "--dry-run"]]) {
+      const { code, stderr } = await strongroom(home, args);
+      expect(code).to.equal(7);
+      expect(stderr).to.contain(`${file} does not hold a token: remove it first`);
+    }
+    expect(readFileSync(file, "utf8")).to.equal("quiet lamp river song\n");
   });
 
   it("path prints the file, and nothing of what is in it", async () => {
