@@ -9,6 +9,7 @@ import { findHolder } from "../storage/holder.js";
 import { breakable } from "./break-off.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
+import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, withOutput } from "./output.js";
 import { progressBar } from "./progress.js";
 
@@ -20,7 +21,7 @@ export function define(command: Command): void {
       "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only\n" +
         "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
     )
-    .argument("<file>", "the file to make; one that is there is not overwritten");
+    .argument("<file>", "the file to make; one that is there is not overwritten", nonEmpty);
   withOutput(withConnection(command)).action(backup);
 }
 

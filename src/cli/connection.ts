@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../client/client.js";
 import { definitions } from "../config/settings.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
+import { nonEmpty } from "./flags.js";
 import { printable } from "./output.js";
 
 /** What the flags of `withConnection` become. */
@@ -18,15 +19,19 @@ export type ConnectionFlags = {
 /** Gives a command the flags that say where the server is and how long to wait for it. */
 export function withConnection(command: Command): Command {
   return withHome(command)
-    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; as the server left it in its home)")
-    .option("--token-file <file>", "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)")
-    .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)")
+    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; as the server left it in its home)", nonEmpty)
+    .option(
+      "--token-file <file>",
+      "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)",
+      nonEmpty,
+    )
+    .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
     .option("--timeout <seconds>", "how long to wait for an answer; 0 is for ever (30)", readSeconds);
 }
 
 export function withHome(command: Command): Command {
   const { meaning, shownDefault } = definitions.home;
-  return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`);
+  return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);
 }
 
 /** Does work with a client, and ends its connections. @throws CommandFailure */

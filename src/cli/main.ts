@@ -2,7 +2,7 @@
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { CommandFailure, exitCodes } from "./exit-codes.js";
-import { buildProgram, type CommandRow } from "./program.js";
+import { type CommandRow, runProgram } from "./program.js";
 
 const commands: readonly CommandRow[] = [
   { name: "serve", summary: "start the vault server", load: () => import("./serve.js") },
@@ -62,9 +62,8 @@ const giveUp = () => {
 };
 process.once("beforeExit", giveUp);
 
-const args = process.argv.slice(2);
 try {
-  await (await buildProgram(commands, args)).parseAsync(args, { from: "user" });
+  await runProgram(commands, process.argv.slice(2));
 } catch (error) {
   process.exitCode = exitCodeFor(error);
 } finally {

@@ -5,6 +5,7 @@
 import { Command } from "commander";
 import { readManifest } from "../manifest.js";
 import { exitCodesText } from "./exit-codes.js";
+import { refuseRepeatedFlags } from "./flags.js";
 
 /** What a command's file exports. */
 export type CommandFile = {
@@ -23,11 +24,23 @@ export type CommandRow = {
   readonly needsAll?: true;
 };
 
-export async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
+/** Does what the arguments say. @throws CommanderError, when the parser has told what is wrong with them */
+export async function runProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<void> {
+  const program = await buildProgram(rows, args);
+  await program.parseAsync(withoutLostHelp(program, args), { from: "user" });
+}
+
+/** For `help NAME` the parser would print the whole help without a word about a name that is no command's. */
+function withoutLostHelp({ commands }: Command, args: readonly string[]): readonly string[] {
+  const [first, name = "help"] = args;
+  const known = ["help", ...commands.flatMap((command) => [command.name(), ...command.aliases()])];
+  return first !== "help" || name.startsWith("-") || known.includes(name) ? args : [name];
+}
+
+async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
   const program = new Command("strongroom")
     .exitOverride()
     .enablePositionalOptions()
-    .configureOutput({ outputError: (text, write) => write(withoutValues(text)) })
     .configureHelp({ styleTitle: (title) => title.toLowerCase() })
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
@@ -44,6 +57,10 @@ export async function buildProgram(rows: readonly CommandRow[], args: readonly s
     command.showHelpAfterError(`strongroom ${name} --help says how it is used`);
     if (wanted.has(name)) (await load()).define(command);
   }
+  for (const command of [program, ...program.commands]) {
+    refuseRepeatedFlags(command);
+    command.configureOutput({ outputError: (text, write) => write(withoutValues(text, command)) });
+  }
   return program;
 }
 
@@ -53,7 +70,12 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
   return new Set((named.some(({ needsAll }) => needsAll) ? rows : named).map(({ name }) => name));
 }
 
-/** What stands behind an option's `=` may be a secret that somebody typed by mistake. */
-function withoutValues(text: string): string {
-  return text.replace(/^error: /, "strongroom: ").replace(/'(--?[^='\s]+)=.*'/s, "'$1'");
+/** What stands behind an option's `=`, or a short one's letter, may be a secret that somebody typed by mistake. */
+function withoutValues(text: string, { options }: Command): string {
+  const spelled = /^error: unknown option '(--[^='\s]+)=/.exec(text)?.[1];
+  if (options.some(({ long }) => long === spelled)) return `strongroom: option '${spelled}' takes no value\n`;
+  return text
+    .replace(/^error: /, "strongroom: ")
+    .replace(/'(--[^='\s]+)=.*'/s, "'$1'")
+    .replace(/(?<=unknown option )'(-[^-]).*'/s, "'$1'");
 }

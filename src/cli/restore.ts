@@ -6,6 +6,7 @@ import { Keys } from "../doctor/keys.js";
 import { homeAt, openHome } from "../server/home.js";
 import { told } from "./backup.js";
 import { withHome } from "./connection.js";
+import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "./output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
@@ -16,7 +17,7 @@ export function define(command: Command): void {
       "Makes a backup the vault of a home that has none; it opens with the passphrase of the time of the backup. A home\n" +
         "with a vault is left alone, and so is one whose server runs. Every checksum is compared before anything counts.",
     )
-    .argument("<file>", "the tar file that strongroom backup made");
+    .argument("<file>", "the tar file that strongroom backup made", nonEmpty);
   withDryRun(withOutput(withHome(command))).action(restore);
 }
 

@@ -2,6 +2,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
+import { RepeatableOption } from "./flags.js";
 import { printable } from "./output.js";
 import { canonicalPath } from "./references.js";
 import { runChild } from "./run-child.js";
@@ -33,13 +34,15 @@ are not found; the command's output is then a pipe and not a terminal.
 `;
 
 export function define(command: Command): void {
+  const set = new RepeatableOption("--set <NAME=path>", "this secret under this name; may be repeated");
+  const envFile = new RepeatableOption("-e, --env-file <file>", "variables from a dotenv file; may be repeated");
   command
     .description("Runs a command with secrets as environment variables.")
     .usage("[flags] -- command [arguments...]")
     .argument("<command...>", "the command and its arguments, behind --")
     .option("--prefix <prefix>", "all secrets whose path begins with this; app/ is all of a folder")
-    .option("--set <NAME=path>", "this secret under this name; may be repeated", readNamed)
-    .option("-e, --env-file <file>", "variables from a dotenv file; may be repeated", append)
+    .addOption(set.argParser(readNamed))
+    .addOption(envFile.argParser(append))
     .option("--mask", "hide the values in the command's output")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);

@@ -11,6 +11,7 @@ import { missingAsNull } from "../storage/durable.js";
 import { findHolder } from "../storage/holder.js";
 import { withHome } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
+import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, printLine, report, withDryRun, withResult } from "./output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly tokenFile?: string; readonly dryRun?: true };
@@ -22,7 +23,7 @@ export function define(command: Command): void {
         "when it starts, so that rotate refuses while it runs.",
     )
     .addArgument(new Argument("<action>").choices(["path", "rotate"]))
-    .option("--token-file <file>", "another file than token in the home (STRONGROOM_TOKEN_FILE)");
+    .option("--token-file <file>", "another file than token in the home (STRONGROOM_TOKEN_FILE)", nonEmpty);
   withResult(withHome(withDryRun(command))).action(token);
 }
 
