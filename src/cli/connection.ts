@@ -51,7 +51,7 @@ export async function withClient<T>(
   }
 }
 
-const exits: Readonly<Record<ErrorCode, ExitName>> = {
+export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   BAD_REQUEST: "usage",
   UNAUTHORIZED: "badToken",
   VAULT_LOCKED: "locked",

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { StrongroomError } from "../client/client.js";
 import { findServer } from "../client/find.js";
 import { quoted } from "../server/home.js";
-import { withHome } from "./connection.js";
+import { exits, withHome } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { type OutputFlags, printable, printJson, withResult } from "./output.js";
 
@@ -57,7 +57,7 @@ async function find({ home, cacert }: Flags) {
     return await findServer({ home, certificateFile: cacert });
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
-    throw new CommandFailure(error.code === "UNREACHABLE" ? "unreachable" : "untrusted", error.message);
+    throw new CommandFailure(exits[error.code], error.message);
   }
 }
 

@@ -177,13 +177,16 @@ function looksAgainAfter(error: unknown): boolean {
   return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
 }
 
+/** What a header takes (RFC 6750's b64token): of anything else Node's own error would come, with what was read. */
+const tokenText = /^[A-Za-z0-9._~+/-]+=*$/;
+
 function tokenFor({ place: { token, tokenSource } }: Transport): string {
-  if (token !== null) return token;
-  throw new StrongroomError(
-    "UNAUTHORIZED",
-    `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`,
-    { credential: "token" },
-  );
+  if (token !== null && tokenText.test(token)) return token;
+  const problem =
+    token === null
+      ? `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`
+      : `${tokenSource} does not hold a token: mend it, or name the file that does with STRONGROOM_TOKEN_FILE`;
+  throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }
 
 /** An empty path would ask for the list. */

@@ -36,13 +36,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const defaultAddress = "https://localhost:13100";
 
-/** @throws StrongroomError UNREACHABLE, UNTRUSTED_CERTIFICATE */
+/** @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE */
 export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<Place> {
   const home = resolve(options.home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment)));
   return {
+    address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], home),
     ...(await findCertificate(options, environment, home)),
     ...(await findToken(options, environment, home)),
-    address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], home),
   };
 }
 
@@ -58,10 +58,10 @@ export function defaultHome(environment: Environment, platform: string = process
 async function findAddress(given: string | undefined, home: string): Promise<URL> {
   const text = given || (await addressLeft(home)) || defaultAddress;
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url?.protocol === "https:") return url;
+  if (url?.protocol === "https:" && url.href === `${url.origin}/`) return url;
   throw new StrongroomError(
-    "UNREACHABLE",
-    "the server's address must begin with https://, as in https://localhost:13100",
+    "BAD_REQUEST",
+    "the server's address must be https://, a name and perhaps a port, as in https://localhost:13100",
   );
 }
 

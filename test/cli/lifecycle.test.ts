@@ -78,6 +78,7 @@ describe("the command line through a vault's life", () => {
   });
 
   describe("while unlocked", () => {
+    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: mend it.*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
       status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
@@ -88,6 +89,11 @@ describe("the command line through a vault's life", () => {
       "no token": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token in \/missing/ },
       "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
       "no number of seconds": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
+      "an address that is none": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
+      "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },
+      "an address with a path": { args: ["ls", "--address", "https://localhost/v1"], exit: 2 },
+      "another token with two lines": { args: ["ls"], more: { STRONGROOM_TOKEN: "a\nb" }, exit: 5, err: tokenless },
+      "a token file that holds none": { args: ["ls", "--token-file", "/etc/passwd"], exit: 5, err: tokenless },
       "no certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
     });
     it("a wrong token exits 5 and says where it is from", async () => {

@@ -100,6 +100,7 @@ describe("strongroom trust", () => {
 
   testRows(here, {
     "another certificate that is none": { args: ["trust", "--cacert", "/dev/null"], exit: 11, err: /no certificate/ },
+    "an address that is none": { args: ["trust"], more: { STRONGROOM_ADDRESS: "bogus" }, exit: 2, err: /https:/ },
     "a home without one": {
       args: ["trust", "--home", "/nowhere/home"],
       exit: 10,

@@ -94,8 +94,10 @@ describe("the client library's errors", () => {
     await mustFail(new StrongroomClient({ home: temporaryDirectory() }).status(), "UNREACHABLE", /strongroom serve/);
   });
 
-  it("UNREACHABLE: an address that is not HTTPS", async () => {
-    await mustFail(clientOf(server(), { address: "http://localhost:1" }).status(), "UNREACHABLE", /https:\/\//);
+  it("BAD_REQUEST: an address that is not HTTPS, or has more than a place", async () => {
+    for (const address of ["http://localhost:1", "bogus", `${server().url}/v1`, `${server().url}?a`]) {
+      await mustFail(clientOf(server(), { address }).status(), "BAD_REQUEST", /https:\/\/localhost/);
+    }
   });
 
   it("PROTOCOL: what listens speaks no TLS", async () => {
