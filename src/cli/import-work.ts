@@ -53,8 +53,9 @@ export type Limits = { readonly value: number; readonly description: number; rea
 type Case = Manner & { readonly limits: Limits; readonly isThere: boolean };
 
 async function store(client: StrongroomClient, entry: Found, manner: Case, tally: Tally): Promise<void> {
-  const problem = problemOf(entry, manner.limits) ?? (await storeOrRefuse(client, entry, manner, tally));
-  if (problem !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, problem });
+  const problem = problemOf(entry, manner.limits);
+  const refusal = problem === null ? await storeOrRefuse(client, entry, manner, tally) : { problem };
+  if (refusal !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, ...refusal });
 }
 
 /** Why this one entry cannot be stored, when others can; null when it needs no more. */
@@ -66,7 +67,9 @@ async function storeOrRefuse(client: StrongroomClient, entry: Found, manner: Cas
     else tally[fate]++;
     return null;
   } catch (error) {
-    if (error instanceof StrongroomError && ["BAD_REQUEST", "INTEGRITY"].includes(error.code)) return error.message;
+    if (!(error instanceof StrongroomError)) throw error;
+    if (error.code === "BAD_REQUEST") return { problem: error.message };
+    if (error.code === "INTEGRITY") return { problem: error.message, damaged: true as const };
     throw error;
   }
 }

@@ -29,7 +29,7 @@ formats:
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the root group is left away
 
 A / in a name makes folders. What cannot be a path, or is larger than the server takes, is named, and the rest is
-imported (exit code 2). Entries that would have the same path are an error before anything is written. What is there with
+imported (exit code 2; 12 when what is there is damaged). Entries that would have the same path are an error before anything is written. What is there with
 the same value, type and description is unchanged; with others it is skipped, or replaced with --force.
 `;
 
@@ -70,7 +70,8 @@ async function importSecrets(source: string, flags: Flags): Promise<void> {
   const summary = { ...tally, total, leftOut: reading.leftOut };
   report(summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
-  if (tally.refused.length > 0) process.exitCode = exitCodes.usage;
+  if (tally.refused.some(({ damaged }) => damaged)) process.exitCode = exitCodes.findings;
+  else if (tally.refused.length > 0) process.exitCode = exitCodes.usage;
   else if (tally.skipped.length > 0) process.exitCode = exitCodes.conflict; // its file is not to be thrown away
 }
 

@@ -1,11 +1,15 @@
 /** Owns `strongroom restore`: into which home, and what is printed. */
+import { access, constants, stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { judge, restore as restoreVault } from "../backup/restore.js";
 import { readOneSetting } from "../config/settings.js";
 import { Keys } from "../doctor/keys.js";
-import { homeAt, openHome } from "../server/home.js";
+import { StartError, systemCode } from "../errors.js";
+import { type Home, homeAt, openHome } from "../server/home.js";
+import { missingAsNull } from "../storage/durable.js";
 import { told } from "./backup.js";
 import { withHome } from "./connection.js";
+import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "./output.js";
 
@@ -23,7 +27,8 @@ export function define(command: Command): void {
 
 async function restore(file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, process.env);
-  const { vault: vaultPath } = flags.dryRun ? homeAt(path) : await openHome(path);
+  await mustBeReadable(file); // before a home is made for it
+  const { vault: vaultPath } = flags.dryRun ? await homeIfMade(path) : await openHome(path);
   const work = flags.dryRun ? judge : restoreVault;
   const keys = new Keys(null);
   try {
@@ -34,6 +39,28 @@ async function restore(file: string, flags: Flags): Promise<void> {
   } finally {
     await keys.stop();
   }
+}
+
+/** @throws CommandFailure usage */
+async function mustBeReadable(file: string): Promise<void> {
+  try {
+    await access(file, constants.R_OK);
+    if (!(await stat(file)).isDirectory()) return;
+  } catch (error) {
+    throw unreadable(file, systemCode(error));
+  }
+  throw unreadable(file, "EISDIR");
+}
+
+function unreadable(file: string, reason = "unknown reason"): CommandFailure {
+  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read (${reason})`);
+}
+
+/** The home as a restore would make it, of which nothing is made. @throws StartError */
+async function homeIfMade(path: string): Promise<Home> {
+  const found = await missingAsNull(stat(path)).catch(() => "unusable" as const);
+  if (found === null || (found !== "unusable" && found.isDirectory())) return homeAt(path);
+  throw new StartError(`${path} is not a directory: choose another home with --home`);
 }
 
 function textFor(secrets: number, home: string, dryRun: boolean): string {

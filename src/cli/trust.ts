@@ -6,6 +6,7 @@ import { findServer } from "../client/find.js";
 import { quoted } from "../server/home.js";
 import { exits, withHome } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
+import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, withResult } from "./output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
@@ -28,7 +29,7 @@ const ways: readonly (readonly [string, (file: string) => string])[] = [
 export function define(command: Command): void {
   command
     .description("Prints where the server's certificate is, its fingerprint, and how other programs come to trust it.")
-    .option("--cacert <file>", "another certificate than tls/cert.pem in the home (STRONGROOM_TLS_CERT)");
+    .option("--cacert <file>", "another certificate than tls/cert.pem in the home (STRONGROOM_TLS_CERT)", nonEmpty);
   withResult(withHome(command)).action(trust);
 }
 

@@ -46,6 +46,7 @@ describe("the command line", () => {
     [["ls", "--cacert", ""], "needs a value"],
     [["ls", "--token-file", ""], "needs a value"],
     [["token", "path", "--token-file", ""], "needs a value"],
+    [["trust", "--cacert", ""], "needs a value"],
     [["inject", "-o", ""], "needs a value"],
     [["backup", ""], "needs a value"],
     [["restore", ""], "needs a value"],

@@ -319,6 +319,17 @@ describe("strongroom import, through the real command", () => {
       expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar has gone
     });
 
+    it("stores the rest when a secret that is there is damaged, names it, and exits 12", async () => {
+      const damaged = await startTestServer({ cacheBytes: 0 });
+      await mustInit(damaged);
+      await mustPut(damaged, "d/a", "v");
+      writeFileSync(join(damaged.vaultPath, "gen-1/secrets/d/a.sealed"), "no blob");
+      const { code, stderr } = await bringIn("d", { format: "json", input: { a: "1", b: "2" } }, damaged);
+      expect(code).to.equal(12);
+      expect(stderr).to.contain("not imported").and.contain("d/a");
+      expect((await mustGet(damaged, "d/b"))["value"]).to.equal("2");
+    });
+
     it("refuses a locked vault, and a server that is not there", async () => {
       const locked = await startTestServer();
       await mustInit(locked);

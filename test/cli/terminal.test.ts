@@ -89,10 +89,13 @@ describe("the command line on a terminal", () => {
     for (const [keys, exit, left] of [
       ["\r", 13, "rm/a\nrm/b\n"],
       ["n\r", 13, "rm/a\nrm/b\n"],
+      ["\u0003", 13, "rm/a\nrm/b\n"],
+      ["\u0004", 13, "rm/a\nrm/b\n"],
       ["yes\r", 0, ""],
     ] as const) {
-      const { code } = await runOnTerminal(["rm", "rm/a", "rm/b"], { question, keys }, here());
-      expect(code).to.equal(exit);
+      const { code, shown } = await runOnTerminal(["rm", "rm/a", "rm/b"], { question, keys }, here());
+      expect(code, shown).to.equal(exit);
+      if (exit !== 0) expect(shown).to.contain("\nstrongroom: ").and.to.contain("nothing was done");
       expect(await must(here(), ["ls", "rm/"])).to.equal(left);
     }
   });

@@ -9,8 +9,8 @@ export type Found = {
   readonly origin: string;
 };
 
-/** It cannot be stored as it is; the rest can. */
-export type Refused = { readonly origin: string; readonly problem: string };
+/** It cannot be stored as it is; the rest can. `damaged`: it is what is stored at its path that cannot be read. */
+export type Refused = { readonly origin: string; readonly problem: string; readonly damaged?: true };
 
 export type Reading = {
   readonly found: readonly Found[];
