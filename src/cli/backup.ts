@@ -28,7 +28,8 @@ export function define(command: Command): void {
 async function backup(file: string, flags: Flags): Promise<void> {
   if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
-  const served = flags.address !== undefined || (await findHolder(vaultPath)) !== null;
+  const elsewhere = Boolean(flags.address ?? process.env["STRONGROOM_ADDRESS"]);
+  const served = elsewhere || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const secrets = await told("saving", (watch) => backUp(snapshot, file, watch));
   if (flags.json) printJson({ ok: true, file, secrets });

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustLock, mustPut, mustUnlock } from "../support/client.js";
+import { run } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./support.js";
 
@@ -100,6 +101,15 @@ describe("a backup that is broken off ends with exit 13, and leaves nothing behi
 });
 
 describe("a backup is refused, and leaves nothing behind,", () => {
+  it("when STRONGROOM_ADDRESS names a server that does not answer, although files are here: exit 10", async () => {
+    const server = await startFilled();
+    await server.stop();
+    const file = join(temporaryDirectory(), "b.tar");
+    const elsewhere = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: "https://localhost:1" };
+    expect((await run(["backup", file], elsewhere)).code).to.equal(10);
+    expect(existsSync(file)).to.equal(false);
+  });
+
   it("when it would overwrite a file: exit 7", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "mine");
