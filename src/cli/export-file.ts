@@ -1,5 +1,5 @@
 /** Owns where commands put plaintext: a new file for this user alone, whole or not at all; else standard output. */
-import { lstat, open, rename, unlink } from "node:fs/promises";
+import { access, constants, lstat, open, rename, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -23,12 +23,22 @@ export function withOutputFile(command: Command): Command {
 }
 
 /** Before any work is done. @throws CommandFailure conflict, usage */
-export async function checkOutput({ output, force, json }: OutputFileFlags): Promise<void> {
-  if (output === "-") throw new CommandFailure("usage", "standard output is used without -o: leave -o - away");
-  if (json && output === undefined) {
+export async function checkOutput(flags: OutputFileFlags): Promise<void> {
+  if (flags.json && flags.output === undefined) {
     throw new CommandFailure("usage", "--json tells about the output file, and standard output has the text: use -o");
   }
-  if (output !== undefined && !force) await refuseExisting(resolve(output));
+  await checkTarget(flags);
+}
+
+/** What holds for a trial, too, whose standard output has no text. @throws CommandFailure conflict, usage, unexpected */
+export async function checkTarget({ output, force }: OutputFileFlags): Promise<void> {
+  if (output === undefined) return;
+  if (output === "-") throw new CommandFailure("usage", "standard output is used without -o: leave -o - away");
+  const target = resolve(output);
+  await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
+    throw unwritable(target, error);
+  });
+  if (!force) await refuseExisting(target);
 }
 
 /** @throws CommandFailure when it cannot be written; then there is no new file. */
@@ -43,7 +53,7 @@ export async function writeOut(content: Content, { output, force }: OutputFileFl
     await syncDirectory(systemFiles, dirname(target));
   } catch (error) {
     if (!(error instanceof Error && "syscall" in error)) throw error;
-    throw new CommandFailure("unexpected", `${printable(target)} cannot be written (${systemCode(error)})`);
+    throw unwritable(target, error);
   } finally {
     await ignoring(unlink(temp), "ENOENT");
   }
@@ -61,6 +71,10 @@ async function writeWhole(file: string, content: Content): Promise<void> {
 
 async function refuseExisting(target: string): Promise<void> {
   if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
+}
+
+function unwritable(target: string, error: unknown): CommandFailure {
+  return new CommandFailure("unexpected", `${printable(target)} cannot be written (${systemCode(error)})`);
 }
 
 function exists(target: string): CommandFailure {

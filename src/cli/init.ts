@@ -23,15 +23,19 @@ async function init(flags: Flags): Promise<void> {
   if (initialized && !flags.force) throw isThere(vaultPath);
   const passphrase = await readNewPassphrase(flags);
   try {
-    await make(passphrase, vaultPath, flags);
+    await make(passphrase, { vaultPath, replaced: initialized }, flags);
   } finally {
     passphrase.fill(0);
   }
 }
 
-async function make(passphrase: Bytes, vaultPath: string, flags: Flags): Promise<void> {
+type Plan = { readonly vaultPath: string; readonly replaced: boolean };
+
+async function make(passphrase: Bytes, plan: Plan, flags: Flags): Promise<void> {
   if (flags.dryRun) {
-    return report(flags, { dryRun: true, vaultPath }, `a vault would be made in ${vaultPath}: nothing was done`);
+    const old = plan.replaced ? ", and the old one set aside beside it" : "";
+    const text = `a vault would be made in ${plan.vaultPath}${old}: nothing was done`;
+    return report(flags, { dryRun: true, ...plan }, text);
   }
   const made = await withClient(flags, (client) => client.init(passphrase, { force: flags.force }));
   report(flags, { vaultPath: made.vaultPath, message: made.message }, `${made.message} (${made.vaultPath})`);

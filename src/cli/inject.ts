@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { systemCode } from "../errors.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "./export-file.js";
+import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "./export-file.js";
 import { printable, printJson } from "./output.js";
 import { cutTemplate, fillTemplate, pathsIn } from "./references.js";
 import { fetchSecrets } from "./references-fetch.js";
@@ -29,7 +29,7 @@ export function define(command: Command): void {
 
 async function inject(flags: Flags): Promise<void> {
   const { input, output, dryRun } = flags;
-  if (!dryRun) await checkOutput(flags);
+  await (dryRun ? checkTarget(flags) : checkOutput(flags));
   const parts = cutTemplate(await readInput(input), input === undefined ? "the template" : printable(input));
   const paths = new Set(pathsIn(parts));
   const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));

@@ -1,6 +1,8 @@
 /** Owns what several commands ask about secrets: what is at a path, which types there are, and where a copy goes. */
 import type { Metadata, PutOptions, StrongroomClient } from "../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
+import { printable } from "./output.js";
+import { canonicalPath } from "./references.js";
 
 const types: { readonly [T in NonNullable<PutOptions["type"]>]: true } = {
   "oauth-token": true,
@@ -12,9 +14,12 @@ const types: { readonly [T in NonNullable<PutOptions["type"]>]: true } = {
 
 export const secretTypes: readonly string[] = Object.keys(types);
 
-/** What is stored with the secret at a path, without its value being opened; null when there is none. */
+/**
+ * What is stored with the secret at a path, without its value being opened; null when there is none.
+ * @throws CommandFailure usage, when it can be no secret's path
+ */
 export async function lookAt(client: StrongroomClient, path: string): Promise<Metadata | null> {
-  const wanted = canonical(path);
+  const wanted = canonicalPath(path, printable(path) || "an empty path");
   const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
   const entry = entries.find((found) => found.path === wanted);
   return entry?.metadata ?? (damaged.includes(wanted) ? {} : null);

@@ -63,6 +63,7 @@ describe("strongroom generate", () => {
     "an unknown set": { args: ["generate", "gen/x", "--sets", "emoji"], exit: 2, err: /lower, upper/ },
     "no length": { args: ["generate", "gen/x", "--length", "0"], exit: 2, err: /from 1 to 4096/ },
     "no clipboard": { args: ["generate", "gen/x", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
+    "a trial with a path that cannot be": { args: ["generate", "a//b", "--dry-run"], exit: 2, err: /a\/\/b: / },
     "a trial": { args: ["generate", "gen/x", "--dry-run", "--print"], exit: 0, out: /would be stored/ },
   });
 });

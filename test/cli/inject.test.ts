@@ -66,6 +66,17 @@ describe("strongroom inject, through the real command", () => {
       mustRefuseWith(await strongroom(server(), args, { input: "{{ strongroom://no/a }}" }), 4, "no/a");
     });
 
+    it("refuses with --dry-run what it would refuse without", async () => {
+      const file = join(temporaryDirectory(), "out");
+      writeFileSync(file, "there");
+      const inject = (...args: string[]) => strongroom(server(), ["inject", "--dry-run", ...args]);
+      mustRefuseWith(await inject("-o", file), 7, "--force");
+      mustRefuseWith(await inject("-o", join(file, "out")), 1, "cannot be written (ENOTDIR)");
+      mustRefuseWith(await inject("-o", "/nowhere/out"), 1, "cannot be written (ENOENT)");
+      mustRefuseWith(await inject("-o", "-"), 2, "leave -o - away");
+      mustDo(await inject("-o", file, "--force"));
+    });
+
     for (const [template, word] of [
       ["a\n{{ strongroom://app/user", "line 2"],
       ["{{ strongroom://app\n/user }}", "line 1"],

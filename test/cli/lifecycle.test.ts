@@ -71,6 +71,8 @@ describe("the command line through a vault's life", () => {
       const again = await strongroom(here(), init, passphrase);
       expect(again).to.include({ code: 7, stdout: "" });
       expect(again.stderr).to.contain("strongroom unlock").and.to.contain("--force");
+      const tried = await must(here(), [...init, "--force", "--dry-run"], passphrase);
+      expect(tried).to.contain("the old one set aside").and.to.contain("nothing was done");
       const forced = JSON.parse(await must(here(), [...init, "--force", "--json"], passphrase));
       expect(forced).to.include({ ok: true, vaultPath: server.vaultPath });
       expect(forced.message).to.contain("gen-1");

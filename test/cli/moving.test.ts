@@ -76,6 +76,9 @@ describe("moving secrets on the command line", () => {
 
   describe("rm", () => {
     testRows(here, {
+      "of an empty path": { args: ["rm", "-f", "tls/key", ""], exit: 2, err: /empty/ },
+      "of a path with an empty segment": { args: ["rm", "-f", "a//b"], exit: 2, err: /a\/\/b: / },
+      "of a folder": { args: ["rm", "-f", "many/"], exit: 2, err: /many\/: / },
       "without a way to ask": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
       "that may not ask": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
       "of one that is not there": { args: ["rm", "-f", "many/kept", "many/none"], exit: 4, err: /many\/none: nothing/ },

@@ -102,6 +102,7 @@ describe("secrets on the command line", () => {
       "two places for one value": { args: ["put", "refused/x", "-", "--from-file", "/f"], exit: 2, err: /not both/ },
       "an unknown type": { args: ["put", "refused/x", "--type", "secret"], input: "v", exit: 2, err: /api-key/ },
       "a path that cannot be": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
+      "a trial with a path that cannot be": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
       "no replacing when forbidden": { args: ["put", "tls/key", "--no-clobber"], input: "v", exit: 7, err: /tls\/key/ },
       "a trial": { args: ["put", "refused/x", "--dry-run"], input: "v", exit: 0, out: /would be stored/ },
       "a trial of replacing": {
