@@ -65,7 +65,7 @@ async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[]
 
 async function* asDotenv(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
   const paths = entries.map(({ path }) => path);
-  const named = namesFor(paths, [], "choose with --prefix, or use --format json");
+  const named = namesFor(paths, new Set(), "choose with --prefix, or use --format json");
   const names = new Map(named.map(({ name, path }) => [path, name]));
   for await (const secret of secretsOf(client, entries, bar)) {
     const line = dotenvLine(names.get(secret.path) ?? "", secret.reveal());

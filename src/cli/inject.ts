@@ -30,7 +30,8 @@ export function define(command: Command): void {
 async function inject(flags: Flags): Promise<void> {
   const { input, output, dryRun } = flags;
   await (dryRun ? checkTarget(flags) : checkOutput(flags));
-  const parts = cutTemplate(await readInput(input), input === undefined ? "the template" : printable(input));
+  const name = input === undefined ? "the template" : printable(input);
+  const parts = cutTemplate(await readInput(input), (line) => `${name}, line ${line}`);
   const paths = new Set(pathsIn(parts));
   const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));
   if (!dryRun) await writeOut([fillTemplate(parts, (path) => secrets.get(path)?.reveal() ?? "")], flags);

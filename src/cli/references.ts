@@ -22,14 +22,14 @@ export function wholeReference(text: string, where: string): string | null {
 }
 
 /** Cuts a text at its references. Its other bytes may be anything. @throws CommandFailure usage */
-export function cutTemplate(template: Buffer, name: string): Part[] {
+export function cutTemplate(template: Buffer, whereOf: (line: number) => string): Part[] {
   const text = template.toString("latin1"); // a character is a byte: places agree, and what is not UTF-8 survives
   const parts: Part[] = [];
   let end = 0;
   let line = 1;
   for (const { index } of text.matchAll(opening)) {
     line += text.slice(end, index).split("\n").length - 1;
-    const where = `${name}, line ${line}`;
+    const where = whereOf(line);
     braced.lastIndex = index;
     const [whole, path] = braced.exec(text) ?? [];
     if (whole === undefined || path === undefined) throw malformed(where);

@@ -1,4 +1,5 @@
 /** Owns the environment that `strongroom run` gives to a command: where each variable is from, and which one wins. */
+import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import type { StrongroomClient } from "../client/client.js";
 import { systemCode } from "../errors.js";
@@ -55,7 +56,7 @@ async function namedByPrefix(client: StrongroomClient, { prefix, set }: Sources)
   }
   const renamed = new Set(set.map(({ path }) => path));
   const paths = listed.filter((path) => !renamed.has(path));
-  return namesFor(paths, set, "name one of them yourself with --set NAME=path");
+  return namesFor(paths, new Set(set.map(({ name }) => name)), "name one of them yourself with --set NAME=path");
 }
 
 async function readEnvFile(file: string): Promise<Variable[]> {
@@ -63,17 +64,20 @@ async function readEnvFile(file: string): Promise<Variable[]> {
   return parseDotenv(text, file).map(({ name, value, line }) => {
     const where = `${printable(file)}, line ${line}`;
     const path = wholeReference(value, where);
-    return { name, parts: path === null ? cutTemplate(Buffer.from(value), where) : [path], where };
+    return { name, parts: path === null ? cutTemplate(Buffer.from(value), () => where) : [path], where };
   });
 }
 
 async function readText(file: string): Promise<string> {
+  let bytes: Buffer;
   try {
-    return await readFile(file, "utf8");
+    bytes = await readFile(file);
   } catch (error) {
     const reason = systemCode(error) ?? "unknown reason";
     throw new CommandFailure("usage", `the env file ${printable(file)} cannot be read (${reason})`);
   }
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  throw new CommandFailure("usage", `the env file ${printable(file)} is not UTF-8`);
 }
 
 function ofSecret({ name, path }: Named): Variable {

@@ -11,18 +11,18 @@ export function isVariableName(name: string): boolean {
 }
 
 /**
- * A name for each path: its last segment in capitals, with `_` for whatever a name cannot have. The names that are
- * `taken` already go to nobody else.
+ * A name for each path: its last segment in capitals, with `_` for whatever a name cannot have. A path whose name is
+ * `taken` already has none.
  * @throws CommandFailure usage or conflict, with every path that it is about, and the remedy
  */
-export function namesFor(paths: readonly string[], taken: readonly Named[], remedy: string): Named[] {
-  const named = paths.map((path) => ({ name: nameOf(path), path }));
+export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, remedy: string): Named[] {
+  const named = paths.map((path) => ({ name: nameOf(path), path })).filter(({ name }) => !taken.has(name));
   const unusable = named.filter(({ name }) => !isVariableName(name));
   if (unusable.length > 0) {
     const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
     throw new CommandFailure("usage", `a variable's name begins with a letter or _: ${rows.join("; ")}: ${remedy}`);
   }
-  const rows = [...byName([...taken, ...named])].filter(([, paths]) => paths.length > 1);
+  const rows = [...byName(named)].filter(([, paths]) => paths.length > 1);
   if (rows.length === 0) return named;
   const clashes = rows.map(([name, paths]) => `${paths.map(printable).join(" and ")} would all be ${name}`);
   throw new CommandFailure("conflict", `${clashes.join("; ")}: ${remedy}`);

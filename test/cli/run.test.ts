@@ -142,8 +142,8 @@ describe("strongroom run, through the real command", () => {
       mustRefuseWith(await strongroom(server(), [...clash, ...show("TOKEN")]), 7, ...words);
       const set = [...clash, "--set", "OTHER=clash/a/token", ...show("TOKEN", "OTHER")];
       expect(mustDo(await strongroom(server(), set)).stdout).to.equal("two|one|");
-      const taken = [...clash, "--set", "TOKEN=clash/a/token", ...show("TOKEN")];
-      mustRefuseWith(await strongroom(server(), taken), 7, "clash/a/token", "clash/b/token");
+      const own = [...clash, "--set", "TOKEN=app/pin", ...show("TOKEN")];
+      expect(mustDo(await strongroom(server(), own)).stdout).to.equal(`${secrets["app/pin"]}|`);
     });
 
     it("refuses a name that cannot be a variable, with its path and how to go on", async () => {
@@ -252,8 +252,10 @@ describe("strongroom run, through the real command", () => {
       ["A=pass#word", "line 1: a # is in the value"],
       ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
       ["A=strongroom://app//pin", "empty segment"],
+      ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],
+      [Buffer.from("A=\xe9", "latin1"), "is not UTF-8"],
     ] as const) {
-      it(`refuses the env file ${JSON.stringify(line)} and says the line`, async () => {
+      it(`refuses the env file ${JSON.stringify(line.toString())} and says the line`, async () => {
         const file = join(temporaryDirectory(), "env");
         writeFileSync(file, line);
         mustRefuseWith(await strongroom(server(), ["run", "--env-file", file, "--", "true"]), 2, word);
