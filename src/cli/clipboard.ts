@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError } from "commander";
 import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
 import { CommandFailure } from "./exit-codes.js";
+import { onlyWith } from "./flags.js";
 
 export type ClipboardFlags = {
   readonly copy?: true;
@@ -21,7 +22,7 @@ export type ClearOrder = {
 };
 
 export function withClipboard(command: Command): Command {
-  return command
+  const changed = command
     .option("-c, --copy", "put the value into the clipboard instead of printing it")
     .option(
       "--clear-after <seconds>",
@@ -29,6 +30,7 @@ export function withClipboard(command: Command): Command {
       readSeconds,
       45,
     );
+  return onlyWith(changed, "clearAfter", "copy");
 }
 
 /** @throws CommandFailure */

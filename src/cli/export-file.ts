@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { systemCode } from "../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { CommandFailure } from "./exit-codes.js";
-import { nonEmpty } from "./flags.js";
+import { nonEmpty, onlyWith } from "./flags.js";
 import { type OutputFlags, printable, withOutput } from "./output.js";
 
 export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly force?: true };
@@ -15,11 +15,10 @@ export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly
 export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
 
 export function withOutputFile(command: Command): Command {
-  return withOutput(
-    command
-      .option("-o, --output <file>", "file to make, for you alone (0600); else standard output", nonEmpty)
-      .option("--force", "replace the output file if it is there"),
-  );
+  const changed = command
+    .option("-o, --output <file>", "file to make, for you alone (0600); else standard output", nonEmpty)
+    .option("--force", "replace the output file if it is there");
+  return withOutput(onlyWith(changed, "force", "output"));
 }
 
 /** Before any work is done. @throws CommandFailure conflict, usage */

@@ -16,6 +16,17 @@ export function refuseRepeatedFlags(command: Command): void {
   }
 }
 
+/** A flag that only says more about another one would do nothing without it. Both by the names of their values. */
+export function onlyWith(command: Command, name: string, other: string): Command {
+  return command.hook("preAction", () => {
+    if (command.getOptionValueSource(name) !== "cli" || command.getOptionValue(other) !== undefined) return;
+    const [flag, needed] = [name, other].map((each) => {
+      return command.options.find((option) => option.attributeName() === each)?.flags;
+    });
+    command.error(`error: option '${flag}' is nothing without option '${needed}'`);
+  });
+}
+
 /** For a place or an address: an empty one is mostly a variable of a script that is not set. */
 export function nonEmpty(text: string): string {
   if (text === "") throw new InvalidArgumentError("It needs a value.");

@@ -1,9 +1,11 @@
 /** Owns `strongroom generate`: what is generated, that nothing is replaced by accident, and where the value is shown. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "./clipboard.js";
+import type { Clipboard } from "./clipboard-tools.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
-import { type OutputFlags, printValue, report, withDryRun, withResult } from "./output.js";
+import { onlyWith } from "./flags.js";
+import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "./output.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 import { type CharacterSet, characterSets, type RandomValue, randomCharacters, randomWords } from "./random-value.js";
 import { canonical, lookAt, refuseOverwriting } from "./secrets.js";
@@ -25,7 +27,8 @@ const usualSets: readonly CharacterSet[] = ["lower", "upper", "digits"];
 const setNames = Object.keys(characterSets).join(", ");
 
 export function define(command: Command): void {
-  command
+  const words = new Option("--words <number>", "words instead, of a list of 7776");
+  onlyWith(command, "separator", "words")
     .description("Makes a random value and stores it; it is shown with --print or --copy only.")
     .argument("<path>", "the secret's path")
     .addOption(new Option("--length <number>", "how many characters").argParser(integer(1, 4096)).default(32))
@@ -34,9 +37,9 @@ export function define(command: Command): void {
         .argParser(readSets)
         .default(usualSets, usualSets.join(",")),
     )
-    .addOption(new Option("--words <number>", "words instead, of a list of 7776").argParser(integer(1, 100)))
+    .addOption(words.argParser(integer(1, 100)).conflicts(["length", "sets"]))
     .option("--separator <text>", "what stands between words", "-")
-    .option("-p, --print", "print the value")
+    .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
     .option("-f, --force", "replace a secret that is there; it keeps its type and description");
   withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
 }
@@ -52,9 +55,19 @@ async function generate(path: string, flags: Flags): Promise<void> {
     return there !== null;
   });
   if (flags.dryRun) return tellPlan(path, replaced, flags);
+  if (clipboard !== null) await copyStored(clipboard, Buffer.from(bytes), path, flags);
   tell({ path: canonical(path), bits, replaced }, bytes, flags);
-  if (clipboard !== null) await copyAndClear(clipboard, Buffer.from(bytes), flags);
   bytes.fill(0);
+}
+
+async function copyStored(clipboard: Clipboard, value: Buffer, path: string, flags: Flags): Promise<void> {
+  try {
+    await copyAndClear(clipboard, value, flags);
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const stands = `${printable(path)} is stored: show it with  strongroom get ${printable(path)}`;
+    throw new CommandFailure(error.exit, `${error.message}; ${stands}`);
+  }
 }
 
 type Generated = { readonly path: string; readonly bits: number; readonly replaced: boolean };

@@ -88,6 +88,9 @@ describe("the clipboard", () => {
     const failed = await strongroom({ ...here(fake), DISPLAY: ":0" }, ["get", "app/key", "-c"]);
     expect(failed).to.include({ code: 1, stdout: "" });
     expect(failed.stderr).to.contain("xclip has failed");
+    const made = await strongroom({ ...here(fake), DISPLAY: ":0" }, ["generate", "gen/made", "-c"]);
+    expect(made).to.include({ code: 1, stdout: "" });
+    expect(made.stderr).to.contain("xclip has failed").and.contain("gen/made is stored: show it with");
     expect(existsSync(fake.held)).to.equal(false);
   });
 });

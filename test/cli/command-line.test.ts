@@ -46,6 +46,8 @@ describe("the command line", () => {
     [["ls", "--cacert", ""], "needs a value"],
     [["ls", "--token-file", ""], "needs a value"],
     [["token", "path", "--token-file", ""], "needs a value"],
+    [["inject", "--force"], "option '--force' is nothing without option '-o, --output <file>'"],
+    [["export", "--format", "json", "--plaintext", "--force"], "nothing without option '-o"],
     [["trust", "--cacert", ""], "needs a value"],
     [["inject", "-o", ""], "needs a value"],
     [["backup", ""], "needs a value"],

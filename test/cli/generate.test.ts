@@ -64,6 +64,12 @@ describe("strongroom generate", () => {
     "no length": { args: ["generate", "gen/x", "--length", "0"], exit: 2, err: /from 1 to 4096/ },
     "no clipboard": { args: ["generate", "gen/x", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
     "a trial with a path that cannot be": { args: ["generate", "a//b", "--dry-run"], exit: 2, err: /a\/\/b: / },
+    "words of a length": { args: ["generate", "gen/x", "--words", "4", "--length", "9"], exit: 2, err: /--length/ },
+    "words of sets": { args: ["generate", "gen/x", "--sets", "hex", "--words", "4"], exit: 2, err: /--sets/ },
+    "a separator of no words": { args: ["generate", "gen/x", "--separator", "+"], exit: 2, err: /--words/ },
+    "printed and copied": { args: ["generate", "gen/x", "-p", "-c"], exit: 2, err: /--copy/ },
+    "a time to clear without a copy": { args: ["generate", "gen/x", "--clear-after", "9"], exit: 2, err: /--copy/ },
+    "no other than a copy is cleared": { args: ["get", "tls/key", "--clear-after", "9"], exit: 2, err: /--copy/ },
     "a trial": { args: ["generate", "gen/x", "--dry-run", "--print"], exit: 0, out: /would be stored/ },
   });
 });
