@@ -18,7 +18,7 @@ type Flags = OutputFlags & ConnectionFlags;
 export function define(command: Command): void {
   command
     .description(
-      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only\n" +
+      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
         "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
     )
     .argument("<file>", "the file to make; one that is there is not overwritten", nonEmpty);

@@ -4,7 +4,7 @@ import { type CommandSpec, type Completable, type FlagSpec, scripts } from "./co
 
 const details = `
 bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
-zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc     (below compinit)
+zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc   (below compinit)
 fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish
 `;
 

@@ -15,14 +15,16 @@ import { problemOfBytes, withoutFinalNewline } from "./value.js";
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 
 const details = `
-The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable by you alone, and is overwritten and removed when the editor
-ends. See that the editor itself keeps nothing elsewhere: for vim,  VISUAL="vim -n -i NONE --cmd 'set noundofile'".
+The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable by you alone, and
+is overwritten and removed when the editor ends. What cannot be stored can be
+edited again. See that the editor itself keeps nothing elsewhere, for vim:
+  VISUAL="vim -n -i NONE --cmd 'set noundofile'"
 `;
 
 export function define(command: Command): void {
   command
     .description(
-      "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores what you make of it. Without a change nothing is\n" +
+      "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores what you make of it. Without a change nothing is " +
         "stored; an empty file breaks off. A path that has no secret gets a new one.",
     )
     .argument("<path>", "the secret's path")

@@ -22,15 +22,21 @@ type Summary = Tally & { readonly total: number; readonly leftOut: readonly stri
 const details = `
 formats:
   dotenv     NAME=value becomes the secret NAME
-  json       what strongroom export --format json writes; or an object of strings, in which nested objects are folders
-  pass       a directory with the decrypted files of a password store: the first line is the secret at the file's path,
-             further lines are the secret notes under it; a PEM file is one secret
-  bitwarden  the unencrypted .json: folder/item/username, password, totp, url, notes, fields/…, a card's number, …
-  keepassxc  the .csv: group/title/username, password, url, notes, totp; the root group is left away
+  json       what strongroom export --format json writes; or an object of
+             strings, in which nested objects are folders
+  pass       a directory with the decrypted files of a password store: the first
+             line is the secret at the file's path, further lines are the secret
+             notes under it; a PEM file is one secret
+  bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
+             notes, fields/…, a card's number, …
+  keepassxc  the .csv: group/title/username, password, url, notes, totp; the
+             root group is left away
 
-A / in a name makes folders. What cannot be a path, or is larger than the server takes, is named, and the rest is
-imported (exit code 2; 12 when what is there is damaged). Entries that would have the same path are an error before anything is written. What is there with
-the same value, type and description is unchanged; with others it is skipped, or replaced with --force.
+A / in a name makes folders. What cannot be a path, or is larger than the server
+takes, is named, and the rest is imported (exit code 2; 12 when what is there is
+damaged). Entries that would have the same path are an error before anything is
+written. What is there with the same value, type and description is unchanged;
+with others it is skipped (exit code 7), or replaced with --force.
 `;
 
 export function define(command: Command): void {

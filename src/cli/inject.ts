@@ -13,9 +13,11 @@ import { fetchSecrets } from "./references-fetch.js";
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };
 
 const details = `
-A reference is {{ strongroom://app/db/password }}, on one line, and becomes the secret's value as it is: nothing is quoted
-or escaped. The path is spelled as in a URL (% is %25, braces are %7B and %7D). Everything else stays, byte by byte, other
-double braces too. When a secret is missing, all that are missing are named, and nothing is written.
+A reference is {{ strongroom://app/db/password }}, on one line, and becomes the
+secret's value as it is: nothing is quoted or escaped. The path is spelled as in
+a URL (% is %25, braces are %7B and %7D). Everything else stays, byte by byte,
+other double braces too. When a secret is missing, all that are missing are
+named, and nothing is written.
 `;
 
 export function define(command: Command): void {

@@ -15,8 +15,10 @@ type Flags = OutputFlags &
   ValueSource & { readonly dryRun?: true; readonly clobber: boolean; readonly keep: boolean };
 
 const details = `
-The value is typed without being shown, or comes from a pipe or a file; never from an argument, which others on this
-machine could read. What has several lines comes from a pipe or a file:  strongroom put tls/key --from-file key.pem
+The value is typed without being shown, or comes from a pipe or a file; never
+from an argument, which others on this machine could read. What has several
+lines comes from a pipe or a file:
+  strongroom put tls/key --from-file key.pem
 `;
 
 export function define(command: Command): void {

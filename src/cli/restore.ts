@@ -18,7 +18,7 @@ type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
 export function define(command: Command): void {
   command
     .description(
-      "Makes a backup the vault of a home that has none; it opens with the passphrase of the time of the backup. A home\n" +
+      "Makes a backup the vault of a home that has none; it opens with the passphrase of the time of the backup. A home " +
         "with a vault is left alone, and so is one whose server runs. Every checksum is compared before anything counts.",
     )
     .argument("<file>", "the tar file that strongroom backup made", nonEmpty);

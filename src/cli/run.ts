@@ -19,18 +19,26 @@ type Flags = ConnectionFlags & {
 };
 
 const details = `
-variables, later ones win: the environment there is; --env-file, in the order given; --prefix; --set.
-  --prefix app/ gives app/db/password the name PASSWORD: the last segment in capitals, with _ for what a name cannot
-  have. Two paths that would have one name are an error; a path that --set names has that name alone.
-  In an env file, NAME=strongroom://path and NAME="text {{ strongroom://path }} text" are filled from the vault, and
-  everything else is passed on as it is. STRONGROOM_TOKEN is not handed on, unless one of these flags sets it.
+variables, later ones win: the environment there is; --env-file, in the order
+given; --prefix; --set.
+  --prefix app/ gives app/db/password the name PASSWORD: the last segment in
+  capitals, with _ for what a name cannot have. Two paths that would have one
+  name are an error, unless --set has that name; a path that --set names has
+  that name alone.
+  In an env file, NAME=strongroom://path and
+  NAME="text {{ strongroom://path }} text" are filled from the vault, and
+  everything else is passed on as it is. STRONGROOM_TOKEN is not handed on,
+  unless one of these flags sets it.
 
-the command runs without a shell, with this command's standard streams, and gets the signals INT, TERM, HUP, QUIT, USR1,
-USR2 and WINCH. Its exit status is passed on: 128 + n when signal n ended it, 127 when it is not found, 126 when it
-cannot be executed. When it could not be tried, the exit code is one of strongroom's own, and a message says so.
+the command runs without a shell, with this command's standard streams, and gets
+the signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is
+passed on: 128 + n when signal n ended it, 127 when it is not found, 126 when it
+cannot be executed. When it could not be tried, the exit code is one of
+strongroom's own, and a message says so.
 
---mask shows values as *** in the command's output, if they have ${minMaskedBytes} bytes or more. Other spellings of a value (base64, JSON)
-are not found; the command's output is then a pipe and not a terminal.
+--mask shows values as *** in the command's output, if they have ${minMaskedBytes} bytes or
+more. Other spellings of a value (base64, JSON) are not found; the command's
+output is then a pipe and not a terminal.
 `;
 
 export function define(command: Command): void {

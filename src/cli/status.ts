@@ -8,8 +8,9 @@ import { type OutputFlags, painter, printable, printJson, withOutput } from "./o
 type Flags = OutputFlags & ConnectionFlags;
 
 const details = `
-The exit code says the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet, ${exitCodes.unreachable} no server. So this asks for the passphrase
-only when it is needed:  strongroom status -q || strongroom unlock
+The exit code says the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet,
+${exitCodes.unreachable} no server. So this asks for the passphrase only when it is needed:
+  strongroom status -q || strongroom unlock
 `;
 
 export function define(command: Command): void {

@@ -19,7 +19,7 @@ type Flags = OutputFlags & { readonly home?: string; readonly tokenFile?: string
 export function define(command: Command): void {
   command
     .description(
-      "path prints the file that holds the bearer token; rotate writes a new token into it. The server reads the token\n" +
+      "path prints the file that holds the bearer token; rotate writes a new token into it. The server reads the token " +
         "when it starts, so that rotate refuses while it runs.",
     )
     .addArgument(new Argument("<action>").choices(["path", "rotate"]))

@@ -1,5 +1,6 @@
 /** The command line as a whole: its help, its exit codes, and what it says of arguments that it does not know. */
 import { expect } from "chai";
+import pMap from "p-map";
 import { exitCodes, exitMeanings } from "../../src/cli/exit-codes.js";
 import { run } from "../support/process.js";
 
@@ -24,6 +25,24 @@ describe("the command line", () => {
       expect(stdout).to.contain("usage: strongroom doctor").and.to.contain("--passphrase-fd");
     });
   }
+
+  it("no help has a line of more than 80 columns, or breaks a description where a word would fit", async () => {
+    const helpOf = async (name: string) => (await run([name, "--help"])).stdout;
+    const names = [...(await run(["--help"])).stdout.matchAll(/^ {2}([a-z]+)\S* .*[a-z]$/gm)].map(
+      ([, name = ""]) => name,
+    );
+    expect(names).to.include.members(["serve", "put", "version"]);
+    const helps = await pMap(["help", ...names], helpOf, { concurrency: 4 });
+    for (const help of helps) {
+      for (const line of help.split("\n")) expect([...line].length, line).to.be.at.most(80);
+      const [, description = ""] = help.split("\n\n");
+      const lines = description.split("\n");
+      for (const [at, line] of lines.slice(1).entries()) {
+        const [word = ""] = line.split(" ");
+        expect(`${lines[at]} ${word}`.length, description).to.be.above(80);
+      }
+    }
+  });
 
   it("strongroom help serve prints what serve --help does", async () => {
     expect(await run(["help", "serve"])).to.deep.equal(await run(["serve", "--help"]));
