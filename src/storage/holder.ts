@@ -1,9 +1,10 @@
 /**
  * Owns the pid file in the vault's directory: which server holds the vault, and where it listens. What it says counts
- * only while that process, told apart by its start time, is alive, so that it never has to be cleaned by hand.
+ * only while that process, told apart by its start time, is alive, and in that directory, not in a copy of it, so that it
+ * never has to be cleaned by hand.
  */
 import { readFileSync } from "node:fs";
-import { readFile, unlink, writeFile } from "node:fs/promises";
+import { readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../errors.js";
 import { ignoring, moveIntoPlace, systemFiles } from "./durable.js";
@@ -11,12 +12,14 @@ import { ignoring, moveIntoPlace, systemFiles } from "./durable.js";
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
-type Entry = Holder & { readonly started: string };
+/** `vault`: device and inode of the directory; null in what earlier versions wrote. */
+type Entry = Holder & { readonly started: string; readonly vault: string | null };
 
 /** The live server that holds the vault, for commands that want to reach it; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {
   const entry = await readEntry(pidFileOf(vaultPath));
   if (entry === null || !isAlive(entry)) return null;
+  if (entry.vault !== null && entry.vault !== (await identityOf(vaultPath))) return null;
   return { pid: entry.pid, url: entry.url };
 }
 
@@ -24,16 +27,17 @@ export async function findHolder(vaultPath: string): Promise<Holder | null> {
 export async function enterHolder(vaultPath: string): Promise<Holder | null> {
   const file = pidFileOf(vaultPath);
   for (;;) {
-    if (await ignoring(writeFile(file, ownEntry(null), { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
+    const entry = await ownEntry(vaultPath, null);
+    if (await ignoring(writeFile(file, entry, { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
     const holder = await findHolder(vaultPath);
     if (holder !== null) return holder;
-    await ignoring(unlink(file), "ENOENT"); // its server is dead
+    await ignoring(unlink(file), "ENOENT"); // its server is dead, or another home's
   }
 }
 
 /** Adds where this process, which was entered before, listens. */
-export function announceHolder(vaultPath: string, url: string): Promise<void> {
-  return moveIntoPlace(systemFiles, pidFileOf(vaultPath), ownEntry(url));
+export async function announceHolder(vaultPath: string, url: string): Promise<void> {
+  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, url));
 }
 
 export async function removeHolder(vaultPath: string): Promise<void> {
@@ -44,19 +48,30 @@ function pidFileOf(vaultPath: string): string {
   return join(vaultPath, "server.pid");
 }
 
-function ownEntry(url: string | null): Buffer {
-  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url };
+async function ownEntry(vaultPath: string, url: string | null): Promise<Buffer> {
+  const vault = await identityOf(vaultPath);
+  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url, vault };
   return Buffer.from(JSON.stringify(entry));
+}
+
+/** Which directory it is, whatever its path. */
+async function identityOf(vaultPath: string): Promise<string> {
+  const { dev, ino } = await stat(vaultPath, { bigint: true });
+  return `${dev}:${ino}`;
 }
 
 async function readEntry(file: string): Promise<Entry | null> {
   try {
-    const { pid, started, url } = JSON.parse(await readFile(file, "utf8")) as Partial<Entry>;
+    const { pid, started, url, vault } = JSON.parse(await readFile(file, "utf8")) as Partial<Entry>;
     if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
-    return { pid, started: String(started), url: typeof url === "string" ? url : null };
+    return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
   } catch {
     return null;
   }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 function isAlive({ pid, started }: Entry): boolean {

@@ -1,5 +1,5 @@
 /** Finding the server that holds a vault, as commands do, by the pid file that it keeps. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/holder.js";
@@ -27,16 +27,33 @@ describe("the holder of a vault", () => {
 
   it("is not another process that got its pid", async () => {
     const server = await startTestServer();
-    const entry = ownEntry(server);
+    const entry = earlierEntry(server);
     expect(entry.pid).to.equal(process.pid);
     const vaultPath = temporaryDirectory();
     writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...entry, started: `${entry.started}0` }));
     expect(await findHolder(vaultPath)).to.equal(null);
   });
 
+  it("of a copied home is its own server, though the copy has the pid file of the first", async () => {
+    const server = await startProcess();
+    const home = join(temporaryDirectory(), "copy");
+    cpSync(server.home, home, { recursive: true, preserveTimestamps: true });
+    const copy = await startProcess([], { STRONGROOM_HOME: home });
+    expect(await findHolder(copy.vaultPath)).to.deep.equal({ pid: copy.child.pid, url: copy.url });
+    expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: server.child.pid, url: server.url });
+  });
+
+  it("of a copied home is nobody while only the first is served", async () => {
+    const server = await startTestServer();
+    const copy = join(temporaryDirectory(), "copy");
+    cpSync(server.vaultPath, copy, { recursive: true });
+    expect(await findHolder(server.vaultPath)).to.not.equal(null);
+    expect(await findHolder(copy)).to.equal(null);
+  });
+
   it("has no address before it listens", async () => {
     const vaultPath = temporaryDirectory();
-    writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...ownEntry(await startTestServer()), url: null }));
+    writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...earlierEntry(await startTestServer()), url: null }));
     expect(await findHolder(vaultPath)).to.deep.equal({ pid: process.pid, url: null });
   });
 
@@ -59,6 +76,12 @@ type Place = { readonly vaultPath: string };
 
 function pidFile({ vaultPath }: Place): string {
   return join(vaultPath, "server.pid");
+}
+
+/** As versions wrote it that did not say of which directory it is. */
+function earlierEntry(place: Place) {
+  const { pid, started } = ownEntry(place);
+  return { pid, started };
 }
 
 function ownEntry(place: Place): { readonly pid: number; readonly started: string } {
