@@ -9,7 +9,7 @@ import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
 import { isSecretPath } from "../paths/secret-path.js";
 import { claimVault } from "../storage/claim.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
-import { bringIntoForce, generationDirectories } from "../storage/generations.js";
+import { bringIntoForce, holdSecrets } from "../storage/generations.js";
 import { blobFile } from "../storage/tree.js";
 import { headerName, readArchive, secretsName, type Take, type Watch } from "./archive.js";
 import { BackupError } from "./backup-error.js";
@@ -38,9 +38,8 @@ export async function restore(
 }
 
 async function refuseVault(vaultPath: string): Promise<void> {
-  const generations = await generationDirectories(systemFiles, vaultPath);
   const names = await readdir(vaultPath);
-  if (generations.length === 0 && !names.includes("current")) return;
+  if (!names.includes("current") && !(await holdSecrets(systemFiles, vaultPath))) return;
   const what = "holds a vault already, and is not overwritten: choose an empty home with --home";
   throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor tells what is there)`);
 }

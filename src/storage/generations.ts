@@ -53,7 +53,7 @@ export async function switchGeneration(
   header: Bytes,
   before: Generation | null,
 ): Promise<Generation> {
-  const name = `gen-${1 + Math.max(0, ...(await numbers(files, vault)))}`;
+  const name = await nextName(files, vault);
   const next = { ...paths(join(vault, name)), header };
   let moved = false;
   try {
@@ -71,7 +71,7 @@ export async function switchGeneration(
 
 /** Makes a directory, whose files last, the first vault of a home that has none. */
 export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
-  const name = "gen-1";
+  const name = await nextName(files, vault); // an init that was broken off may have left one
   await files.rename(directory, join(vault, name));
   try {
     await syncDirectory(files, vault);
@@ -127,6 +127,10 @@ export async function generationDirectories(files: FileOperations, vault: string
   return (await numbers(files, vault)).map((number) => join(vault, `gen-${number}`));
 }
 
+async function nextName(files: FileOperations, vault: string): Promise<string> {
+  return `gen-${1 + Math.max(0, ...(await numbers(files, vault)))}`;
+}
+
 async function numbers(files: FileOperations, vault: string): Promise<number[]> {
   const names = await files.readdir(vault);
   return names.filter(isGenerationName).map((name) => Number(name.slice(4)));
@@ -134,10 +138,16 @@ async function numbers(files: FileOperations, vault: string): Promise<number[]> 
 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
 async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
+  if (await holdSecrets(files, vault)) throw damagedPointer(vault);
+}
+
+/** Whether any vault, in force or not, has secrets; one whose init was broken off has none. */
+export async function holdSecrets(files: FileOperations, vault: string): Promise<boolean> {
   for (const directory of await generationDirectories(files, vault)) {
     const names = await missingAsNull(files.readdir(join(directory, "secrets")));
-    if (names !== null && names.length > 0) throw damagedPointer(vault);
+    if (names !== null && names.length > 0) return true;
   }
+  return false;
 }
 
 function damagedPointer(vault: string): StartError {

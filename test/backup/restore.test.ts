@@ -1,5 +1,5 @@
 /** Restore through the real command: what is refused, and that a refusal leaves a home without a vault. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { restore as restoreVault } from "../../src/backup/restore.js";
@@ -43,6 +43,28 @@ describe("a restore", () => {
     const { code, stderr } = await restore(server.home, file);
     expect(code).to.equal(7);
     expect(stderr).to.match(/holds a vault already, and is not overwritten: choose an empty home/);
+  });
+
+  it("into a home whose init was broken off before its vault was in force brings every secret back", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    const begun = join(home, "vault", "gen-1");
+    mkdirSync(join(begun, "secrets"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(begun, "header.json"), await headerOf(), { mode: 0o600 });
+    must(await restore(home, file, "--dry-run"));
+    must(await restore(home, file));
+    await mustHold(home, secrets);
+  });
+
+  it("into a home where nothing says which vault with secrets is in force is refused: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    await server.stop();
+    rmSync(join(server.vaultPath, "current"));
+    expect((await restore(server.home, file)).code).to.equal(7);
   });
 
   it("with --dry-run judges the archive and the home, and writes nothing", async () => {
