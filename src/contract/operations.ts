@@ -219,6 +219,6 @@ export const operations: readonly Operation[] = [
       description: "The secret is deleted.",
       example: { ok: true, path, message: "the secret is deleted" },
     },
-    errors: ["VAULT_LOCKED", "NOT_FOUND"],
+    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTEGRITY"],
   },
 ];

@@ -1,7 +1,7 @@
 /** Owns the vault's directory: the claim on it, which vault in it is in force, and what its failures mean to a client. */
 import { join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
-import { VaultError } from "../errors.js";
+import { systemCode, VaultError } from "../errors.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
 import {
@@ -107,6 +107,11 @@ export class FileStore implements SecretStore {
     try {
       return await this.#writes.take(() => current.remove(path));
     } catch (error) {
+      if (systemCode(error) === "EISDIR") {
+        throw new VaultError("INTEGRITY", `the stored secret at ${path} is a directory: ${askDoctor}`, {
+          cause: error,
+        });
+      }
       throw unavailable("the storage cannot delete now: mend the disk, then try again", error);
     }
   }
@@ -130,6 +135,7 @@ export class FileStore implements SecretStore {
     try {
       return await current.snapshot(this.vaultPath);
     } catch (error) {
+      if (error instanceof NotPlainFile) throw unavailable(`${error.message}: ${askDoctor}`, error);
       throw unavailable("the storage cannot take a snapshot: free space or mend the disk, then try again", error);
     }
   }
@@ -168,6 +174,8 @@ export class FileStore implements SecretStore {
     return this.#current;
   }
 }
+
+const askDoctor = "strongroom doctor tells what is there; move it away";
 
 const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 

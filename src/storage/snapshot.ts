@@ -8,7 +8,7 @@
 import { constants } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../errors.js";
-import { type FileOperations, missingAsNull, randomName } from "./durable.js";
+import { type FileOperations, missingAsNull, NotPlainFile, randomName } from "./durable.js";
 import type { Generation } from "./generations.js";
 import { blobFile } from "./tree.js";
 
@@ -80,6 +80,7 @@ export class Snapshot {
   async #linkBlob(path: string): Promise<void> {
     const file = blobFile(this.#generation.secrets, path);
     try {
+      if (!(await this.#files.lstat(file)).isFile()) throw new NotPlainFile(file);
       await this.#link(file);
       this.count++;
     } catch (error) {

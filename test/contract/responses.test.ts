@@ -1,5 +1,5 @@
 /** Every response that the OpenAPI document names can be had: each operation with each status and each code. */
-import { writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -128,10 +128,14 @@ describe("the documented response", () => {
         await unlock(server);
         return untilSeen(`${operation} 403 VAULT_LOCKED`, () => together(server, request, () => mustLock(server)));
       },
-      async INTEGRITY(request) {
+      async INTEGRITY(request, operation) {
         const server = await startTestServer(uncached);
         await unlock(server);
-        await writeFile(join(server.home, "vault", "gen-1", "secrets", "a.sealed"), "not a blob");
+        const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
+        if (operation === "delete") {
+          await rm(file);
+          await mkdir(file); // a delete does not read a blob
+        } else await writeFile(file, "not a blob");
         await send(server, request);
       },
       async UNAVAILABLE(request) {

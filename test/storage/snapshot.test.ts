@@ -1,5 +1,5 @@
 /** A snapshot while writes link for it: whole when it is there, refused when one of its links failed. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
@@ -49,6 +49,38 @@ async function snapshotAndWrite() {
   await new Promise((resolve) => setTimeout(resolve, 100));
   return { links, store, snapshot, write, ended: () => ended };
 }
+
+describe("a directory or a link in a secret's place", () => {
+  for (const [kind, put] of [
+    ["directory", (at: string) => mkdirSync(at)],
+    ["link", (at: string) => symlinkSync("/etc/hostname", at)],
+  ] as const) {
+    it(`has a snapshot refused with a message that names doctor (${kind})`, async () => {
+      const store = await openStore(systemFiles);
+      const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
+      rmSync(file);
+      put(file);
+      const { code, message } = await store.snapshot().catch((error) => error);
+      expect([code, message]).to.deep.equal([
+        "UNAVAILABLE",
+        `${file} is not a plain file: strongroom doctor tells what is there; move it away`,
+      ]);
+      expect(readdirSync(store.vaultPath).filter((name) => name.startsWith("snapshot-"))).to.deep.equal([]);
+    });
+  }
+
+  it("is not deleted: INTEGRITY, and the message names doctor", async () => {
+    const store = await openStore(systemFiles);
+    const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
+    rmSync(file);
+    mkdirSync(file);
+    const { code, message } = await store.remove("b").catch((error) => error);
+    expect([code, message]).to.deep.equal([
+      "INTEGRITY",
+      "the stored secret at b is a directory: strongroom doctor tells what is there; move it away",
+    ]);
+  });
+});
 
 describe("a snapshot for which a write links a secret", () => {
   it("is not there before that link is", async () => {
