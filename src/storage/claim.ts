@@ -34,10 +34,16 @@ async function enter(vaultPath: string, locked: boolean): Promise<Holder | null>
   try {
     return await enterHolder(vaultPath);
   } catch (error) {
+    if (["EISDIR", "EPERM"].includes(systemCode(error) ?? "")) throw oddPidFile(vaultPath);
     if (!locked || !fullDisk.has(systemCode(error) ?? "")) throw error;
     await removeHolder(vaultPath).catch(() => {}); // it may be there, empty
     return null;
   }
+}
+
+/** What unlinking says of a directory. */
+function oddPidFile(vaultPath: string): StartError {
+  return new StartError(`server.pid in ${vaultPath} is not a plain file: move it away, then start again`);
 }
 
 function claimOf(vaultPath: string, lock: Lock | null): Claim {

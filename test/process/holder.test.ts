@@ -1,5 +1,5 @@
 /** Finding the server that holds a vault, as commands do, by the pid file that it keeps. */
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/holder.js";
@@ -64,6 +64,14 @@ describe("the holder of a vault", () => {
       expect(await findHolder(vaultPath)).to.equal(null);
     });
   }
+
+  it("cannot be entered where its file is a directory: the start says to move it away", async () => {
+    const { home, vaultPath, stop } = await startTestServer();
+    await stop();
+    mkdirSync(pidFile({ vaultPath }));
+    const refused: unknown = await startTestServer({ home }).catch((error: Error) => error.message);
+    expect(refused).to.match(/server\.pid in .* is not a plain file: move it away/);
+  });
 
   it("is nobody where there is no pid file, or no vault", async () => {
     const vaultPath = temporaryDirectory();
