@@ -2,6 +2,7 @@
  * Owns the claim of one server on one vault: the kernel's lock on its directory, where there is one, and the pid file,
  * which says who the holder is. Nothing ever has to be cleaned by hand.
  */
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode } from "../errors.js";
 import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } from "./holder.js";
@@ -43,7 +44,7 @@ async function enter(vaultPath: string, locked: boolean): Promise<Holder | null>
 
 /** What unlinking says of a directory. */
 function oddPidFile(vaultPath: string): StartError {
-  return new StartError(`server.pid in ${vaultPath} is not a plain file: move it away, then start again`);
+  return new StartError(`${join(vaultPath, "server.pid")} is not a plain file: move it away, then start again`);
 }
 
 function claimOf(vaultPath: string, lock: Lock | null): Claim {
