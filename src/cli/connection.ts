@@ -1,7 +1,7 @@
 /** Owns how a command reaches the server: the flags that say where it is, and what a failed request means to people. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../client/client.js";
-import { definitions } from "../config/settings.js";
+import { definitions } from "../config/definitions.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { nonEmpty } from "./flags.js";
 import { printable } from "./output.js";

@@ -1,6 +1,7 @@
 /** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
 import type { Command } from "commander";
-import { definitions, readOneSetting } from "../config/settings.js";
+import { definitions } from "../config/definitions.js";
+import { readOneSetting } from "../config/settings.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../doctor/doctor.js";
 import type { Finding } from "../doctor/finding.js";
 import { VaultError } from "../errors.js";

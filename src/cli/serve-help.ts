@@ -1,5 +1,5 @@
 /** Owns the help text of `strongroom serve`, made from the table of settings. */
-import { definitions } from "../config/settings.js";
+import { definitions } from "../config/definitions.js";
 
 export function serveHelp(): string {
   const rows = Object.values(definitions).map(({ flag, variable, meaning, shownDefault }) => {

@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import type { Clock } from "../clock.js";
-import type { Settings } from "../config/settings.js";
+import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import type { Credentials } from "../http/listener.js";
 import { replaceFile, systemFiles } from "../storage/durable.js";

@@ -1,7 +1,7 @@
 /** Owns the service on a claimed vault: puts the rooms together, and takes them apart in order at the end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../clock.js";
-import type { Settings } from "../config/settings.js";
+import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { createApp, type Handler } from "../http/app.js";
 import { digestToken } from "../http/bearer.js";

@@ -1,6 +1,6 @@
 /** Owns the start of a server: home, claim, service. What the service needs is loaded only once the vault is claimed. */
 import type { Clock } from "../clock.js";
-import type { Settings } from "../config/settings.js";
+import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import { type FileOperations, systemFiles } from "../storage/durable.js";

@@ -1,8 +1,8 @@
 /** Owns where the bearer token comes from: a setting, a file, or 32 random bytes at first start. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import type { Settings } from "../config/definitions.js";
 import { isToken } from "../config/readers.js";
-import type { Settings } from "../config/settings.js";
 import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../storage/durable.js";
 import type { Home } from "./home.js";

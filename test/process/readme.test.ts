@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { exitCodes, exitMeanings } from "../../src/cli/exit-codes.js";
-import { definitions } from "../../src/config/settings.js";
+import { definitions } from "../../src/config/definitions.js";
 import { meanings } from "../../src/contract/answers.js";
 import { operations } from "../../src/contract/operations.js";
 import { findingCodes } from "../../src/doctor/finding.js";

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, 
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { definitions } from "../../src/config/settings.js";
+import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/client.js";
 import { run, startProcess } from "../support/process.js";

@@ -1,7 +1,8 @@
 /** Owns the real server for tests: real TLS, real files, a real key worker; only clock, files and cost are chosen. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readSettings, type Settings } from "../../src/config/settings.js";
+import type { Settings } from "../../src/config/definitions.js";
+import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
 import { type Strongroom, type Surroundings, startStrongroom } from "../../src/server/strongroom.js";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";

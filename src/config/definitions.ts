@@ -1,0 +1,140 @@
+/** Owns the table of the settings: of each its flag, its environment variable, its default, what it means, how it is read. */
+import { resolve } from "node:path";
+import envPaths from "env-paths";
+import { type LogLevel, logLevels } from "../log.js";
+import { integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
+
+export interface Settings {
+  readonly home: string;
+  readonly host: string;
+  readonly port: number;
+  readonly serverNames: readonly string[];
+  readonly idleTimeoutMs: number;
+  readonly token: string | null;
+  readonly tokenFile: string | null;
+  readonly tlsCert: string | null;
+  readonly tlsKey: string | null;
+  readonly scryptLogN: number;
+  readonly maxValueBytes: number;
+  readonly cacheBytes: number;
+  readonly logLevel: LogLevel;
+}
+
+export type Definition<T> = {
+  /** Null: environment only. */
+  readonly flag: string | null;
+  readonly variable: string;
+  readonly meaning: string;
+  /** As help and README show it. */
+  readonly shownDefault: string;
+  readonly fallback: () => T;
+  /** @throws Problem */
+  readonly read: (text: string) => T;
+};
+
+export const definitions: { readonly [K in keyof Settings]: Definition<Settings[K]> } = {
+  home: {
+    flag: "home",
+    variable: "STRONGROOM_HOME",
+    meaning: "directory of the vault, the token and the certificate",
+    shownDefault: "the user's data directory",
+    fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
+    read: (text) => resolve(text),
+  },
+  host: {
+    flag: "host",
+    variable: "STRONGROOM_HOST",
+    meaning: "address to listen on",
+    shownDefault: "127.0.0.1",
+    fallback: () => "127.0.0.1",
+    read: readHost,
+  },
+  port: {
+    flag: "port",
+    variable: "STRONGROOM_PORT",
+    meaning: "port to listen on; 0 picks a free one",
+    shownDefault: "13100",
+    fallback: () => 13100,
+    read: integer(0, 65535),
+  },
+  serverNames: {
+    flag: "server-names",
+    variable: "STRONGROOM_SERVER_NAMES",
+    meaning: "further names by which clients call the server, separated by commas",
+    shownDefault: "none",
+    fallback: () => [],
+    read: readNames,
+  },
+  idleTimeoutMs: {
+    flag: "idle-timeout-ms",
+    variable: "STRONGROOM_IDLE_TIMEOUT_MS",
+    meaning: "milliseconds without activity after which the vault locks; 0 is never",
+    shownDefault: "900000",
+    fallback: () => 900_000,
+    read: integer(0, 365 * 24 * 3600 * 1000),
+  },
+  token: {
+    flag: null,
+    variable: "STRONGROOM_TOKEN",
+    meaning: "the bearer token (no flag: other users can read a command's arguments)",
+    shownDefault: "read from the token file",
+    fallback: () => null,
+    read: readToken,
+  },
+  tokenFile: {
+    flag: "token-file",
+    variable: "STRONGROOM_TOKEN_FILE",
+    meaning: "file that holds the bearer token",
+    shownDefault: "token in the home, made at first start",
+    fallback: () => null,
+    read: (text) => resolve(text),
+  },
+  tlsCert: {
+    flag: "tls-cert",
+    variable: "STRONGROOM_TLS_CERT",
+    meaning: "certificate file, in PEM; goes with the key",
+    shownDefault: "tls/cert.pem in the home, made at first start",
+    fallback: () => null,
+    read: (text) => resolve(text),
+  },
+  tlsKey: {
+    flag: "tls-key",
+    variable: "STRONGROOM_TLS_KEY",
+    meaning: "private key file of the certificate, in PEM",
+    shownDefault: "tls/key.pem in the home, made at first start",
+    fallback: () => null,
+    read: (text) => resolve(text),
+  },
+  scryptLogN: {
+    flag: "scrypt-log-n",
+    variable: "STRONGROOM_SCRYPT_LOG_N",
+    meaning: "cost of key derivation for a new vault: scrypt with N = 2^this, 14 to 20",
+    shownDefault: "17",
+    fallback: () => 17,
+    read: integer(14, 20),
+  },
+  maxValueBytes: {
+    flag: "max-value-bytes",
+    variable: "STRONGROOM_MAX_VALUE_BYTES",
+    meaning: "largest value, in bytes of UTF-8; at most 67108864",
+    shownDefault: "1048576",
+    fallback: () => 1_048_576,
+    read: integer(1, 64 * 2 ** 20),
+  },
+  cacheBytes: {
+    flag: "cache-bytes",
+    variable: "STRONGROOM_CACHE_BYTES",
+    meaning: "memory for recently used ciphertext, in bytes; 0 reads files each time",
+    shownDefault: "134217728",
+    fallback: () => 128 * 2 ** 20,
+    read: integer(0, 64 * 2 ** 30),
+  },
+  logLevel: {
+    flag: "log-level",
+    variable: "STRONGROOM_LOG_LEVEL",
+    meaning: `how much is logged: ${logLevels.join(", ")}`,
+    shownDefault: "info",
+    fallback: () => "info",
+    read: readLogLevel,
+  },
+};
