@@ -1,5 +1,5 @@
 /** Owns what the process does about itself before it holds a secret; answers what could not be done. */
-import { stat, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import inspector from "node:inspector";
 
 /** For the log: one sentence for each protection that this machine or this start does not allow. */
@@ -20,18 +20,4 @@ async function keepMemoryOutOfCoreDumps(): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/**
- * For the log: which of the files that settings name are open to others. That is no error as it is in the home: who else
- * may use them, a supervisor that hands them out for instance, is not ours to decide.
- */
-export async function warnOfOpenFiles(files: readonly (string | null)[]): Promise<readonly string[]> {
-  const weak: string[] = [];
-  for (const file of files) {
-    if (file === null || process.platform === "win32") continue;
-    const { mode } = await stat(file);
-    if ((mode & 0o027) !== 0) weak.push(`others may use ${file}: take their rights away (chmod 600)`);
-  }
-  return weak;
 }

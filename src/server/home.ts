@@ -1,6 +1,7 @@
 /** Owns the home directory: makes what is missing for the user alone, and refuses what others could read or write. */
 import { chmod, lstat, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import { type FileOperations, makeDirectory, missingAsNull, systemFiles } from "../storage/durable.js";
 
@@ -86,6 +87,20 @@ function refuseLoose(path: string, found: Found, forbidden: number, wanted: stri
   if ((Number(found.mode) & forbidden) !== 0) {
     throw new StartError(`others may use ${path}: run  chmod ${wanted} ${quoted(path)}  and start again`);
   }
+}
+
+/**
+ * For the log: which of the files in use that settings name are open to others. That is no error as it is in the home:
+ * who else may use them, a supervisor's group that reads them for instance, is not ours to decide.
+ */
+export async function hintsOnNamedFiles({ token, tokenFile, tlsKey }: Settings): Promise<readonly string[]> {
+  if (process.platform === "win32") return []; // it has no modes
+  const hints: string[] = [];
+  for (const file of [token === null ? tokenFile : null, tlsKey]) {
+    if (file === null || ((await stat(file)).mode & 0o027) === 0) continue;
+    hints.push(`others may use ${file}: take their rights away with  chmod 600 ${quoted(file)}`);
+  }
+  return hints;
 }
 
 /** As a shell takes it. */

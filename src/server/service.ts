@@ -15,8 +15,7 @@ import type { FileStore } from "../storage/file-store.js";
 import { removeTemps } from "../storage/tree.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
-import { warnOfOpenFiles } from "./hardening.js";
-import type { Home } from "./home.js";
+import { type Home, hintsOnNamedFiles } from "./home.js";
 import { openOrRelease } from "./release.js";
 import type { Strongroom, Surroundings } from "./strongroom.js";
 import { findToken } from "./token.js";
@@ -34,8 +33,7 @@ export async function serveStore(
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
-  for (const hint of await warnOfOpenFiles([settings.tokenFile, settings.tlsKey]))
-    log.warn({ event: "not-hardened", hint });
+  for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
   const stopper = createStopper();
   const messages = createMessages();

@@ -119,6 +119,13 @@ describe("the certificate at start", () => {
     expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(/not-hardened.*others may use .*key\.pem/);
   });
 
+  it("a named token file that is not in use need not be there", async () => {
+    const { home } = await startTestServer();
+    const tokenFile = join(home, "elsewhere");
+    const { logged } = await startTestServer({ token: "t".repeat(32), tokenFile });
+    expect(logged()).not.to.contain("not-hardened");
+  });
+
   it("the user's own that does not fit its key is refused", async () => {
     const [first, second] = [await startTestServer(), await startTestServer()];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
