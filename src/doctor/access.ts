@@ -7,6 +7,9 @@ import type { FindingCode } from "./finding.js";
 import { examine, reading, type Scene } from "./scene.js";
 import { reportTemps } from "./strays.js";
 
+const trustAnew = "clients must trust the new file";
+const putBack = "put back the pair that belongs together, or move both away and start the server, which makes new ones";
+
 const clientNames = ["localhost", "127.0.0.1"];
 
 /** A missing token is none that is damaged: it may come from a setting, and is made at the next start otherwise. */
@@ -32,7 +35,7 @@ export async function examineCertificate(scene: Scene): Promise<void> {
   if (certificate !== null) judgeCertificate(scene, certificate);
   if (certificate === null || privateKey === null || certificate.checkPrivateKey(privateKey)) return;
   const message = "it is not the key of the certificate beside it";
-  const remedy = "start the server, which makes a new pair, or put back the pair that belongs together";
+  const remedy = isSelfMade(certificate) ? `restart the server, which makes a new pair; ${trustAnew}` : putBack;
   scene.report({ code: "certificate-mismatch", path: keyFile, message, remedy, mend: null });
 }
 
@@ -50,16 +53,14 @@ function parsed<T>(scene: Scene, path: string, text: string | null, parse: (pem:
   }
   const message =
     text === null ? "it is missing, while the other of the pair is there" : "it is not PEM that can be read";
-  const remedy =
-    "put back the pair that belongs together, or move both away and start the server, which makes new ones";
-  scene.report({ code: "certificate-damaged", path, message, remedy, mend: null });
+  scene.report({ code: "certificate-damaged", path, message, remedy: putBack, mend: null });
   return null;
 }
 
 function judgeCertificate(scene: Scene, certificate: X509Certificate): void {
   const path = scene.home.certificate;
   const remedy = isSelfMade(certificate)
-    ? "restart the server, which makes a new one; clients must trust the new file"
+    ? `restart the server, which makes a new one; ${trustAnew}`
     : "put a better one there with its key, or move both away and start the server, which makes its own";
   const report = (code: FindingCode, message: string) => scene.report({ code, path, message, remedy, mend: null });
   const left = endOf(certificate) - scene.now;

@@ -87,6 +87,11 @@ function certificate(names: readonly string[], from: number, to: number) {
   };
 }
 
+function swapKey(at: string): void {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(at, privateKey.export({ type: "pkcs8", format: "pem" }));
+}
+
 const both = ["localhost", "127.0.0.1"];
 
 const rows: readonly Row[] = [
@@ -319,10 +324,7 @@ const rows: readonly Row[] = [
     name: "another's key",
     code: "certificate-mismatch",
     at: "tls/key.pem",
-    damage: (at) => {
-      const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-      writeFileSync(at, privateKey.export({ type: "pkcs8", format: "pem" }));
-    },
+    damage: swapKey,
     mended: false,
   },
   ...[
@@ -401,6 +403,19 @@ describe("doctor finds", () => {
       const opened = await doctor(home, "--passphrase-file", passphraseFile);
       expect(opened).to.deep.include({ exit: 0, findings: [] });
       expect(opened.json).to.include({ ok: true, opened: true, secrets: 4 });
+    }
+  });
+
+  it("another's key, and sends to the server only for a pair that the server would make anew", async () => {
+    const [ours, foreign] = [copyOf(homes.plain), copyOf(homes.plain)];
+    await certificate(both, -24, 1000)(join(foreign, "tls/cert.pem"), foreign);
+    for (const [home, remedy] of [
+      [ours, /^restart the server/],
+      [foreign, /^put back the pair/],
+    ] as const) {
+      const path = join(home, "tls/key.pem");
+      swapKey(path);
+      expect(foundAt(await doctor(home), "certificate-mismatch", path)?.remedy).to.match(remedy);
     }
   });
 
