@@ -41,7 +41,7 @@ async function edit(path: string, flags: Flags): Promise<void> {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
   const before = Buffer.from(secret?.reveal() ?? "");
-  const { after, changed } = await editStubbornly(before, limits, flags).finally(() => before.fill(0));
+  const { after, changed } = await editUntilStorable(before, before, limits, flags).finally(() => before.fill(0));
   try {
     if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
     if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
@@ -54,21 +54,24 @@ async function edit(path: string, flags: Flags): Promise<void> {
   }
 }
 
+type ValueLimit = Pick<Limits, "value">;
 type Edited = { readonly after: Bytes; readonly changed: boolean };
 
 /** What cannot be stored can be edited again, so that what somebody has typed is not lost. @throws CommandFailure */
-async function editStubbornly(before: Buffer, limits: Pick<Limits, "value">, flags: Flags): Promise<Edited> {
-  let text: Uint8Array = before;
-  for (;;) {
-    const after = likeBefore(await editBytes(text, flags.onDisk === true), before, flags.raw);
-    if (text !== before) text.fill(0);
-    text = after;
-    const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
-    if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0 };
-    await mustWantAnotherTry(problem).catch((error: unknown) => {
-      after.fill(0);
-      throw error;
-    });
+async function editUntilStorable(
+  text: Uint8Array,
+  before: Uint8Array,
+  limits: ValueLimit,
+  flags: Flags,
+): Promise<Edited> {
+  const after = likeBefore(await editBytes(text, flags.onDisk === true), before, flags.raw);
+  const problem = problemOfSize(after.length, limits) ?? problemOfBytes(after);
+  if (problem === null) return { after, changed: Buffer.compare(before, after) !== 0 };
+  try {
+    await mustWantAnotherTry(problem);
+    return await editUntilStorable(after, before, limits, flags);
+  } finally {
+    after.fill(0);
   }
 }
 
