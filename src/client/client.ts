@@ -2,7 +2,7 @@
 import { answerIn } from "./answer.js";
 import { type Field, jsonObject } from "./body.js";
 import { StrongroomError } from "./error.js";
-import { findServer, type PlaceOptions } from "./find.js";
+import { findServer, mustHaveToken, type PlaceOptions } from "./find.js";
 import { Secret } from "./secret.js";
 import { type Ask, type CallOptions, closed, Transport } from "./transport.js";
 import type {
@@ -159,7 +159,7 @@ export class StrongroomClient implements AsyncDisposable {
     const connecting = this.#transport;
     try {
       const transport = await connecting;
-      const token = withToken ? tokenFor(transport) : null;
+      const token = withToken ? mustHaveToken(transport.place) : null;
       return answerIn<T>(await transport.send(ask, token, { signal, timeoutMs }), transport.place);
     } catch (error) {
       if (this.#transport === connecting && looksAgainAfter(error)) {
@@ -175,18 +175,6 @@ export class StrongroomClient implements AsyncDisposable {
 function looksAgainAfter(error: unknown): boolean {
   if (!(error instanceof StrongroomError)) return true;
   return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
-}
-
-/** What a header takes (RFC 6750's b64token): of anything else Node's own error would come, with what was read. */
-const tokenText = /^[A-Za-z0-9._~+/-]+=*$/;
-
-function tokenFor({ place: { token, tokenSource } }: Transport): string {
-  if (token !== null && tokenText.test(token)) return token;
-  const problem =
-    token === null
-      ? `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`
-      : `${tokenSource} does not hold a token: mend it, or name the file that does with STRONGROOM_TOKEN_FILE`;
-  throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }
 
 /** An empty path would ask for the list. */

@@ -126,3 +126,16 @@ async function findToken(options: PlaceOptions, environment: Environment, home: 
     return { token: null, tokenSource };
   }
 }
+
+/** What a header takes (RFC 6750's b64token): of anything else Node's own error would come, with what was read. */
+const tokenText = /^[A-Za-z0-9._~+/-]+=*$/;
+
+/** @throws StrongroomError UNAUTHORIZED */
+export function mustHaveToken({ token, tokenSource }: FoundToken): string {
+  if (token !== null && tokenText.test(token)) return token;
+  const problem =
+    token === null
+      ? `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`
+      : `${tokenSource} does not hold a token: mend it, or name the file that does with STRONGROOM_TOKEN_FILE`;
+  throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
+}
