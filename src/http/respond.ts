@@ -75,18 +75,21 @@ const waiting = new WeakMap<Socket, Set<() => void>>();
 /** Node closes only the answer whose turn it is: those that stand behind it go with their connection. */
 function onceGone(res: ServerResponse, work: () => void): void {
   const { socket } = res.req;
-  const works = waiting.get(socket) ?? new Set();
-  if (!waiting.has(socket)) {
-    waiting.set(socket, works);
-    socket.once("close", () => {
-      for (const rest of works) rest();
-    });
-  }
+  const works = waiting.get(socket) ?? workOf(socket);
   works.add(work);
   res.once("close", () => {
     works.delete(work);
     work();
   });
+}
+
+function workOf(socket: Socket): Set<() => void> {
+  const works = new Set<() => void>();
+  waiting.set(socket, works);
+  socket.once("close", () => {
+    for (const work of works) work();
+  });
+  return works;
 }
 
 /** As much at a time as the socket takes: a get beside lists of 100,000 waited 9 ms at p99 for one sent whole, now 6. */
