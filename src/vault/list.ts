@@ -45,7 +45,7 @@ export class Lister {
     const limit = query.limit ?? this.#store.count;
     const found = this.#store.list(query.prefix, query.after, limit + 1);
     const paths = found.slice(0, limit);
-    const slices = await pMap(slicesOf(paths), (slice) => this.#slice(slice), { concurrency: slicesAtOnce });
+    const slices = await this.#slices(paths);
     const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
     const damaged = slices.flatMap((slice) => slice.damaged);
     const extras = {
@@ -58,6 +58,17 @@ export class Lister {
   /** The head that a put is to follow; null when there is no secret. */
   async head(path: string): Promise<Head | null> {
     return this.#heads.get(path) ?? this.#readHead(path);
+  }
+
+  /** DANGER: it ends only once no slice is at work any more, also when one fails: a lock or init must not run beside. */
+  #slices(paths: readonly string[]): Promise<Slice[]> {
+    const begun: Promise<Slice>[] = [];
+    const begin = (slice: readonly string[]) => {
+      const work = this.#slice(slice);
+      begun.push(work);
+      return work;
+    };
+    return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
   }
 
   async #slice(paths: readonly string[]): Promise<Slice> {
@@ -73,7 +84,8 @@ export class Lister {
   }
 
   async #describeSlice(wanted: readonly string[], keep: Keep<Head>): Promise<Described> {
-    const read = await Promise.all(wanted.map((path) => this.#headOrNone(path)));
+    const reading = wanted.map((path) => this.#headOrNone(path));
+    const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
     const all = read.filter((head) => head !== null);
     const described = await this.#custody.ask<"describe">({ op: "describe", paths, heads: all });

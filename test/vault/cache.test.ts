@@ -1,12 +1,13 @@
 /** What the vault remembers of the files: never anything stale, never what does not open, and never too much. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemFiles } from "../../src/storage/durable.js";
 import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
 import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { Random } from "../support/random.js";
-import { passphrase, startTestServer } from "../support/server.js";
+import { passphrase, startTestServer, uncached } from "../support/server.js";
 
 const get = { path: "/v1/secrets/a" };
 
@@ -45,6 +46,25 @@ describe("what the vault remembers", () => {
     await mustPut(server, "a", "of the new vault");
     expect((await mustGet(server, "a"))["value"]).to.equal("of the new vault");
     expect(await mustList(server)).to.have.lengthOf(1);
+  });
+
+  it("is not what a list still reads that has failed: it answers only once all its reading has ended", async () => {
+    let armed = false;
+    let atWork = 0;
+    const open: typeof systemFiles.open = async (...args) => {
+      if (!armed || !String(args[0]).endsWith(".sealed")) return systemFiles.open(...args);
+      if (String(args[0]).endsWith("s-000.sealed")) throw Object.assign(new Error("no"), { code: "EIO" });
+      atWork++;
+      await sleep(100);
+      return systemFiles.open(...args).finally(() => atWork--);
+    };
+    const server = await startTestServer({ ...uncached, files: { ...systemFiles, open } });
+    await mustInit(server);
+    const names = Array.from({ length: 200 }, (_, n) => `s-${String(n).padStart(3, "0")}`); // two slices and more
+    await Promise.all(names.map((name) => mustPut(server, name, "v")));
+    armed = true;
+    mustRefuse(await send(server, { path: "/v1/secrets" }), 503, "UNAVAILABLE");
+    expect(atWork).to.equal(0);
   });
 
   it("is not what a get has read that began before a put", async () => {
