@@ -151,7 +151,7 @@ describe("strongroom export, through the real command", () => {
           read++;
           expect(found).to.deep.equal(parse(text));
         }),
-        { numRuns: 20_000 },
+        { numRuns: 20_000, examples: [["A='\\'#'"], ["A=`\\`#`"], ["A='\\'\nB='n'"]] },
       );
       expect(read).to.be.above(100);
     });

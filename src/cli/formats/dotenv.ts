@@ -5,7 +5,8 @@
  *
  *   export NAME=bare value   # comment          'single', "double" and `back` quotes may hold several lines
  *
- * Between quotes everything stands for itself, but for `\n` and `\r` between double ones. Line ends are `\n`.
+ * Between quotes everything stands for itself, but for `\n` and `\r` between double ones; a quote behind a backslash does
+ * not close, where a later one does. Line ends are `\n`.
  */
 import { CommandFailure } from "../exit-codes.js";
 
@@ -13,7 +14,7 @@ export type Assignment = { readonly name: string; readonly value: string; readon
 
 const blank = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
 const start = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)[^\S\n]*=[^\S\n]*/y;
-const quoted = /(?:'([^']*)'|"((?:\\"|[^"])*)"|`([^`]*)`)(?=[^\S\n]*(?:#[^\n]*)?(?:\n|$))/y;
+const quoted = /(?:'((?:\\'|[^'])*)'|"((?:\\"|[^"])*)"|`((?:\\`|[^`])*)`)(?=[^\S\n]*(?:#[^\n]*)?(?:\n|$))/y;
 const bare = /[^\n]*/y;
 
 /** @throws CommandFailure usage, with the name of the file and the line */
