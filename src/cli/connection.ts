@@ -78,7 +78,8 @@ const nextSteps: { readonly [C in ErrorCode]?: string } = {
 export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));
+  const next = error.message.includes("strongroom doctor") ? "" : nextSteps[error.code];
+  return new CommandFailure(exit, printable(`${error.message}${next ?? ""}`));
 }
 
 export function noVaultYet(): CommandFailure {

@@ -60,7 +60,10 @@ async function refuseOthers(file: string): Promise<void> {
   });
   const found = (text ?? "").trim();
   if (found === "" || isToken(found)) return;
-  throw new CommandFailure("conflict", `${printable(file)} does not hold a token: remove it first`);
+  throw new CommandFailure(
+    "conflict",
+    `${printable(file)} does not hold a token: remove it first, or name another file`,
+  );
 }
 
 /** Null when there is no file, but a directory for one. */

@@ -92,7 +92,11 @@ async function readDescriptor(descriptor: number, name: string): Promise<Bytes> 
   let length = 0;
   try {
     for (;;) {
-      if (length > maxValueBytes) throw new CommandFailure("usage", `${name} holds more than a value may have`);
+      if (length > maxValueBytes)
+        throw new CommandFailure(
+          "usage",
+          `${name} holds more than ${maxValueBytes} bytes, the most that any server takes`,
+        );
       if (length === buffer.length) buffer = grown(buffer);
       const bytesRead = await readSome(descriptor, buffer, length, name);
       if (bytesRead === 0) return buffer.slice(0, length);

@@ -34,6 +34,7 @@ export type Place = {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+const tokenVariable = "STRONGROOM_TOKEN";
 const defaultAddress = "https://localhost:13100";
 
 /** @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE */
@@ -91,7 +92,10 @@ async function findCertificate(
     if (error instanceof StrongroomError) throw error;
     const code = systemCode(error);
     if (named === undefined && code === "ENOENT") throw neverServed(home);
-    throw new StrongroomError("UNTRUSTED_CERTIFICATE", `the certificate ${file} cannot be read (${code}): mend it`);
+    throw new StrongroomError(
+      "UNTRUSTED_CERTIFICATE",
+      `the certificate ${file} cannot be read (${code}): see that it is there and that you may read it`,
+    );
   }
 }
 
@@ -115,10 +119,8 @@ type FoundToken = Pick<Place, "token" | "tokenSource">;
 
 async function findToken(options: PlaceOptions, environment: Environment, home: string): Promise<FoundToken> {
   if (options.token !== undefined) return { token: options.token, tokenSource: "the option token" };
-  const inEnvironment = environment["STRONGROOM_TOKEN"];
-  if (options.tokenFile === undefined && inEnvironment) {
-    return { token: inEnvironment, tokenSource: "STRONGROOM_TOKEN" };
-  }
+  const inEnvironment = environment[tokenVariable];
+  if (options.tokenFile === undefined && inEnvironment) return { token: inEnvironment, tokenSource: tokenVariable };
   const tokenSource = options.tokenFile ?? (environment["STRONGROOM_TOKEN_FILE"] || join(home, "token"));
   try {
     return { token: (await readFile(tokenSource, "utf8")).trim(), tokenSource };
@@ -135,7 +137,11 @@ export function mustHaveToken({ token, tokenSource }: FoundToken): string {
   if (token !== null && tokenText.test(token)) return token;
   const problem =
     token === null
-      ? `there is no token in ${tokenSource}: start the server once, or name the file with STRONGROOM_TOKEN_FILE`
-      : `${tokenSource} does not hold a token: mend it, or name the file that does with STRONGROOM_TOKEN_FILE`;
+      ? `there is no token in ${tokenSource} that can be read: start the server once, or name the file that holds it`
+      : `${tokenSource} does not hold a token: mend it, or ${otherToken(tokenSource)}`;
   throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
+}
+
+function otherToken(source: string): string {
+  return source === tokenVariable ? "unset it, so that the token file counts" : "name the file that does";
 }

@@ -146,5 +146,8 @@ function aborted(ask: Ask, { reason }: AbortSignal): StrongroomError {
 }
 
 function tooLate(ask: Ask, timeoutMs: number): StrongroomError {
-  return new StrongroomError("TIMEOUT", `there was no answer within ${timeoutMs} ms${afterwards(ask)}`);
+  return new StrongroomError(
+    "TIMEOUT",
+    `there was no answer within ${timeoutMs} ms: wait longer, or see what the server is at${afterwards(ask)}`,
+  );
 }

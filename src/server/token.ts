@@ -5,7 +5,7 @@ import type { Settings } from "../config/definitions.js";
 import { isToken } from "../config/readers.js";
 import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../storage/durable.js";
-import type { Home } from "./home.js";
+import { type Home, quoted } from "./home.js";
 
 export type Token = { readonly text: string /** For people: where to find it. */; readonly source: string };
 
@@ -13,7 +13,7 @@ export type Token = { readonly text: string /** For people: where to find it. */
 export async function findToken(settings: Pick<Settings, "token" | "tokenFile">, home: Home): Promise<Token> {
   if (settings.token !== null) return { text: settings.token, source: "STRONGROOM_TOKEN" };
   const file = settings.tokenFile ?? home.token;
-  const found = await readToken(file, settings.tokenFile === null);
+  const found = await readToken(file, settings.tokenFile !== null);
   if (found !== null) return { text: found, source: file };
   return { text: await writeNewToken(file), source: file };
 }
@@ -25,16 +25,18 @@ export async function writeNewToken(file: string): Promise<string> {
   return made;
 }
 
-async function readToken(file: string, mayBeMissing: boolean): Promise<string | null> {
+/** A named file is never made: it may be misspelled. Null: there is none in the home yet. */
+async function readToken(file: string, named: boolean): Promise<string | null> {
   let text: string;
   try {
     text = (await readFile(file, "utf8")).trim();
   } catch (error) {
-    if (mayBeMissing && systemCode(error) === "ENOENT") return null;
-    throw new StartError(`the token file ${file} cannot be read (${systemCode(error)}): mend it, then start again`);
+    const code = systemCode(error);
+    if (code === "ENOENT" && !named) return null;
+    const mend = code === "ENOENT" ? `make it with  strongroom token rotate --token-file ${quoted(file)}` : "mend it";
+    throw new StartError(`the token file ${file} cannot be read (${code}): ${mend}, then start again`);
   }
   if (isToken(text)) return text;
-  throw new StartError(
-    `the token file ${file} does not hold a token: write one into it, or remove it to get a new one`,
-  );
+  const otherwise = named ? "name the file that does" : "remove it to get a new one";
+  throw new StartError(`the token file ${file} does not hold a token: write one into it, or ${otherwise}`);
 }

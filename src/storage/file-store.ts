@@ -87,7 +87,9 @@ export class FileStore implements SecretStore {
       return await this.#reads.take(() => current.read(path, first));
     } catch (error) {
       if (error instanceof NotPlainFile) {
-        throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file`, { cause: error });
+        throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file: ${askDoctor}`, {
+          cause: error,
+        });
       }
       throw unavailable("the storage cannot be read now: try again, and look into the server's log", error);
     }

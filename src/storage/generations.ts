@@ -152,7 +152,7 @@ export async function holdSecrets(files: FileOperations, vault: string): Promise
 
 function damagedPointer(vault: string): StartError {
   return new StartError(
-    `${join(vault, "current")} is missing or damaged: write the name of the vault in force into it ` +
-      `(the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
+    `${join(vault, "current")} is missing or damaged: run  strongroom doctor --fix  or write the name of the vault in force ` +
+      `into it (the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
   );
 }

@@ -53,8 +53,11 @@ export class Vault {
       const custody = await Custody.begin(() => store.header, gate, settings, clock, log);
       return new Vault(store, settings, clock, log, gate, custody);
     } catch (error) {
-      const reason = error instanceof VaultError ? error.message : "the key worker does not start";
-      throw new StartError(`${store.vaultPath}: ${reason}: restore the vault from a backup, then start again`);
+      const reason =
+        error instanceof VaultError
+          ? `${error.message}: put its header.json back from a backup, or restore one into another home`
+          : "the key worker does not start: install strongroom anew";
+      throw new StartError(`${store.vaultPath}: ${reason}, then start again`);
     }
   }
 
