@@ -8,7 +8,7 @@ import { onlyWith } from "./flags.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "./output.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 import { type CharacterSet, characterSets, type RandomValue, randomCharacters, randomWords } from "./random-value.js";
-import { canonical, lookAt, refuseOverwriting } from "./secrets.js";
+import { canonical, lookAt, refuseOverwriting, refuseUnstorable } from "./secrets.js";
 
 type Shape = {
   readonly length: number;
@@ -51,7 +51,8 @@ async function generate(path: string, flags: Flags): Promise<void> {
     const there = await lookAt(client, path);
     if (there !== null && !flags.force) refuseOverwriting(path, "--force replaces it");
     const metadata = { type: "password" as const, ...there, ...given(flags) };
-    if (!flags.dryRun) await client.put(path, bytes, metadata);
+    if (flags.dryRun) await refuseUnstorable(client, bytes, flags.description);
+    else await client.put(path, bytes, metadata);
     return there !== null;
   });
   if (flags.dryRun) return tellPlan(path, replaced, flags);

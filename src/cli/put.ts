@@ -4,7 +4,7 @@ import type { PutOptions } from "../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
-import { canonical, lookAt, refuseOverwriting, secretTypes } from "./secrets.js";
+import { canonical, lookAt, refuseOverwriting, refuseUnstorable, secretTypes } from "./secrets.js";
 import { readValue, type ValueSource, withValue } from "./value.js";
 
 export type MetadataFlags = Pick<PutOptions, "type" | "description">;
@@ -46,7 +46,10 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
   if (replaced !== null && !flags.clobber) refuseOverwriting(path, "--no-clobber forbids to replace it");
   const value = await readValue(source, `Value of ${path}: `);
   try {
-    if (flags.dryRun) return tellPlan(path, replaced !== null, flags);
+    if (flags.dryRun) {
+      await withClient(flags, (client) => refuseUnstorable(client, value, flags.description));
+      return tellPlan(path, replaced !== null, flags);
+    }
     const metadata = { ...(flags.keep && replaced), ...given(flags) };
     const stored = await withClient(flags, (client) => client.put(path, value, metadata));
     const done = { path: stored.path, bytes: stored.bytes, replaced: replaced !== null, metadata: stored.metadata };

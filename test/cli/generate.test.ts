@@ -64,6 +64,11 @@ describe("strongroom generate", () => {
     "no length": { args: ["generate", "gen/x", "--length", "0"], exit: 2, err: /from 1 to 4096/ },
     "no clipboard": { args: ["generate", "gen/x", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
     "a trial with a path that cannot be": { args: ["generate", "a//b", "--dry-run"], exit: 2, err: /a\/\/b: / },
+    "a trial with too long a description": {
+      args: ["generate", "gen/x", "--dry-run", "--description", "x".repeat(4097)],
+      exit: 2,
+      err: /description has more than 4096 bytes/,
+    },
     "words of a length": { args: ["generate", "gen/x", "--words", "4", "--length", "9"], exit: 2, err: /--length/ },
     "words of sets": { args: ["generate", "gen/x", "--sets", "hex", "--words", "4"], exit: 2, err: /--sets/ },
     "a separator of no words": { args: ["generate", "gen/x", "--separator", "+"], exit: 2, err: /--words/ },

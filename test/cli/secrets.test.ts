@@ -103,6 +103,18 @@ describe("secrets on the command line", () => {
       "an unknown type": { args: ["put", "refused/x", "--type", "secret"], input: "v", exit: 2, err: /api-key/ },
       "a path that cannot be": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
       "a trial with a path that cannot be": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
+      "a trial with more than the server takes": {
+        args: ["put", "refused/x", "--dry-run"],
+        input: "x".repeat(1_048_577),
+        exit: 2,
+        err: /has 1048577 bytes, and the server takes at most 1048576/,
+      },
+      "a trial with too long a description": {
+        args: ["put", "refused/x", "--dry-run", "--description", "x".repeat(4097)],
+        input: "v",
+        exit: 2,
+        err: /description has more than 4096 bytes/,
+      },
       "no replacing when forbidden": { args: ["put", "tls/key", "--no-clobber"], input: "v", exit: 7, err: /tls\/key/ },
       "a trial": { args: ["put", "refused/x", "--dry-run"], input: "v", exit: 0, out: /would be stored/ },
       "a trial of replacing": {
