@@ -21,7 +21,7 @@ export function define(command: Command): void {
     )
     .option("--home <directory>", `${definitions.home.meaning} (STRONGROOM_HOME; ${definitions.home.shownDefault})`)
     .option("--fix", "mend what is safe to mend, and say what was done")
-    .option("--open", "open every secret too; asks for the passphrase, unless it is given by");
+    .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
   withOutput(withPassphrase(command)).action(doctor);
 }
 

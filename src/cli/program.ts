@@ -76,6 +76,10 @@ function withoutValues(text: string, { options }: Command): string {
   if (options.some(({ long }) => long === spelled)) return `strongroom: option '${spelled}' takes no value\n`;
   return text
     .replace(/^error: /, "strongroom: ")
+    .replace(
+      /(?:command-argument value| argument) '.*'(?= is invalid)/s,
+      (found) => `${found.startsWith(" ") ? ": " : ""}what was given`,
+    )
     .replace(/'(--[^='\s]+)=.*'/s, "'$1'")
     .replace(/(?<=unknown option )'(-[^-]).*'/s, "'$1'");
 }

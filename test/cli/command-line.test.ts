@@ -100,4 +100,19 @@ describe("the command line", () => {
         .and.not.to.contain("canary");
     });
   }
+
+  for (const args of [
+    ["token", "canary"],
+    ["unlock", "--passphrase-fd", "canary"],
+    ["put", "a", "--type", "canary"],
+    ["run", "--set", "it's a canary", "--", "ls"],
+  ]) {
+    it(`does not repeat what is invalid in ${args.join(" ")}`, async () => {
+      const { code, stderr } = await run(args);
+      expect(code).to.equal(2);
+      expect(stderr)
+        .to.match(/^strongroom: (?:option '--.*': )?what was given is invalid/)
+        .and.not.to.contain("canary");
+    });
+  }
 });

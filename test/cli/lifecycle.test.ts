@@ -89,6 +89,12 @@ describe("the command line through a vault's life", () => {
       "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
       "unlock, unasked": { args: ["unlock"], exit: 0, out: "the vault is unlocked already\n" },
       "no token": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token in \/missing/ },
+      "the variable's token is none": {
+        args: ["ls"],
+        more: { STRONGROOM_TOKEN: "two words" },
+        exit: 5,
+        err: /unset it/,
+      },
       "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
       "no number of seconds": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
       "an address that is none": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
