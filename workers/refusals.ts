@@ -23,6 +23,7 @@ export function unexpected(error: unknown): Refusal {
   return { ...refuse("INTERNAL", "the key worker failed"), trace: frames?.join("\n") ?? "" };
 }
 
-export function damaged(path: string, hint = ""): Refusal {
-  return refuse("INTEGRITY", `the stored secret at ${path} is damaged, or was moved here from elsewhere${hint}`);
+export function damaged(path: string, remedy: string): Refusal {
+  const problem = `the stored secret at ${path} is damaged, or was moved here from elsewhere`;
+  return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor tells more)`);
 }

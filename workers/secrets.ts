@@ -36,7 +36,7 @@ export class Secrets {
       const opened = openBlob(key, path, blob);
       return opened
         ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
-        : damaged(path, ": put its file back from a backup, or delete it");
+        : damaged(path, "put its file back from a backup, or delete it");
     });
   }
 
@@ -66,7 +66,7 @@ function sealFields(
   now: number,
 ): ReplyOf<"seal"> {
   const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
-  if (previous !== null && before === null) return damaged(path, ": delete it before you store another");
+  if (previous !== null && before === null) return damaged(path, "delete it before you store another");
   const supplied = suppliedMetadata(body);
   const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), valueText(body));
   return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };

@@ -71,15 +71,13 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
 /** What to do next, in commands; the client's own messages are for programs. */
 const nextSteps: { readonly [C in ErrorCode]?: string } = {
   NOT_FOUND: "; strongroom ls  lists what there is",
-  INTEGRITY: ": see  strongroom doctor",
 };
 
 /** What a failed request means to people. A locked vault may be one that nobody has made yet: the server is asked. */
 export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  const next = error.message.includes("strongroom doctor") ? "" : nextSteps[error.code];
-  return new CommandFailure(exit, printable(`${error.message}${next ?? ""}`));
+  return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));
 }
 
 export function noVaultYet(): CommandFailure {

@@ -1,11 +1,11 @@
 /** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
 import type { Command } from "commander";
-import { definitions } from "../config/definitions.js";
 import { readOneSetting } from "../config/settings.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../doctor/doctor.js";
 import type { Finding } from "../doctor/finding.js";
 import { VaultError } from "../errors.js";
 import { hardenProcess } from "../server/hardening.js";
+import { withHome } from "./connection.js";
 import { CommandFailure, exitCodes } from "./exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, withOutput } from "./output.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "./passphrase.js";
@@ -14,12 +14,11 @@ import { progressBar } from "./progress.js";
 type Flags = OutputFlags & PassphraseSource & { readonly home?: string; readonly fix?: true; readonly open?: true };
 
 export function define(command: Command): void {
-  command
+  withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
         "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
     )
-    .option("--home <directory>", `${definitions.home.meaning} (STRONGROOM_HOME; ${definitions.home.shownDefault})`)
     .option("--fix", "mend what is safe to mend, and say what was done")
     .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
   withOutput(withPassphrase(command)).action(doctor);

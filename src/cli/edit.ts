@@ -7,7 +7,7 @@ import { confirm } from "./confirm.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { editBytes } from "./editor.js";
 import { CommandFailure } from "./exit-codes.js";
-import { type Limits, limitsOf, problemOfSize } from "./import-work.js";
+import { type Limits, limitsOf, problemOfSize } from "./limits.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
 import { getIfThere } from "./references-fetch.js";
 import { problemOfBytes, withoutFinalNewline } from "./value.js";

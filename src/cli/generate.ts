@@ -5,10 +5,11 @@ import type { Clipboard } from "./clipboard-tools.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { onlyWith } from "./flags.js";
+import { refuseTooLarge } from "./limits.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "./output.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 import { type CharacterSet, characterSets, type RandomValue, randomCharacters, randomWords } from "./random-value.js";
-import { canonical, lookAt, refuseOverwriting, refuseUnstorable } from "./secrets.js";
+import { canonical, lookAt, refuseOverwriting } from "./secrets.js";
 
 type Shape = {
   readonly length: number;
@@ -51,7 +52,7 @@ async function generate(path: string, flags: Flags): Promise<void> {
     const there = await lookAt(client, path);
     if (there !== null && !flags.force) refuseOverwriting(path, "--force replaces it");
     const metadata = { type: "password" as const, ...there, ...given(flags) };
-    if (flags.dryRun) await refuseUnstorable(client, bytes, flags.description);
+    if (flags.dryRun) await refuseTooLarge(client, bytes.length, flags.description);
     else await client.put(path, bytes, metadata);
     return there !== null;
   });

@@ -2,7 +2,8 @@
 import pMap from "p-map";
 import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
-import { type Found, isObject, type Refused } from "./formats/found.js";
+import type { Found, Refused } from "./formats/found.js";
+import { type Limits, limitsOf, problemOfSizes } from "./limits.js";
 import { concurrency, getIfThere } from "./references-fetch.js";
 
 export type Tally = {
@@ -49,7 +50,6 @@ export async function storeAll(
   if (stopped !== null) throw stopped;
 }
 
-export type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };
 type Case = Manner & { readonly limits: Limits; readonly isThere: boolean };
 
 async function store(client: StrongroomClient, entry: Found, manner: Case, tally: Tally): Promise<void> {
@@ -95,39 +95,10 @@ function isSame(stored: Secret, { value, type, description }: Found): boolean {
 }
 
 function problemOf({ value, type, description }: Found, limits: Limits): string | null {
-  const tooLarge = problemOfSize(Buffer.byteLength(value), limits);
-  if (tooLarge !== null) return `the value ${tooLarge}`;
-  if (Buffer.byteLength(description ?? "") > limits.description) {
-    return `the description has more than ${limits.description} bytes`;
-  }
+  const tooLarge = problemOfSizes(Buffer.byteLength(value), description, limits);
+  if (tooLarge !== null) return tooLarge;
   if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`)) return "it has a lone surrogate";
   return type === undefined || limits.types.includes(type) ? null : `its type is none of ${limits.types.join(", ")}`;
-}
-
-export function problemOfSize(bytes: number, { value }: Pick<Limits, "value">): string | null {
-  return bytes > value ? `has ${bytes} bytes, and the server takes at most ${value}` : null;
-}
-
-/** As the server publishes them: a dry run refuses what a real one would. */
-export async function limitsOf(client: StrongroomClient): Promise<Limits> {
-  const document = await client.openapi();
-  const fields = member(document, "components", "schemas", "PutRequest", "properties");
-  const { maxLength: value } = member(fields, "value");
-  const { maxLength: description } = member(fields, "description");
-  const { enum: types } = member(fields, "type");
-  if (typeof value !== "number" || typeof description !== "number" || !Array.isArray(types)) {
-    throw new CommandFailure("unexpected", "the server's contract does not say its limits: is it of another version?");
-  }
-  return { value, description, types };
-}
-
-function member(object: object, ...names: readonly string[]): { readonly [name: string]: unknown } {
-  let at: { readonly [name: string]: unknown } = { ...object };
-  for (const name of names) {
-    const next = at[name];
-    at = isObject(next) ? next : {};
-  }
-  return at;
 }
 
 /** Those with damaged metadata are there, too. */

@@ -3,8 +3,9 @@ import { type Command, Option } from "commander";
 import type { PutOptions } from "../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
+import { refuseTooLarge } from "./limits.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
-import { canonical, lookAt, refuseOverwriting, refuseUnstorable, secretTypes } from "./secrets.js";
+import { canonical, lookAt, refuseOverwriting, secretTypes } from "./secrets.js";
 import { readValue, type ValueSource, withValue } from "./value.js";
 
 export type MetadataFlags = Pick<PutOptions, "type" | "description">;
@@ -47,7 +48,7 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
   const value = await readValue(source, `Value of ${path}: `);
   try {
     if (flags.dryRun) {
-      await withClient(flags, (client) => refuseUnstorable(client, value, flags.description));
+      await withClient(flags, (client) => refuseTooLarge(client, value.length, flags.description));
       return tellPlan(path, replaced !== null, flags);
     }
     const metadata = { ...(flags.keep && replaced), ...given(flags) };

@@ -1,7 +1,6 @@
 /** Owns what several commands ask about secrets: what is at a path, which types there are, and where a copy goes. */
 import type { Metadata, PutOptions, StrongroomClient } from "../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
-import { limitsOf, problemOfSize } from "./import-work.js";
 import { printable } from "./output.js";
 import { canonicalPath } from "./references.js";
 
@@ -24,15 +23,6 @@ export async function lookAt(client: StrongroomClient, path: string): Promise<Me
   const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
   const entry = entries.find((found) => found.path === wanted);
   return entry?.metadata ?? (damaged.includes(wanted) ? {} : null);
-}
-
-/** What a dry run is to refuse, as the server would. @throws CommandFailure usage */
-export async function refuseUnstorable(client: StrongroomClient, value: Uint8Array, description = ""): Promise<void> {
-  const limits = await limitsOf(client);
-  const problem = problemOfSize(value.length, limits);
-  if (problem !== null) throw new CommandFailure("usage", `the value ${problem}`);
-  if (Buffer.byteLength(description) <= limits.description) return;
-  throw new CommandFailure("usage", `the description has more than ${limits.description} bytes`);
 }
 
 /** @throws CommandFailure conflict */
