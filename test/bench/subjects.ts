@@ -43,7 +43,12 @@ export async function startStrongroom(home: string, options: StartOptions = {}):
 
 type Beside = Pick<StrongroomSubject, "server" | "headers">;
 
-const fixed = { bare: "bare node:https", "plain-express": "plain Express 5", stringify: "JSON.stringify" } as const;
+const fixed = {
+  bare: "bare node:https",
+  "key-thread": "node:https with a key thread",
+  "plain-express": "plain Express 5",
+  stringify: "JSON.stringify",
+} as const;
 
 /** A server that answers everything with the same bytes, on the certificate of the Strongroom beside it. */
 export function startFixed(program: keyof typeof fixed, body: Uint8Array, beside: Beside): Promise<Subject> {

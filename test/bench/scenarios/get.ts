@@ -1,7 +1,7 @@
 /** Owns the scenarios of reading: warm and cold, from 1 to 256 connections, and large. */
 import { mustPut } from "../../support/client.js";
 import { alternate, contender } from "../measure.js";
-import { againstEach, compare, cpu, type Outcome, p50, throughput } from "../outcome.js";
+import { againstEach, compare, cpu, type Outcome, p50, type Target, throughput } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
 import { type StrongroomSubject, type Subject, startFixed, startNaive } from "../subjects.js";
 import { pathOf, valueBytes } from "../vaults.js";
@@ -46,22 +46,43 @@ export const connections: Scenario = {
   vaults: () => [get.secrets],
   async run(bench) {
     const strongroom = await bench.strongroom(get.secrets);
-    const bare = await startFixed("bare", await replyTo(strongroom, get), strongroom);
-    const outcomes: Outcome[] = [];
-    for (const count of [1, 4, 16, 64, 256]) outcomes.push(await onConnections(bench, strongroom, bare, count));
+    const body = await replyTo(strongroom, get);
+    const bare = await startFixed("bare", body, strongroom);
+    const outcomes = [await onOneConnection(bench, strongroom, bare, body)];
+    for (const count of [4, 16, 64, 256]) outcomes.push(await onConnections(bench, [strongroom, bare], count));
     return outcomes;
   },
 };
 
-async function onConnections(bench: Bench, strongroom: Subject, bare: Subject, count: number): Promise<Outcome> {
-  const subjects = [strongroom, bare];
+/** Nothing shares the way to the key worker's thread and back here: a third server shows what that alone costs. */
+async function onOneConnection(
+  bench: Bench,
+  strongroom: StrongroomSubject,
+  bare: Subject,
+  body: Uint8Array,
+): Promise<Outcome> {
+  const keyThread = await startFixed("key-thread", body, strongroom);
+  const outcome = await onConnections(bench, [strongroom, bare, keyThread], 1, { atMost: 2 });
+  const [, base, hop] = outcome.series;
+  return {
+    ...outcome,
+    findings: [...outcome.findings, compare("p50 with a key thread, of the bare server's", hop, base, p50)],
+  };
+}
+
+async function onConnections(
+  bench: Bench,
+  subjects: readonly Subject[],
+  count: number,
+  target?: Target,
+): Promise<Outcome> {
   const series = await alternate(
     subjects.map((subject) => contender(bench.loader, subject, getOn(count))),
     bench.options,
   );
   const [ours, base] = series;
   const findings = [
-    compare("p50, of the bare server's", ours, base, p50, count === 1 ? { atMost: 2 } : undefined),
+    compare("p50, of the bare server's", ours, base, p50, target),
     compare("throughput, of the bare server's", ours, base, throughput),
     compare("CPU a request, of the bare server's", ours, base, cpu),
   ];
