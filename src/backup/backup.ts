@@ -2,6 +2,7 @@
 import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { brokenOff, readArchive, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
@@ -27,8 +28,11 @@ export async function backUp(takeSnapshot: () => Promise<TakenSnapshot>, file: s
   } catch (error) {
     if (error instanceof BackupError) throw error;
     if (watch.signal.aborted) throw brokenOff();
-    const reason = systemCode(error) ?? "unknown reason";
-    throw new BackupError("unusable", `the backup ${target} cannot be written (${reason}): nothing was kept`, error);
+    throw new BackupError(
+      "unusable",
+      `the backup ${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
+      error,
+    );
   } finally {
     await rm(directory, { recursive: true, force: true });
     await release();

@@ -1,5 +1,5 @@
 /** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
-import { join } from "node:path";
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import type { Watch } from "../backup/archive.js";
 import { backUp, type TakenSnapshot } from "../backup/backup.js";
@@ -28,12 +28,20 @@ export function define(command: Command): void {
 async function backup(file: string, flags: Flags): Promise<void> {
   if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
+  refuseInside(vaultPath, file);
   const elsewhere = Boolean(flags.address ?? process.env["STRONGROOM_ADDRESS"]);
   const served = elsewhere || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const secrets = await told("saving", (watch) => backUp(snapshot, file, watch));
   if (flags.json) printJson({ ok: true, file, secrets });
   else if (!flags.quiet) process.stdout.write(`${secrets} secrets saved in ${printable(file)}\n`);
+}
+
+/** @throws CommandFailure usage */
+function refuseInside(vaultPath: string, file: string): void {
+  const way = relative(resolve(vaultPath), resolve(file));
+  if (isAbsolute(way) || way.split(sep)[0] === "..") return;
+  throw new CommandFailure("usage", "a backup within the vault would be lost with it: name a file elsewhere");
 }
 
 function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {

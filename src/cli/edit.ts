@@ -10,6 +10,7 @@ import { CommandFailure } from "./exit-codes.js";
 import { type Limits, limitsOf, problemOfSize } from "./limits.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "./output.js";
 import { getIfThere } from "./references-fetch.js";
+import { mustBePath } from "./secrets.js";
 import { problemOfBytes, withoutFinalNewline } from "./value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
@@ -35,7 +36,8 @@ export function define(command: Command): void {
     .action(edit);
 }
 
-async function edit(path: string, flags: Flags): Promise<void> {
+async function edit(typed: string, flags: Flags): Promise<void> {
+  const path = mustBePath(typed);
   await hardenProcess();
   const { secret, limits } = await withClient(flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };

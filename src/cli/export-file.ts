@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty, onlyWith } from "./flags.js";
@@ -73,7 +74,7 @@ async function refuseExisting(target: string): Promise<void> {
 }
 
 function unwritable(target: string, error: unknown): CommandFailure {
-  return new CommandFailure("unexpected", `${printable(target)} cannot be written (${systemCode(error)})`);
+  return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
 }
 
 function exists(target: string): CommandFailure {

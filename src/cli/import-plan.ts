@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { CommandFailure } from "./exit-codes.js";
 import { readBitwarden } from "./formats/bitwarden.js";
 import { parseDotenv } from "./formats/dotenv.js";
@@ -48,8 +49,7 @@ async function readBytes(source: string): Promise<Buffer> {
   try {
     return await readFile(source);
   } catch (error) {
-    const reason = systemCode(error) ?? "unknown reason";
-    throw new CommandFailure("usage", `${printable(source)} cannot be read (${reason})`);
+    throw new CommandFailure("usage", `${printable(source)} cannot be read${reasonOf(systemCode(error))}`);
   }
 }
 

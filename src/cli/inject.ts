@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { Command } from "commander";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "./export-file.js";
@@ -52,7 +53,6 @@ async function readInput(file: string | undefined): Promise<Buffer> {
   try {
     return await readFile(file);
   } catch (error) {
-    const reason = systemCode(error) ?? "unknown reason";
-    throw new CommandFailure("usage", `the template ${printable(file)} cannot be read (${reason})`);
+    throw new CommandFailure("usage", `the template ${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
   }
 }

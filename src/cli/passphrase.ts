@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Bytes } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { CommandFailure } from "./exit-codes.js";
 import { askHidden } from "./terminal.js";
 
@@ -66,7 +67,7 @@ async function fromFile(file: string): Promise<Bytes> {
     handle = await open(file);
     return await readLine(handle.fd);
   } catch (error) {
-    throw unreadable(`the passphrase file ${file}`, error);
+    throw unreadable("the passphrase file", error); // its name may be a passphrase that was mistyped there
   } finally {
     await handle?.close();
   }
@@ -104,7 +105,7 @@ function withoutNewline(bytes: Bytes, length: number): number {
 }
 
 function unreadable(what: string, error: unknown): CommandFailure {
-  return new CommandFailure("usage", `${what} cannot be read (${systemCode(error) ?? "unknown reason"})`);
+  return new CommandFailure("usage", `${what} cannot be read${reasonOf(systemCode(error))}`);
 }
 
 function readDescriptor(text: string): number {

@@ -5,6 +5,7 @@ import { judge, restore as restoreVault } from "../backup/restore.js";
 import { readOneSetting } from "../config/settings.js";
 import { Keys } from "../doctor/keys.js";
 import { StartError, systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { type Home, homeAt, openHome } from "../server/home.js";
 import { missingAsNull } from "../storage/durable.js";
 import { told } from "./backup.js";
@@ -52,8 +53,8 @@ async function mustBeReadable(file: string): Promise<void> {
   throw unreadable(file, "EISDIR");
 }
 
-function unreadable(file: string, reason = "unknown reason"): CommandFailure {
-  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read (${reason})`);
+function unreadable(file: string, code: string | undefined): CommandFailure {
+  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read${reasonOf(code)}`);
 }
 
 /** The home as a restore would make it, of which nothing is made. @throws StartError */

@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import type { StrongroomClient } from "../client/client.js";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { CommandFailure } from "./exit-codes.js";
 import { parseDotenv } from "./formats/dotenv.js";
 import { printable } from "./output.js";
@@ -73,8 +74,7 @@ async function readText(file: string): Promise<string> {
   try {
     bytes = await readFile(file);
   } catch (error) {
-    const reason = systemCode(error) ?? "unknown reason";
-    throw new CommandFailure("usage", `the env file ${printable(file)} cannot be read (${reason})`);
+    throw new CommandFailure("usage", `the env file ${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
   }
   if (isUtf8(bytes)) return bytes.toString("utf8");
   throw new CommandFailure("usage", `the env file ${printable(file)} is not UTF-8`);

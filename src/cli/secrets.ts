@@ -19,10 +19,15 @@ export const secretTypes: readonly string[] = Object.keys(types);
  * @throws CommandFailure usage, when it can be no secret's path
  */
 export async function lookAt(client: StrongroomClient, path: string): Promise<Metadata | null> {
-  const wanted = canonicalPath(path, printable(path) || "an empty path");
+  const wanted = mustBePath(path);
   const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
   const entry = entries.find((found) => found.path === wanted);
   return entry?.metadata ?? (damaged.includes(wanted) ? {} : null);
+}
+
+/** A path as it was typed, in its canonical form. @throws CommandFailure usage, when it can be no secret's path */
+export function mustBePath(path: string): string {
+  return canonicalPath(path, path === "" ? "an argument" : printable(path));
 }
 
 /** @throws CommandFailure conflict */

@@ -1,6 +1,8 @@
 /** Owns `strongroom shutdown`: ends once the server has ended. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
+import { readOneSetting } from "../config/settings.js";
+import { homeAt } from "../server/home.js";
 import { findHolder } from "../storage/holder.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
@@ -17,6 +19,7 @@ export function define(command: Command): void {
 }
 
 async function shutdown(flags: Flags): Promise<void> {
+  await mustRun(flags);
   const { vaultPath, port } = await withClient(flags, async (client) => {
     const status = await client.status();
     await client.shutdown();
@@ -24,6 +27,14 @@ async function shutdown(flags: Flags): Promise<void> {
   });
   await hasEnded(vaultPath, port);
   report(flags, {}, "the vault is locked and the server has stopped");
+}
+
+/** Nobody is to be told to start a server that they want to stop. @throws CommandFailure unreachable */
+async function mustRun({ home, address }: Flags): Promise<void> {
+  if (address ?? process.env["STRONGROOM_ADDRESS"]) return;
+  const { vault } = homeAt(readOneSetting("home", home, process.env));
+  if ((await findHolder(vault)) !== null) return;
+  throw new CommandFailure("unreachable", `no server runs on ${vault}: there is nothing to stop`);
 }
 
 /** Somebody who starts the next server, or works on the files, has to wait for it. */

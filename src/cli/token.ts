@@ -5,6 +5,7 @@ import { Argument, type Command } from "commander";
 import { isToken } from "../config/readers.js";
 import { readOneSetting } from "../config/settings.js";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { homeAt } from "../server/home.js";
 import { writeNewToken } from "../server/token.js";
 import { missingAsNull } from "../storage/durable.js";
@@ -74,7 +75,7 @@ async function readIfThere(file: string): Promise<string | null> {
 }
 
 function unusable(file: string, what: "read" | "written", error: unknown): CommandFailure {
-  const reason = systemCode(error);
-  if (reason === undefined) throw error;
-  return new CommandFailure("unexpected", `${printable(file)} cannot be ${what} (${reason})`);
+  const code = systemCode(error);
+  if (code === undefined) throw error;
+  return new CommandFailure("unexpected", `${printable(file)} cannot be ${what}${reasonOf(code)}`);
 }

@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import type { Command } from "commander";
 import type { Bytes } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { CommandFailure } from "./exit-codes.js";
 import { askHidden } from "./terminal.js";
 
@@ -76,11 +77,12 @@ export function withoutFinalNewline(value: Bytes): Bytes {
 }
 
 async function readFile(file: string): Promise<Bytes> {
+  const name = "the file that --from-file names"; // which may be a value that was mistyped there
   const handle = await open(file).catch((error: unknown) => {
-    throw unreadable(`the file ${file}`, error);
+    throw unreadable(name, error);
   });
   try {
-    return await readDescriptor(handle.fd, `the file ${file}`);
+    return await readDescriptor(handle.fd, name);
   } finally {
     await handle.close();
   }
@@ -131,5 +133,5 @@ function own(length: number): Bytes {
 }
 
 function unreadable(what: string, error: unknown): CommandFailure {
-  return new CommandFailure("usage", `${what} cannot be read (${systemCode(error) ?? "unknown reason"})`);
+  return new CommandFailure("usage", `${what} cannot be read${reasonOf(systemCode(error))}`);
 }

@@ -39,6 +39,7 @@ export function percentDecode(raw: string, what: string): string {
 }
 
 function problemOf(path: string): string | null {
+  if (path === "") return "is empty";
   if (Buffer.byteLength(path) > maxPathBytes) return `is longer than ${maxPathBytes} bytes`;
   const segments = path.split("/");
   if (segments.length > maxSegments) return `has more than ${maxSegments} segments`;

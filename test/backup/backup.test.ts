@@ -120,6 +120,15 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     expect(readFileSync(file, "utf8")).to.equal("mine");
   });
 
+  it("into the vault itself: exit 2", async () => {
+    const server = await startFilled();
+    const file = join(server.home, "vault", "..b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect([code, existsSync(file)]).to.deep.equal([2, false]);
+    expect(stderr).to.contain("within the vault").and.to.contain("name a file elsewhere");
+    must(await backup(server.home, join(server.home, "b.tar")));
+  });
+
   it("where there is no vault: exit 8, and no home is made", async () => {
     const home = join(temporaryDirectory(), "nowhere");
     const { code, stderr } = await backup(home, join(temporaryDirectory(), "b.tar"));

@@ -81,14 +81,14 @@ describe("a restore", () => {
   });
 
   for (const [what, file, reason] of [
-    ["a file that is not there", "/nowhere/b.tar", "ENOENT"],
-    ["a directory", "/", "EISDIR"],
+    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, see how it is spelled"],
+    ["a directory", "/", "(EISDIR): it is a directory, name a file"],
   ] as const) {
     it(`of ${what} exits 2 and makes no home`, async () => {
       const home = join(temporaryDirectory(), "home");
       const { code, stderr } = await restore(home, file);
       expect(code).to.equal(2);
-      expect(stderr).to.equal(`strongroom: the backup ${file} cannot be read (${reason})\n`);
+      expect(stderr).to.equal(`strongroom: the backup ${file} cannot be read ${reason}\n`);
       expect(existsSync(home)).to.equal(false);
     });
   }

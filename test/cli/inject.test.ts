@@ -82,7 +82,7 @@ describe("strongroom inject, through the real command", () => {
       ["{{ strongroom://app\n/user }}", "line 1"],
       ["{{ strongroom:app/user }}", "{{ strongroom://path }}"],
       ["{{ strongroom://app//user }}", "empty segment"],
-      ["{{ strongroom:// }}", "empty segment"],
+      ["{{ strongroom:// }}", "the path is empty"],
       ["{{ strongroom://app/%zz }}", "percent-encoded"],
     ] as const) {
       it(`refuses ${JSON.stringify(template)}`, async () => {

@@ -39,9 +39,11 @@ describe("the command line through a vault's life", () => {
   after(() => cleanUpTo(mark));
 
   describe("without a server", () => {
-    const others = { init: [], unlock: [], lock: [], status: ["-q"], shutdown: [] };
+    const others = { init: [], unlock: [], lock: [], status: ["-q"] };
     testRows(() => ({}), {
       ...refusals(10, /start one with {2}strongroom serve/, others),
+      shutdown: { args: ["shutdown"], exit: 10, err: /no server runs on .*: there is nothing to stop/ },
+      "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
       "a server that has gone": { args: ["status", "--address", "https://localhost:1"], exit: 10 },
       "completion of paths is silent": { args: ["complete-paths", "a"], exit: 0 },
     });
@@ -60,6 +62,11 @@ describe("the command line through a vault's life", () => {
       },
       "init without a way to ask": { args: ["init"], exit: 2, err: /--passphrase-file/ },
       "init that may not ask": { args: ["init", "--non-interactive"], exit: 2, err: /--non-interactive/ },
+      "a passphrase in a file that is not there": {
+        args: ["init", "--passphrase-file", "canary"],
+        exit: 2,
+        err: /^(?!.*canary).*the passphrase file cannot be read \(ENOENT\)/s,
+      },
       "an empty passphrase": { args: ["init", "--passphrase-file", "-"], exit: 2, err: /empty/ },
     });
   });

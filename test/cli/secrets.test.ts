@@ -98,10 +98,16 @@ describe("secrets on the command line", () => {
       "an empty value": { args: ["put", "refused/x"], exit: 2, err: /--allow-empty/ },
       "what is not UTF-8": { args: ["put", "refused/x"], input: Uint8Array.of(0xff, 0x0a), exit: 2, err: /base64/ },
       "more than the server takes": { args: ["put", "refused/x"], input: "x".repeat(1_048_577), exit: 2 },
-      "a file that is not there": { args: ["put", "refused/x", "--from-file", "/missing"], exit: 2, err: /ENOENT/ },
+      "a file that is not there": {
+        args: ["put", "refused/x", "--from-file", "/missing"],
+        exit: 2,
+        err: /^(?!.*missing).*ENOENT.*spelled/s,
+      },
       "two places for one value": { args: ["put", "refused/x", "-", "--from-file", "/f"], exit: 2, err: /not both/ },
       "an unknown type": { args: ["put", "refused/x", "--type", "secret"], input: "v", exit: 2, err: /api-key/ },
       "a path that cannot be": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
+      "no path": { args: ["put", ""], input: "v", exit: 2, err: /an argument: the path is empty/ },
+      "an edit of a path that cannot be": { args: ["edit", "put//x"], exit: 2, err: /put\/\/x: the path has an empty/ },
       "a trial with a path that cannot be": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
       "a trial with more than the server takes": {
         args: ["put", "refused/x", "--dry-run"],

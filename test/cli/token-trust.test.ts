@@ -37,9 +37,9 @@ describe("strongroom token", () => {
     "over a directory": {
       args: ["token", "rotate", "--token-file", "/"],
       exit: 1,
-      err: /cannot be read \(EISDIR\)\n$/,
+      err: /cannot be read \(EISDIR\): it is a directory/,
     },
-    "in no home": { args: ["token", "rotate"], exit: 1, err: /cannot be read \(ENOENT\)\n$/ },
+    "in no home": { args: ["token", "rotate"], exit: 1, err: /cannot be read \(ENOENT\): no such file/ },
     "a trial in no home": { args: ["token", "rotate", "--dry-run"], exit: 1, err: /ENOENT/ },
   });
 

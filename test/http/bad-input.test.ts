@@ -191,7 +191,7 @@ describe("a malformed path", () => {
     await mustPut(fresh, "kept", { value: "old", description: "d" });
   });
   const malformed: readonly (readonly [string, string, RegExp])[] = [
-    ["an empty path", "", /empty segment/],
+    ["an empty path", "", /the path is empty/],
     ["a leading slash", "/a", /empty segment/],
     ["a trailing slash", "a/", /empty segment/],
     ["a double slash", "a//b", /empty segment/],

@@ -8,6 +8,7 @@ import type { Dirent } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../../errors.js";
+import { reasonOf } from "../../reason.js";
 import { CommandFailure } from "../exit-codes.js";
 import type { Found, Reading, Refused } from "./found.js";
 
@@ -36,8 +37,7 @@ async function entriesOf(directory: string): Promise<Dirent[]> {
     const entries = await readdir(directory, { withFileTypes: true });
     return entries.filter(({ name }) => !name.startsWith(".")).sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
-    const reason = systemCode(error) ?? "unknown reason";
-    throw new CommandFailure("usage", `${directory} cannot be read as a directory (${reason})`);
+    throw new CommandFailure("usage", `${directory} cannot be read as a directory${reasonOf(systemCode(error))}`);
   }
 }
 
@@ -47,7 +47,7 @@ async function readEntry(file: string): Promise<{ text: string } | { problem: st
     const bytes = await readFile(file);
     return isUtf8(bytes) ? { text: bytes.toString("utf8") } : problem("it is not UTF-8");
   } catch (error) {
-    return problem(`it cannot be read (${systemCode(error) ?? "unknown reason"})`);
+    return problem(`it cannot be read${reasonOf(systemCode(error))}`);
   }
 }
 

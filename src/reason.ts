@@ -1,0 +1,21 @@
+/** Owns what a failed file operation means to people, and what helps. */
+/** By the system's code (errno(3)). */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: "see its owner and mode, and those of the directories above it",
+  EBADF: "no file is open there",
+  EDQUOT: "make room on its disk",
+  EISDIR: "it is a directory, name a file",
+  ELOOP: "links on its way lead in a circle",
+  EMFILE: "too many files are open, raise the limit (ulimit -n)",
+  ENAMETOOLONG: "choose a shorter name",
+  ENOENT: "no such file or directory, see how it is spelled",
+  ENOSPC: "make room on its disk",
+  ENOTDIR: "a part of its path is no directory",
+  EPERM: "see its owner and mode, and those of the directories above it",
+  EROFS: "its disk is read-only",
+};
+
+/** To stand behind "… cannot be read": ` (ENOENT): no such file or directory, see how it is spelled`. */
+export function reasonOf(code = "unknown reason"): string {
+  return ` (${code}): ${remedies[code] ?? "look into the system's log, and try again"}`;
+}
