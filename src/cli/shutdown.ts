@@ -1,6 +1,7 @@
 /** Owns `strongroom shutdown`: ends once the server has ended. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
+import type { VaultStatus } from "../client/client.js";
 import { readOneSetting } from "../config/settings.js";
 import { homeAt } from "../server/home.js";
 import { findHolder } from "../storage/holder.js";
@@ -19,22 +20,29 @@ export function define(command: Command): void {
 }
 
 async function shutdown(flags: Flags): Promise<void> {
-  await mustRun(flags);
-  const { vaultPath, port } = await withClient(flags, async (client) => {
-    const status = await client.status();
-    await client.shutdown();
-    return status;
-  });
+  const { vaultPath, port } = await tellServer(flags);
   await hasEnded(vaultPath, port);
   report(flags, {}, "the vault is locked and the server has stopped");
 }
 
-/** Nobody is to be told to start a server that they want to stop. @throws CommandFailure unreachable */
-async function mustRun({ home, address }: Flags): Promise<void> {
-  if (address ?? process.env["STRONGROOM_ADDRESS"]) return;
+async function tellServer(flags: Flags): Promise<VaultStatus> {
+  try {
+    return await withClient(flags, async (client) => {
+      const status = await client.status();
+      await client.shutdown();
+      return status;
+    });
+  } catch (error) {
+    throw error instanceof CommandFailure && error.exit === "unreachable" ? await whyUnreachable(flags, error) : error;
+  }
+}
+
+/** Nobody is to be told to start the server that they want to stop. */
+async function whyUnreachable({ home, address }: Flags, failure: CommandFailure): Promise<CommandFailure> {
+  if (address ?? process.env["STRONGROOM_ADDRESS"]) return failure;
   const { vault } = homeAt(readOneSetting("home", home, process.env));
-  if ((await findHolder(vault)) !== null) return;
-  throw new CommandFailure("unreachable", `no server runs on ${vault}: there is nothing to stop`);
+  if ((await findHolder(vault)) !== null) return failure;
+  return new CommandFailure("unreachable", `no server runs on ${vault}: there is nothing to stop`);
 }
 
 /** Somebody who starts the next server, or works on the files, has to wait for it. */

@@ -1,5 +1,5 @@
 /** The vault's life through the command line: init, unlock, lock, status, shutdown, and what others say meanwhile. */
-import { existsSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
@@ -162,6 +162,16 @@ describe("the command line through a vault's life", () => {
       const { code, stderr } = await strongroom(here(), ["unlock", "--passphrase-file", "-"], passphrase);
       expect(code).to.equal(6);
       expect(stderr).to.match(/\(\d+ s\)/);
+    });
+
+    it("shutdown reaches a server whose process cannot be seen, as one in a container", async () => {
+      const contained = await startProcess();
+      const home = temporaryDirectory();
+      for (const file of ["token", "tls/cert.pem"]) cpSync(join(contained.home, file), join(home, file));
+      mkdirSync(join(home, "vault"));
+      writeFileSync(join(home, "vault", "server.pid"), JSON.stringify({ pid: 2 ** 30, url: contained.url }));
+      expect(await must({ STRONGROOM_HOME: home }, ["shutdown"])).to.match(/stopped/);
+      expect((await contained.ended).code).to.equal(0);
     });
 
     it("shutdown ends once the server has ended", async () => {
