@@ -1,8 +1,10 @@
 /** Restore through the real command: what is refused, and that a refusal leaves a home without a vault. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { restore as restoreVault } from "../../src/backup/restore.js";
+import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustInit } from "../support/client.js";
 import { startTestServer } from "../support/server.js";
@@ -137,6 +139,27 @@ describe("a restore", () => {
     await mustHold(home, secrets);
     expect(leftovers(home), "swept by the start").to.deep.equal([]);
   });
+});
+
+describe("a restore that is broken off ends with exit 13, and leaves no vault and nothing else behind,", () => {
+  let file: string;
+  before(() => {
+    const content = "x".repeat(8 * 2 ** 20); // the work on them takes a while
+    file = archiveOf(Array.from({ length: 12 }, (_, n) => ({ name: `secrets/big-${n}.sealed`, content })));
+  });
+
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    it(`on ${signal} while secrets are written`, async () => {
+      const home = join(temporaryDirectory(), "home");
+      const vault = join(home, "vault");
+      const { child, finished } = start({ home }, ["restore", file]);
+      while (!existsSync(vault) || leftovers(home).length === 0) await sleep(5);
+      child.kill(signal);
+      const { code, stderr } = await finished;
+      expect([code, stderr]).to.deep.equal([13, "strongroom: broken off: nothing was kept\n"]);
+      expect(readdirSync(vault)).to.deep.equal([]);
+    });
+  }
 });
 
 describe("a restore refuses an archive", () => {
