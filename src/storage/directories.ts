@@ -1,7 +1,7 @@
 /** Owns the directories of the tree: makes missing ones so that they last, and prunes those left empty. */
 import { dirname } from "node:path";
 import type { DirectorySyncs, Hold } from "./directory-syncs.js";
-import { type FileOperations, ignoring } from "./durable.js";
+import { type FileOperations, ignoring, missingAsNull } from "./durable.js";
 
 export class Directories {
   readonly #files: FileOperations;
@@ -9,6 +9,8 @@ export class Directories {
   readonly #root: string;
   /** Directories that are known to survive a power cut. */
   readonly #durable = new Set<string>();
+  /** Made here, but an fsync of their names may have failed: none that comes later could tell. */
+  readonly #doubtful = new Set<string>();
   readonly #making = new Map<string, Promise<void>>();
   readonly #pruning = new Map<string, Promise<boolean>>();
   /** How much work is under way in each directory and below it. */
@@ -61,7 +63,7 @@ export class Directories {
    */
   async prune(directory: string): Promise<void> {
     const above = this.#upFrom(directory);
-    for (const at of above) if (!(await this.#isPlain(at))) return; // a link would lead out of the tree
+    for (const at of above) if (!(await this.#isPlainOrMissing(at))) return; // a link would lead out of the tree
     for (const at of above) {
       if (this.#users.has(at) || this.#pruning.has(at)) return;
       this.#durable.delete(at); // before it goes, so that whoever makes it again makes it last
@@ -97,9 +99,9 @@ export class Directories {
     return found;
   }
 
-  async #isPlain(directory: string): Promise<boolean> {
+  async #isPlainOrMissing(directory: string): Promise<boolean> {
     try {
-      return (await this.#files.lstat(directory)).isDirectory();
+      return (await missingAsNull(this.#files.lstat(directory)))?.isDirectory() ?? true;
     } catch {
       return false;
     }
@@ -114,15 +116,12 @@ export class Directories {
 
   /** DANGER: the parent is held before the name is made: opened later, it would not tell of an fsync that failed since. */
   async #makeIn(parent: Hold, directory: string): Promise<void> {
-    await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST");
+    if (this.#doubtful.has(directory)) await ignoring(this.#files.rmdir(directory), "ENOENT"); // its next name is new
+    if (await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST")) this.#doubtful.add(directory);
     if (!(await this.#files.lstat(directory)).isDirectory()) {
       throw new Error("a link or a file stands where a directory should");
     }
-    try {
-      await parent.sync();
-    } catch (error) {
-      await this.#removeEmpty(directory); // so that the next attempt makes, and syncs, a new name
-      throw error;
-    }
+    await parent.sync();
+    this.#doubtful.delete(directory);
   }
 }

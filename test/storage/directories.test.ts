@@ -1,6 +1,6 @@
 /** Directories that puts make: none counts as made while the fsync of its name may have been lost. */
 import { constants, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { BlobTree } from "../../src/storage/blob-tree.js";
 import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
@@ -44,4 +44,70 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
     const outcomes = await Promise.allSettled(puts);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
   });
+
+  type Failing = "rmdir" | "lstat";
+  const rows: readonly (readonly [Failing, string, readonly string[]])[] = [
+    ["rmdir", "when it could not be taken away again", ["a/b/x", "a/b/x"]],
+    ["lstat", "when it could not be looked at, and another put's fsync failed", ["a/b/x", "beside", "a/b/x"]],
+  ];
+  for (const [failing, what, paths] of rows) {
+    it(`is made anew ${what}`, async () => {
+      const directory = temporaryDirectory();
+      const secrets = join(directory, "secrets");
+      mkdirSync(secrets);
+      const { files, lasting } = forgettingDisk(secrets, failing);
+      const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+      const outcomes: string[] = [];
+      for (const path of paths) {
+        const put = tree.write(path, new Uint8Array(1));
+        outcomes.push(
+          await put.then(
+            () => (lasting.has("a") ? "lasts" : "is lost"),
+            () => "refused",
+          ),
+        );
+      }
+      expect(outcomes.at(0)).to.equal("refused");
+      expect(outcomes.at(-1)).to.equal("lasts");
+    });
+  }
 });
+
+/**
+ * A disk on which the first call of `failing`, and the first fsync of `directory`, fail. A failed fsync forgets the names
+ * that were new in the directory, and none that comes later tells of it; `lasting` are those that a power cut would leave.
+ */
+function forgettingDisk(directory: string, failing: "rmdir" | "lstat") {
+  const lasting = new Set<string>();
+  const fresh = new Set<string>();
+  const due = new Set<string>(["fsync", failing]);
+  const fail = (call: string) => {
+    if (due.delete(call)) throw Object.assign(new Error("EIO"), { code: "EIO" });
+  };
+  const sync = async () => {
+    const names = [...fresh];
+    fresh.clear();
+    fail("fsync");
+    for (const name of names) lasting.add(name);
+  };
+  const files: Partial<FileOperations> = {
+    open: async (...args) => {
+      const handle = await systemFiles.open(...args);
+      return args[0] === directory ? Object.assign(handle, { sync }) : handle;
+    },
+    mkdir: (async (path: string) => {
+      await systemFiles.mkdir(path);
+      if (dirname(path) === directory) fresh.add(basename(path));
+    }) as FileOperations["mkdir"],
+    rmdir: async (path) => {
+      fail("rmdir");
+      await systemFiles.rmdir(path);
+      lasting.delete(basename(String(path)));
+    },
+    lstat: (async (path: string) => {
+      fail("lstat");
+      return systemFiles.lstat(path);
+    }) as FileOperations["lstat"],
+  };
+  return { files: { ...systemFiles, ...files }, lasting };
+}
