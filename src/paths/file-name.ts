@@ -39,7 +39,7 @@ export function segmentOfDirectory(name: string): string | null {
   if (plain.test(name) && !deviceName.test(name)) return name;
   try {
     const segment = decodeURIComponent(name);
-    return directoryName(segment) === name ? segment : null;
+    return directoryName(segment) === name && !segment.includes("/") ? segment : null;
   } catch {
     return null;
   }

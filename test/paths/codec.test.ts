@@ -111,6 +111,10 @@ describe("the path codec", () => {
     );
   });
 
+  it("knows no name with an escaped slash: it would stand for a secret that has another file", () => {
+    expect([segmentOfDirectory("a%2fb"), segmentOfFile("a%2fb.sealed")]).to.deep.equal([null, null]);
+  });
+
   for (const [path, file] of [
     ["app/db/password", "app/db/password.sealed"],
     ["A", "%41.sealed"],
