@@ -1,5 +1,5 @@
 /** Owns what one look at a home is done with, and how a single file or directory is examined in it. */
-import type { Stats } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { constants } from "node:fs";
 import { chmod, lstat, open, readdir, stat } from "node:fs/promises";
 import { systemCode } from "../errors.js";
@@ -46,10 +46,15 @@ export async function examine(scene: Scene, path: string, kind: Kind, followLink
   return found;
 }
 
-/** The names in a directory with their kinds, in order; none when it cannot be read. */
-export async function entriesOf(scene: Scene, directory: string) {
-  const entries = (await reading(scene, directory, () => readdir(directory, { withFileTypes: true }))) ?? [];
-  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+/** What stands in a directory, in order; nothing when it cannot be read. */
+export async function entriesOf(scene: Scene, directory: string): Promise<Dirent[]> {
+  return (await readEntries(scene, directory)) ?? [];
+}
+
+/** The same, but null when it cannot be read. */
+export async function readEntries(scene: Scene, directory: string): Promise<Dirent[] | null> {
+  const entries = await reading(scene, directory, () => readdir(directory, { withFileTypes: true }));
+  return entries?.sort((a, b) => (a.name < b.name ? -1 : 1)) ?? null;
 }
 
 /** Awaits what reads a path: null when it is not there; null and a finding when it cannot be read. */

@@ -9,7 +9,7 @@ import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from 
 import { isSecretPath } from "../paths/secret-path.js";
 import { isTempName } from "../storage/durable.js";
 import type { SecretFile } from "./blobs.js";
-import { entriesOf, examine, reportOddKind, type Scene } from "./scene.js";
+import { examine, readEntries, reportOddKind, type Scene } from "./scene.js";
 import { reportLeftover, reportTemp } from "./strays.js";
 
 /** A file whose name is not one that we give; `path` is the secret path that it may have been meant for. */
@@ -31,8 +31,9 @@ export async function walkTree(scene: Scene, root: string): Promise<readonly Sec
 
 /** Whether nothing stands in it but empty directories. */
 async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
-  let empty = true;
-  for (const entry of await entriesOf(walk.scene, place.directory)) {
+  const entries = await readEntries(walk.scene, place.directory);
+  let empty = entries !== null;
+  for (const entry of entries ?? []) {
     const inner = entry.isDirectory()
       ? await walkSubdirectory(walk, place, entry.name)
       : await walkFile(walk, place, entry);

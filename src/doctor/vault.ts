@@ -1,4 +1,5 @@
 /** Owns the check of one vault: its header, the directory of its secrets, and the secrets. */
+import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
@@ -16,9 +17,10 @@ export type FoundVault = { readonly name: string; readonly directory: string; re
 export async function examineVault(scene: Scene, vault: FoundVault, inForce: boolean): Promise<number> {
   const { name, directory, header } = vault;
   const secrets = join(directory, "secrets");
-  const names = await judgeEntries(scene, directory);
+  const entries = await judgeEntries(scene, directory);
+  const names = entries.map((entry) => entry.name);
   if (!names.includes("header.json")) {
-    if (!inForce && (await isHusk(scene, names, secrets))) return reportHusk(scene, directory, secrets);
+    if (!inForce && (await isHusk(scene, entries, secrets))) return reportHusk(scene, directory, secrets);
     reportNoHeader(scene, directory);
   }
   if (inForce && header !== null) await scene.keys.unlock(name, header);
@@ -29,20 +31,20 @@ export async function examineVault(scene: Scene, vault: FoundVault, inForce: boo
   return files.length;
 }
 
-/** Answers the names that stand in the directory. */
-async function judgeEntries(scene: Scene, directory: string): Promise<readonly string[]> {
+/** Answers what stands in the directory. */
+async function judgeEntries(scene: Scene, directory: string): Promise<readonly Dirent[]> {
   const entries = await entriesOf(scene, directory);
   for (const entry of entries) {
     if (entry.name !== "header.json" && entry.name !== "secrets") {
       await reportStray(scene, join(directory, entry.name), entry);
     }
   }
-  return entries.map(({ name }) => name);
+  return entries;
 }
 
 /** What an init leaves that was broken off before it wrote the header: nothing is lost with it. */
-async function isHusk(scene: Scene, names: readonly string[], secrets: string): Promise<boolean> {
-  if (names.some((name) => name !== "secrets" && !isTempName(name))) return false;
+export async function isHusk(scene: Scene, entries: readonly Dirent[], secrets: string): Promise<boolean> {
+  if (entries.some(({ name }) => name !== "secrets" && !isTempName(name))) return false;
   return (await entriesOf(scene, secrets)).length === 0;
 }
 

@@ -1,13 +1,13 @@
 /** Owns the check of the vault's directory: what stands in it, which vault is in force, and each vault in turn. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { missingAsNull, readFileBytes, replaceFile, systemFiles } from "../storage/durable.js";
+import { readFileBytes, replaceFile, systemFiles } from "../storage/durable.js";
 import { isGenerationName, nameInPointer } from "../storage/generations.js";
 import type { Mend } from "./finding.js";
 import { findHeader } from "./header.js";
 import { entriesOf, examine, reading, type Scene } from "./scene.js";
 import { reportStray } from "./strays.js";
-import { examineVault, type FoundVault } from "./vault.js";
+import { examineVault, type FoundVault, isHusk } from "./vault.js";
 
 export type VaultFacts = {
   /** The vault in force; null when none is, or nothing says which. */
@@ -28,7 +28,7 @@ export async function examineVaults(scene: Scene): Promise<VaultFacts> {
     if ((await examine(scene, directory, "directory")) === null) continue;
     vaults.push({ name, directory, header: await findHeader(scene, directory) });
   }
-  const inForce = await findInForce(scene, vaults);
+  const inForce = await findInForce(scene, names, vaults);
   let secrets = 0;
   for (const each of vaults) {
     const count = await examineVault(scene, each, each.name === inForce);
@@ -50,28 +50,55 @@ async function generationNames(scene: Scene): Promise<string[]> {
   return names.sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)));
 }
 
-async function findInForce(scene: Scene, vaults: readonly FoundVault[]): Promise<string | null> {
+async function findInForce(
+  scene: Scene,
+  names: readonly string[],
+  vaults: readonly FoundVault[],
+): Promise<string | null> {
   const path = join(scene.home.vault, "current");
-  if ((await missingAsNull(lstat(path))) === null) return reportNoCurrent(scene, path, vaults);
+  const candidates = () => findCandidates(scene, names, vaults);
+  if ((await reading(scene, path, () => lstat(path))) === null) return reportNoCurrent(scene, path, await candidates());
   if ((await examine(scene, path, "file")) === null) return null;
   const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, 64));
   if (bytes === null) return null;
   const name = nameInPointer(bytes);
   if (vaults.some((vault) => vault.name === name)) return name;
   const message = isGenerationName(name) ? `it names ${name}, which is not there` : "it does not name a vault";
-  scene.report({ code: "current-damaged", path, message, remedy: nameOne(vaults), mend: null });
+  scene.report({ code: "current-damaged", path, message, remedy: nameOne(await candidates()), mend: null });
   return null;
 }
 
+/** Names of vaults that may be the one in force: as they are, or once they are mended. */
+type Candidates = { readonly usable: readonly string[]; readonly broken: readonly string[]; readonly filled: boolean };
+
+async function findCandidates(
+  scene: Scene,
+  names: readonly string[],
+  vaults: readonly FoundVault[],
+): Promise<Candidates> {
+  const usable = vaults.filter(({ header }) => header !== null).map(({ name }) => name);
+  const broken: string[] = [];
+  let filled = false;
+  for (const name of names) {
+    const directory = join(scene.home.vault, name);
+    const secrets = join(directory, "secrets");
+    if ((await entriesOf(scene, secrets)).length > 0) filled = true;
+    if (usable.includes(name)) continue;
+    const examined = vaults.some((vault) => vault.name === name);
+    if (!examined || !(await isHusk(scene, await entriesOf(scene, directory), secrets))) broken.push(name);
+  }
+  return { usable, broken, filled };
+}
+
 /** Before the first init there is none: an empty vault is what a first init leaves that was broken off. */
-async function reportNoCurrent(scene: Scene, path: string, vaults: readonly FoundVault[]): Promise<null> {
-  const usable = vaults.filter(({ header }) => header !== null);
-  const contents = await Promise.all(usable.map(({ directory }) => entriesOf(scene, join(directory, "secrets"))));
-  if (contents.every((entries) => entries.length === 0)) return null;
+function reportNoCurrent(scene: Scene, path: string, candidates: Candidates): null {
+  const { usable, broken, filled } = candidates;
+  if (!filled && broken.length === 0) return null;
   const message = "it is missing, so nothing says which vault is in force";
   const [only, another] = usable;
-  const mend = only !== undefined && another === undefined ? nameInCurrent(path, only.name) : null;
-  scene.report({ code: "current-missing", path, message, remedy: nameOne(vaults), mend });
+  const certain = only !== undefined && another === undefined && broken.length === 0;
+  const mend = certain ? nameInCurrent(path, only) : null;
+  scene.report({ code: "current-missing", path, message, remedy: nameOne(candidates), mend });
   return null;
 }
 
@@ -80,8 +107,8 @@ function nameInCurrent(path: string, name: string): Mend {
   return { did: `wrote ${name} into it, the only vault that there is`, whileServed: false, run };
 }
 
-function nameOne(vaults: readonly FoundVault[]): string {
-  const usable = vaults.filter(({ header }) => header !== null).map(({ name }) => name);
-  if (usable.length === 0) return "stop the server, and put the vault back from a backup";
-  return `stop the server, and write the name of the vault in force into it: ${usable.join(" or ")} and a newline`;
+function nameOne({ usable, broken }: Candidates): string {
+  const mended = broken.map((name) => `${name} once its header is put back from a backup`);
+  if (usable.length === 0 && broken.length === 0) return "stop the server, and put the vault back from a backup";
+  return `stop the server, and write the name of the vault in force into it: ${[...usable, ...mended].join(", or ")}, and a newline`;
 }

@@ -245,6 +245,27 @@ const rows: readonly Row[] = [
     mended: false,
     kept: true,
   },
+  {
+    name: "no current, and of two vaults the later with a header that is cut short",
+    code: "current-missing",
+    at: "vault/current",
+    damage: (at, home) => {
+      remove(at);
+      truncateSync(join(home, "vault/gen-2/header.json"), 9);
+    },
+    mended: false,
+    kept: true,
+  },
+  {
+    name: "no current, and no header",
+    code: "current-missing",
+    at: "vault/current",
+    damage: (at, home) => {
+      remove(at);
+      remove(join(home, "vault/gen-1/header.json"));
+    },
+    mended: false,
+  },
   ...["../../etc\n", "gen-7\n", "gen-1\nx", ""].map(
     (text): Row => ({
       name: `current with ${JSON.stringify(text)}`,
