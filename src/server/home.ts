@@ -50,8 +50,7 @@ async function refuseUnmakeable(path: string, make: () => Promise<void>): Promis
 
 /** One by one: a recursive mkdir never ends where the system says that a parent is missing which is there, as in /proc. */
 async function makeWithParents(files: FileOperations, path: string): Promise<void> {
-  if ((await missingAsNull(stat(path))) !== null) return;
-  if (dirname(path) !== path) await makeWithParents(files, dirname(path));
+  if ((await missingAsNull(stat(dirname(path)))) === null) await makeWithParents(files, dirname(path));
   await makePrivate(files, path);
 }
 

@@ -83,14 +83,20 @@ export async function writeNew(files: FileOperations, path: string, bytes: Uint8
   }
 }
 
-/** Makes a directory whose name lasts; false, and nothing has changed, when something has that name. */
+/** What the system says of a directory that may be used and not be synced; one that may not be read is such a one. */
+const unsyncable = ["EACCES", "EROFS", "EINVAL", "ENOTSUP"];
+
+/**
+ * Makes a directory whose name lasts; false when something has that name already, which lasts then, too: whoever gave it
+ * may have been killed before it did.
+ */
 export async function makeDirectory(files: FileOperations, path: string): Promise<boolean> {
-  if (!(await ignoring(files.mkdir(path, { mode: 0o700 }), "EEXIST"))) return false;
+  const made = await ignoring(files.mkdir(path, { mode: 0o700 }), "EEXIST");
   try {
-    await ignoring(syncDirectory(files, dirname(path)), "EACCES"); // one that may be written and not read: nobody can
-    return true;
+    await ignoring(syncDirectory(files, dirname(path)), ...(made ? ["EACCES"] : unsyncable));
+    return made;
   } catch (error) {
-    await files.rmdir(path).catch(() => {}); // so that the next attempt makes, and syncs, a new name
+    if (made) await files.rmdir(path).catch(() => {}); // so that the next attempt makes, and syncs, a new name
     throw error;
   }
 }
