@@ -104,11 +104,16 @@ async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Wa
   await ended;
 }
 
+/** RFC 1952, section 2.3.1. */
+const gzipMagic = 0x1f8b;
+
 /** The parser would unpack compressed ones by itself, however large that makes them; ours never are. */
 async function mustBePlainTar(file: string): Promise<void> {
   const handle = await open(file);
   try {
     const { buffer } = await handle.read(Buffer.alloc(512), 0, 512, 0);
+    if (buffer.readUInt16BE(0) === gzipMagic)
+      throw new BackupError("unusable", `${file} is compressed: unpack it with  gunzip`);
     if (buffer.toString("latin1", 257, 262) !== "ustar") throw damaged(file, "is not a tar file, or was cut short");
   } finally {
     await handle.close();

@@ -5,8 +5,10 @@
 import { lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
+import { systemCode } from "../errors.js";
 import { segmentOfDirectory, segmentOfFile } from "../paths/file-name.js";
 import { isSecretPath } from "../paths/secret-path.js";
+import { reasonOf } from "../reason.js";
 import { claimVault } from "../storage/claim.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../storage/durable.js";
 import { bringIntoForce, holdSecrets } from "../storage/generations.js";
@@ -52,7 +54,16 @@ async function build(
 ): Promise<number> {
   const tree = new RestoredTree(directory);
   await tree.makeDirectory(join(directory, secretsName));
-  const write: Take = (name, bytes) => tree.write(fileFor(file, directory, name), bytes);
+  const write: Take = async (name, bytes) => {
+    const target = fileFor(file, directory, name);
+    await tree.write(target, bytes).catch((error: unknown) => {
+      throw new BackupError(
+        "unusable",
+        `${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
+        error,
+      );
+    });
+  };
   const secrets = await readAll(file, write, understood, watch);
   await tree.sync();
   return secrets;

@@ -34,6 +34,8 @@ export async function serveStore(
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
+  if (store.madeSecrets)
+    log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
   if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
   const stopper = createStopper();
   const messages = createMessages();

@@ -29,6 +29,8 @@ export class FileStore implements SecretStore {
   readonly vaultPath: string;
   /** How many files in the tree are not ours, as found at start. */
   strangers = 0;
+  /** The directory of secrets was missing: an empty one was made. */
+  madeSecrets = false;
   readonly #files: FileOperations;
   readonly #claim: Claim;
   readonly #reads = new Slots(readsAtOnce);
@@ -100,6 +102,7 @@ export class FileStore implements SecretStore {
     try {
       await this.#writes.take(() => current.write(path, blob));
     } catch (error) {
+      if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
       throw unavailable("the storage cannot take the write: free space or mend the disk, then try again", error);
     }
   }
@@ -109,11 +112,7 @@ export class FileStore implements SecretStore {
     try {
       return await this.#writes.take(() => current.remove(path));
     } catch (error) {
-      if (systemCode(error) === "EISDIR") {
-        throw new VaultError("INTEGRITY", `the stored secret at ${path} is a directory: ${askDoctor}`, {
-          cause: error,
-        });
-      }
+      if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
       throw unavailable("the storage cannot delete now: mend the disk, then try again", error);
     }
   }
@@ -157,7 +156,7 @@ export class FileStore implements SecretStore {
     if (generation === null) return;
     // Whoever replaced it may have been killed before the fsync, and what is acknowledged from now on depends on it.
     await ignoring(syncDirectory(this.#files, this.vaultPath), "EROFS");
-    await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
+    this.madeSecrets = await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
     const { paths, strangers } = await readTree(this.#files, generation.secrets);
     this.#current = new BlobTree(this.#files, generation, paths);
     this.strangers = strangers;
@@ -175,6 +174,10 @@ export class FileStore implements SecretStore {
     if (this.#current === null) throw new Error("no vault is in force");
     return this.#current;
   }
+}
+
+function directoryAt(path: string, cause: unknown): VaultError {
+  return new VaultError("INTEGRITY", `the stored secret at ${path} is a directory: ${askDoctor}`, { cause });
 }
 
 const askDoctor = "strongroom doctor tells what is there; move it away";

@@ -6,7 +6,7 @@
  *   vault/gen-2/header.json  the header, written before `current` names it
  *   vault/gen-2/secrets/…    the tree of blobs
  */
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { StartError } from "../errors.js";
 import {
@@ -73,11 +73,13 @@ export async function switchGeneration(
 export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
   const name = await nextName(files, vault); // an init that was broken off may have left one
   await files.rename(directory, join(vault, name));
+  let named = false;
   try {
     await syncDirectory(files, vault);
+    named = true;
     await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
   } catch (error) {
-    await removeFile(files, join(vault, "current"));
+    if (named) await removeFile(files, join(vault, "current"));
     await files.rename(join(vault, name), directory); // back to where the caller removes it
     throw error;
   }
@@ -117,6 +119,7 @@ function paths(directory: string): Omit<Generation, "header"> {
 async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
   const header = await readFileBytes(files, join(directory, "header.json"), maxHeaderBytes);
   if (header === null) {
+    if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
     throw new StartError(`${join(directory, "header.json")} is missing: put it back from a backup, then start again`);
   }
   return { ...paths(directory), header };
@@ -152,7 +155,7 @@ export async function holdSecrets(files: FileOperations, vault: string): Promise
 
 function damagedPointer(vault: string): StartError {
   return new StartError(
-    `${join(vault, "current")} is missing or damaged: run  strongroom doctor --fix  or write the name of the vault in force ` +
-      `into it (the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
+    `${join(vault, "current")} is missing or damaged: strongroom doctor  says what to write into it (the name of the vault ` +
+      `in force: the gen-… directory with the highest number, unless an earlier one was restored); then start again`,
   );
 }

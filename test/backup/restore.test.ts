@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { restore as restoreVault } from "../../src/backup/restore.js";
+import { bringIntoForce } from "../../src/storage/generations.js";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustInit } from "../support/client.js";
+import { failingFiles } from "../support/failing-files.js";
 import { startTestServer } from "../support/server.js";
 import {
   archiveOf,
@@ -94,6 +96,16 @@ describe("a restore", () => {
       expect(existsSync(home)).to.equal(false);
     });
   }
+
+  it("that cannot make its vault last leaves none", async () => {
+    const vault = temporaryDirectory();
+    const building = join(vault, "restore-0123456789abcdef");
+    mkdirSync(join(building, "secrets"), { recursive: true });
+    const { files, fail } = failingFiles();
+    fail("sync", "EIO");
+    const outcome = await bringIntoForce(files, vault, building).catch(({ code }: { code: string }) => code);
+    expect([outcome, readdirSync(vault)]).to.deep.equal(["EIO", ["restore-0123456789abcdef"]]);
+  });
 
   it("into a home that is a file is refused, with --dry-run, too", async () => {
     const file = archiveOf([]);
@@ -203,7 +215,7 @@ describe("a restore refuses an archive", () => {
     writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
     await mustRefuse(text, 12, /is not a tar file/);
     writeFileSync(text, Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), Buffer.alloc(300_000, "noise")]));
-    await mustRefuse(text, 12, /is not a tar file/); // compressed: it is not unpacked
+    await mustRefuse(text, 1, /is compressed: unpack it/); // not by us
   });
 });
 

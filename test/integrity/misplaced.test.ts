@@ -100,6 +100,8 @@ describe("a blob in another's place", () => {
     renameSync(file, kept);
     mkdirSync(file);
     await mustRefuseGet(server, "empty", "a directory");
+    mkdirSync(blobFile(server, "never-stored"));
+    mustRefuse(await put(server, "never-stored"), 500, "INTEGRITY");
     rmdirSync(file);
     symlinkSync(kept, file);
     await mustRefuseGet(server, "empty", "a link");

@@ -31,6 +31,14 @@ describe("a start", () => {
     const read = steps.indexOf(`open ${join(vault, "current")}`);
     expect(read).to.not.equal(-1);
     expect(steps.indexOf(`sync ${vault}`, read)).to.not.equal(-1);
+    expect(steps.indexOf(`sync ${join(vault, "gen-1")}`, read), "the name of secrets").to.not.equal(-1);
+  });
+
+  it("that finds a name of no vault in current says so, and does not ask for that vault's header", async () => {
+    const vault = await madeVault();
+    writeFileSync(join(vault, "current"), "gen-9\n");
+    const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+    expect(outcome).to.contain(`${join(vault, "current")} is missing or damaged: strongroom doctor`);
   });
 
   it("makes a missing directory of secrets so that it lasts, or not at all", async () => {
