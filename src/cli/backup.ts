@@ -2,9 +2,10 @@
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import type { Watch } from "../backup/archive.js";
-import { backUp, type TakenSnapshot } from "../backup/backup.js";
+import { backUp, type Saved, type TakenSnapshot } from "../backup/backup.js";
 import { BackupError } from "../backup/backup-error.js";
 import { readOneSetting } from "../config/settings.js";
+import { Keys } from "../doctor/keys.js";
 import { findHolder } from "../storage/holder.js";
 import { breakable } from "./break-off.js";
 import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
@@ -32,9 +33,22 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const elsewhere = Boolean(flags.address ?? process.env["STRONGROOM_ADDRESS"]);
   const served = elsewhere || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
-  const secrets = await told("saving", (watch) => backUp(snapshot, file, watch));
-  if (flags.json) printJson({ ok: true, file, secrets });
-  else if (!flags.quiet) process.stdout.write(`${secrets} secrets saved in ${printable(file)}\n`);
+  const keys = new Keys(null);
+  const work = told("saving", (watch) => backUp(snapshot, file, keys, watch));
+  tell(file, await work.finally(() => keys.stop()), flags);
+}
+
+/** @throws CommandFailure findings */
+function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
+  const saved = `${secrets} secrets saved in ${printable(file)}`;
+  if (flags.json) printJson({ ok: true, file, secrets, damaged });
+  if (damaged > 0) {
+    throw new CommandFailure(
+      "findings",
+      `${saved}, ${damaged} of them damaged as they are: strongroom doctor  says which`,
+    );
+  }
+  if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
 }
 
 /** @throws CommandFailure usage */
@@ -58,12 +72,18 @@ async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const store = await FileStore.openExisting(vaultPath);
   if (store === null) throw noVault(vaultPath);
   try {
+    if (store.madeSecrets) throw lostSecrets(vaultPath);
     const { directory, count } = await store.snapshot();
     return { directory, secretCount: count, release: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+function lostSecrets(vaultPath: string): BackupError {
+  const what = `the directory of secrets was missing in ${vaultPath}, and an empty one was made: nothing was saved`;
+  return new BackupError("damaged", `${what}; put it back from a backup, or save again if there were no secrets`);
 }
 
 function noVault(vaultPath: string): BackupError {

@@ -1,6 +1,15 @@
 /** Backup through the real command: what is saved, when, and what is refused. */
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -64,11 +73,23 @@ describe("a backup", () => {
     expect((await numberAt("first")) - (await numberAt("second"))).to.be.oneOf([0, 1]);
   });
 
+  it("saves a damaged secret as it is, says so, and ends with 12", async () => {
+    const server = await startFilled();
+    const damagedFile = join(server.vaultPath, "gen-1", "secrets", "large.sealed");
+    truncateSync(damagedFile, 20);
+    const file = join(temporaryDirectory(), "b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect(code).to.equal(12);
+    expect(stderr).to.match(/6 secrets saved in .*, 1 of them damaged/);
+    const kept = execFileSync("tar", ["-xOf", file, "secrets/large.sealed"]);
+    expect(kept.equals(readFileSync(damagedFile))).to.equal(true);
+  });
+
   it("prints one JSON object with --json, and nothing with --quiet", async () => {
     const server = await startFilled();
     const files = temporaryDirectory();
     const saved: unknown = JSON.parse(must(await backup(server.home, join(files, "a.tar"), "--json")));
-    expect(saved).to.deep.equal({ ok: true, file: join(files, "a.tar"), secrets: 6 });
+    expect(saved).to.deep.equal({ ok: true, file: join(files, "a.tar"), secrets: 6, damaged: 0 });
     expect(must(await backup(server.home, join(files, "b.tar"), "-q"))).to.equal("");
     const home = join(files, "home");
     const restored: unknown = JSON.parse(must(await restore(home, join(files, "a.tar"), "--json")));
@@ -118,6 +139,28 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     expect(code).to.equal(7);
     expect(stderr).to.match(/exists already .* choose another name/);
     expect(readFileSync(file, "utf8")).to.equal("mine");
+  });
+
+  it("of a vault whose header no restore would take: exit 12, stopped or served", async () => {
+    const server = await startFilled();
+    writeFileSync(join(server.vaultPath, "gen-1", "header.json"), "{}");
+    const file = join(temporaryDirectory(), "b.tar");
+    for (const stop of [async () => {}, () => server.stop()]) {
+      await stop();
+      const { code, stderr } = await backup(server.home, file);
+      expect([code, existsSync(file)]).to.deep.equal([12, false]);
+      expect(stderr).to.contain("header cannot be used");
+    }
+  });
+
+  it("of a stopped vault whose directory of secrets is gone: exit 12", async () => {
+    const server = await startFilled();
+    await server.stop();
+    rmSync(join(server.vaultPath, "gen-1", "secrets"), { recursive: true });
+    const file = join(temporaryDirectory(), "b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect([code, existsSync(file)]).to.deep.equal([12, false]);
+    expect(stderr).to.contain("the directory of secrets was missing").and.to.contain("nothing was saved");
   });
 
   it("into the vault itself: exit 2", async () => {
