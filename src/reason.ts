@@ -3,7 +3,9 @@
 const remedies: Readonly<Record<string, string>> = {
   EACCES: "see its owner and mode, and those of the directories above it",
   EBADF: "no file is open there",
+  EBUSY: "something else uses it",
   EDQUOT: "make room on its disk",
+  EINVAL: "it cannot be read or written like a file",
   EISDIR: "it is a directory, name a file",
   ELOOP: "links on its way lead in a circle",
   EMFILE: "too many files are open, raise the limit (ulimit -n)",
@@ -17,5 +19,5 @@ const remedies: Readonly<Record<string, string>> = {
 
 /** To stand behind "… cannot be read": ` (ENOENT): no such file or directory, see how it is spelled`. */
 export function reasonOf(code = "unknown reason"): string {
-  return ` (${code}): ${remedies[code] ?? "look into the system's log, and try again"}`;
+  return ` (${code}): ${remedies[code] ?? "see whether its disk is well, and try again"}`;
 }

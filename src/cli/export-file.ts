@@ -38,7 +38,9 @@ export async function checkTarget({ output, force }: OutputFileFlags): Promise<v
   await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
     throw unwritable(target, error);
   });
-  if (!force) await refuseExisting(target);
+  const found = await missingAsNull(lstat(target));
+  if (found !== null && !found.isFile() && !found.isSymbolicLink()) throw oddFile(target);
+  if (found !== null && !force) throw exists(target);
 }
 
 /** @throws CommandFailure when it cannot be written; then there is no new file. */
@@ -69,12 +71,13 @@ async function writeWhole(file: string, content: Content): Promise<void> {
   }
 }
 
-async function refuseExisting(target: string): Promise<void> {
-  if ((await missingAsNull(lstat(target))) !== null) throw exists(target);
-}
-
 function unwritable(target: string, error: unknown): CommandFailure {
   return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
+}
+
+/** A device that was replaced by a file would be gone for everybody. */
+function oddFile(target: string): CommandFailure {
+  return new CommandFailure("usage", `${printable(target)} is not a plain file: name another`);
 }
 
 function exists(target: string): CommandFailure {

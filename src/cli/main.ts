@@ -1,7 +1,9 @@
 /** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
 import { CommanderError } from "commander";
-import { StartError, systemCode } from "../errors.js";
+import { StartError, systemCode, VaultError } from "../errors.js";
+import { reasonOf } from "../reason.js";
 import { CommandFailure, exitCodes } from "./exit-codes.js";
+import { printable } from "./output.js";
 import { type CommandRow, runProgram } from "./program.js";
 
 const commands: readonly CommandRow[] = [
@@ -73,10 +75,19 @@ try {
 /** Says what was wrong, unless the parser has said it already. */
 function exitCodeFor(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  const known = error instanceof CommandFailure || error instanceof StartError;
-  if (!known) throw error;
-  process.stderr.write(`strongroom: ${error.message}\n`);
-  return error instanceof CommandFailure ? exitCodes[error.exit] : error.exitCode;
+  const message = messageOf(error);
+  if (message === null) throw error;
+  process.stderr.write(`strongroom: ${message}\n`);
+  if (error instanceof CommandFailure) return exitCodes[error.exit];
+  return error instanceof StartError ? error.exitCode : exitCodes.unexpected;
+}
+
+/** What is written for people, or can be said of a file operation that nobody foresaw to fail; null of anything else. */
+function messageOf(error: unknown): string | null {
+  if (error instanceof CommandFailure || error instanceof StartError || error instanceof VaultError)
+    return error.message;
+  if (!(error instanceof Error && "syscall" in error && "path" in error)) return null;
+  return printable(`${error.path} cannot be used${reasonOf(systemCode(error))}`);
 }
 
 /** Of an error that nobody foresaw, its kind and the places it passed; its text may quote anything. */

@@ -3,6 +3,7 @@ import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
+import { reasonOf } from "../reason.js";
 import { type FileOperations, systemFiles } from "../storage/durable.js";
 import { FileStore } from "../storage/file-store.js";
 import { openHome } from "./home.js";
@@ -44,5 +45,5 @@ function startErrorFor(error: unknown): unknown {
   const code = systemCode(error);
   if (error instanceof StartError || code === undefined) return error;
   const path = error instanceof Error && "path" in error ? String(error.path) : "a file";
-  return new StartError(`${path} cannot be used (${code}): see that it is yours and as it should be, then start again`);
+  return new StartError(`${path} cannot be used${reasonOf(code)}, then start again`);
 }

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCode } from "../errors.js";
-import { ignoring, moveIntoPlace, systemFiles } from "./durable.js";
+import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "./durable.js";
 
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
@@ -61,8 +61,9 @@ async function identityOf(vaultPath: string): Promise<string> {
 }
 
 async function readEntry(file: string): Promise<Entry | null> {
+  const text = await missingAsNull(readFile(file, "utf8"));
   try {
-    const { pid, started, url, vault } = JSON.parse(await readFile(file, "utf8")) as Partial<Entry>;
+    const { pid, started, url, vault } = JSON.parse(text ?? "") as Partial<Entry>;
     if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
     return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
   } catch {

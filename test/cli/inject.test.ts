@@ -1,4 +1,5 @@
 /** What `strongroom inject` fills, what it leaves alone, and when it writes nothing. */
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -73,6 +74,12 @@ describe("strongroom inject, through the real command", () => {
       mustRefuseWith(await inject("-o", file), 7, "--force");
       mustRefuseWith(await inject("-o", join(file, "out")), 1, "cannot be written (ENOTDIR)");
       mustRefuseWith(await inject("-o", "/nowhere/out"), 1, "cannot be written (ENOENT)");
+      const pipe = join(temporaryDirectory(), "pipe");
+      execFileSync("mkfifo", [pipe]);
+      for (const odd of [pipe, temporaryDirectory()]) {
+        mustRefuseWith(await inject("-o", odd), 2, "not a plain file: name another");
+        mustRefuseWith(await inject("-o", odd, "--force"), 2, "not a plain file: name another");
+      }
       mustRefuseWith(await inject("-o", "-"), 2, "leave -o - away");
       mustDo(await inject("-o", file, "--force"));
     });

@@ -44,6 +44,11 @@ describe("the command line through a vault's life", () => {
       ...refusals(10, /start one with {2}strongroom serve/, others),
       shutdown: { args: ["shutdown"], exit: 10, err: /no server runs on .*: there is nothing to stop/ },
       "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
+      "a home whose name is too long": {
+        args: ["doctor", "--home", `/tmp/${"a".repeat(300)}`],
+        exit: 1,
+        err: /^strongroom: .* cannot be used \(ENAMETOOLONG\): choose a shorter name\n$/,
+      },
       "a server that has gone": { args: ["status", "--address", "https://localhost:1"], exit: 10 },
       "completion of paths is silent": { args: ["complete-paths", "a"], exit: 0 },
     });
