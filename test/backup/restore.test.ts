@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { restore as restoreVault } from "../../src/backup/restore.js";
 import { bringIntoForce } from "../../src/storage/generations.js";
 import { start } from "../cli/run-command.js";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { mustInit } from "../support/client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { startTestServer } from "../support/server.js";
@@ -155,10 +155,13 @@ describe("a restore", () => {
 
 describe("a restore that is broken off ends with exit 13, and leaves no vault and nothing else behind,", () => {
   let file: string;
+  let mark = 0;
   before(() => {
+    mark = cleanUpMark();
     const content = "x".repeat(8 * 2 ** 20); // the work on them takes a while
     file = archiveOf(Array.from({ length: 12 }, (_, n) => ({ name: `secrets/big-${n}.sealed`, content })));
   });
+  after(() => cleanUpTo(mark));
 
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     it(`on ${signal} while secrets are written`, async () => {
