@@ -69,13 +69,12 @@ describe("the path codec", () => {
     fc.assert(
       fc.property(pairOfPaths, ([a, b]) => {
         fc.pre(a !== b && isSecretPath(b));
+        const [fileOfA, fileOfB] = [fileOf(a), fileOf(b)];
+        const directoriesOfA = namesOf(a).slice(0, -1);
         for (const [name, fold] of foldings) {
-          if (fold(fileOf(a)) === fold(fileOf(b))) throw new Error(`same file ${name}`);
-          if (
-            namesOf(a)
-              .slice(0, -1)
-              .some((directory) => fold(directory) === fold(fileOf(b)))
-          ) {
+          const other = fold(fileOfB);
+          if (fold(fileOfA) === other) throw new Error(`same file ${name}`);
+          if (directoriesOfA.some((directory) => fold(directory) === other)) {
             throw new Error(`a directory of one is the file of the other ${name}`);
           }
         }
