@@ -73,9 +73,12 @@ export class Directories {
     }
   }
 
+  /** True when it is gone. */
   async #removeEmpty(directory: string): Promise<boolean> {
     try {
-      return await ignoring(this.#files.rmdir(directory), "ENOTEMPTY", "EEXIST", "ENOENT", "EBUSY");
+      const removed = await missingAsNull(ignoring(this.#files.rmdir(directory), "ENOTEMPTY", "EEXIST", "EBUSY"));
+      if (removed !== false) this.#doubtful.delete(directory);
+      return removed !== false;
     } catch {
       return false;
     }

@@ -1,10 +1,11 @@
 /** Directories that puts make: none counts as made while the fsync of its name may have been lost. */
-import { constants, mkdirSync } from "node:fs";
+import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { BlobTree } from "../../src/storage/blob-tree.js";
 import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/gate.js";
 
 /** The first fsync of `directory` fails once a directory in it was made; only who comes after it looks at what was made. */
@@ -43,6 +44,17 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
     const puts = ["a/x", "beside"].map((path) => tree.write(path, new Uint8Array(1)));
     const outcomes = await Promise.allSettled(puts);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+  });
+
+  it("goes with the put that is refused, and so do all that were made for it", async () => {
+    const directory = temporaryDirectory();
+    const secrets = join(directory, "secrets");
+    mkdirSync(secrets);
+    const { files, fail } = failingFiles();
+    fail("sync", "EIO");
+    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+    const outcome = await tree.write("a/b/x", new Uint8Array(1)).catch(({ code }: { code: string }) => code);
+    expect([outcome, readdirSync(secrets)]).to.deep.equal(["EIO", []]);
   });
 
   type Failing = "rmdir" | "lstat";
