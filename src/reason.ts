@@ -1,4 +1,6 @@
 /** Owns what a failed file operation means to people, and what helps. */
+import { systemCode } from "./errors.js";
+
 /** By the system's code (errno(3)). */
 const remedies: Readonly<Record<string, string>> = {
   EACCES: "see its owner and mode, and those of the directories above it",
@@ -15,9 +17,17 @@ const remedies: Readonly<Record<string, string>> = {
   ENOTDIR: "a part of its path is no directory",
   EPERM: "see its owner and mode, and those of the directories above it",
   EROFS: "its disk is read-only",
+  "not a plain file": "see what it is, and move it away",
 };
+
+/** Which file could not be used, why, and what helps; null of an error that is about no file operation. */
+export function problemOfFile(error: unknown): string | null {
+  if (!(error instanceof Error && ("path" in error || "syscall" in error))) return null;
+  const path = "path" in error ? String(error.path) : "a file";
+  return `${path} cannot be used${reasonOf(systemCode(error))}`;
+}
 
 /** To stand behind "… cannot be read": ` (ENOENT): no such file or directory, see how it is spelled`. */
 export function reasonOf(code = "unknown reason"): string {
-  return ` (${code}): ${remedies[code] ?? "see whether its disk is well, and try again"}`;
+  return ` (${code}): ${remedies[code] ?? "see whether its disk is well"}`;
 }

@@ -1,7 +1,7 @@
 /** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
 import { CommanderError } from "commander";
-import { StartError, systemCode, VaultError } from "../errors.js";
-import { reasonOf } from "../reason.js";
+import { StartError, systemCode } from "../errors.js";
+import { problemOfFile } from "../reason.js";
 import { CommandFailure, exitCodes } from "./exit-codes.js";
 import { printable } from "./output.js";
 import { type CommandRow, runProgram } from "./program.js";
@@ -82,12 +82,11 @@ function exitCodeFor(error: unknown): number {
   return error instanceof StartError ? error.exitCode : exitCodes.unexpected;
 }
 
-/** What is written for people, or can be said of a file operation that nobody foresaw to fail; null of anything else. */
+/** Null of an error that nobody foresaw. */
 function messageOf(error: unknown): string | null {
-  if (error instanceof CommandFailure || error instanceof StartError || error instanceof VaultError)
-    return error.message;
-  if (!(error instanceof Error && "syscall" in error && "path" in error)) return null;
-  return printable(`${error.path} cannot be used${reasonOf(systemCode(error))}`);
+  if (error instanceof CommandFailure || error instanceof StartError) return error.message;
+  const problem = problemOfFile(error);
+  return problem === null ? null : printable(problem);
 }
 
 /** Of an error that nobody foresaw, its kind and the places it passed; its text may quote anything. */

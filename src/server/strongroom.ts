@@ -1,9 +1,9 @@
 /** Owns the start of a server: home, claim, service. What the service needs is loaded only once the vault is claimed. */
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
-import { StartError, systemCode } from "../errors.js";
+import { StartError } from "../errors.js";
 import type { Log } from "../log.js";
-import { reasonOf } from "../reason.js";
+import { problemOfFile } from "../reason.js";
 import { type FileOperations, systemFiles } from "../storage/durable.js";
 import { FileStore } from "../storage/file-store.js";
 import { openHome } from "./home.js";
@@ -42,8 +42,6 @@ export async function startStrongroom(settings: Settings, surroundings: Surround
 
 /** A file operation that nobody foresaw to fail still says which file it was. */
 function startErrorFor(error: unknown): unknown {
-  const code = systemCode(error);
-  if (error instanceof StartError || code === undefined) return error;
-  const path = error instanceof Error && "path" in error ? String(error.path) : "a file";
-  return new StartError(`${path} cannot be used${reasonOf(code)}, then start again`);
+  const problem = error instanceof StartError ? null : problemOfFile(error);
+  return problem === null ? error : new StartError(`${problem}, then start again`);
 }
