@@ -1,15 +1,13 @@
 /** Owns a backup: a snapshot of the vault becomes an archive that is checked before it gets its name. */
 import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { BlobFault, BlobOutline, Bytes } from "../../workers/protocol.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { headBytes, type Keys } from "../doctor/keys.js";
 import { systemCode } from "../errors.js";
 import { reasonOf } from "../reason.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../storage/durable.js";
 import { brokenOff, headerName, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
-
-/** Enough of a blob to judge its structure. */
-const outlineBytes = 16;
 
 /** Where a snapshot was put, in the layout of an archive; see `SecretStore.snapshot`. `release`: it may go now. */
 export type TakenSnapshot = {
@@ -18,11 +16,8 @@ export type TakenSnapshot = {
   readonly release: () => Promise<void>;
 };
 
-/** Judges what is saved by its structure; see `Keys`. */
-export type Judge = {
-  readonly understands: (header: Bytes) => Promise<boolean>;
-  readonly faultsOf: (blobs: readonly BlobOutline[]) => Promise<readonly (BlobFault | null)[]>;
-};
+/** Judges what is saved by its structure. */
+type Judge = Pick<Keys, "understands" | "faultsOf">;
 
 /** `damaged`: of the secrets, how many are no blobs that a key could open. */
 export type Saved = { readonly secrets: number; readonly damaged: number };
@@ -87,7 +82,7 @@ async function readBack(temp: string, judge: Judge, watch: Watch): Promise<numbe
   let damaged = 0;
   const take: Take = async (name, bytes) => {
     if (name === headerName) return mustBeHeader(bytes, judge);
-    const [fault] = await judge.faultsOf([{ head: bytes.slice(0, outlineBytes), length: bytes.length }]);
+    const [fault] = await judge.faultsOf([{ head: bytes.slice(0, headBytes), length: bytes.length }]);
     if (fault !== null) damaged++;
   };
   await readArchive(temp, take, { ...watch, tick: () => {} });

@@ -6,9 +6,10 @@ import { backUp, type Saved, type TakenSnapshot } from "../backup/backup.js";
 import { BackupError } from "../backup/backup-error.js";
 import { readOneSetting } from "../config/settings.js";
 import { Keys } from "../doctor/keys.js";
+import { VaultError } from "../errors.js";
 import { findHolder } from "../storage/holder.js";
 import { breakable } from "./break-off.js";
-import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
+import { type ConnectionFlags, exits as exitOf, namesServer, withClient, withConnection } from "./connection.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { nonEmpty } from "./flags.js";
 import { type OutputFlags, printable, printJson, withOutput } from "./output.js";
@@ -30,8 +31,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
   refuseInside(vaultPath, file);
-  const elsewhere = Boolean(flags.address ?? process.env["STRONGROOM_ADDRESS"]);
-  const served = elsewhere || (await findHolder(vaultPath)) !== null;
+  const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const keys = new Keys(null);
   const work = told("saving", (watch) => backUp(snapshot, file, keys, watch));
@@ -72,18 +72,12 @@ async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const store = await FileStore.openExisting(vaultPath);
   if (store === null) throw noVault(vaultPath);
   try {
-    if (store.madeSecrets) throw lostSecrets(vaultPath);
     const { directory, count } = await store.snapshot();
     return { directory, secretCount: count, release: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;
   }
-}
-
-function lostSecrets(vaultPath: string): BackupError {
-  const what = `the directory of secrets was missing in ${vaultPath}, and an empty one was made: nothing was saved`;
-  return new BackupError("damaged", `${what}; put it back from a backup, or save again if there were no secrets`);
 }
 
 function noVault(vaultPath: string): BackupError {
@@ -104,7 +98,8 @@ export async function told<T>(label: string, work: (watch: Watch) => Promise<T>)
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
-    throw error instanceof BackupError ? new CommandFailure(exits[error.problem], error.message) : error;
+    if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], error.message);
+    throw error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
   } finally {
     bar.end();
   }

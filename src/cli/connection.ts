@@ -29,6 +29,11 @@ export function withConnection(command: Command): Command {
     .option("--timeout <seconds>", "how long to wait for an answer; 0 is for ever (30)", readSeconds);
 }
 
+/** Whether the server's address was given, so that this machine's files need not be its. */
+export function namesServer({ address }: ConnectionFlags): boolean {
+  return Boolean(address ?? process.env["STRONGROOM_ADDRESS"]);
+}
+
 export function withHome(command: Command): Command {
   const { meaning, shownDefault } = definitions.home;
   return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);

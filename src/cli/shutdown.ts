@@ -5,7 +5,7 @@ import type { VaultStatus } from "../client/client.js";
 import { readOneSetting } from "../config/settings.js";
 import { homeAt } from "../server/home.js";
 import { findHolder } from "../storage/holder.js";
-import { type ConnectionFlags, withClient, withConnection } from "./connection.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { type OutputFlags, report, withOutput } from "./output.js";
 
@@ -38,9 +38,9 @@ async function tellServer(flags: Flags): Promise<VaultStatus> {
 }
 
 /** Nobody is to be told to start the server that they want to stop. */
-async function whyUnreachable({ home, address }: Flags, failure: CommandFailure): Promise<CommandFailure> {
-  if (address ?? process.env["STRONGROOM_ADDRESS"]) return failure;
-  const { vault } = homeAt(readOneSetting("home", home, process.env));
+async function whyUnreachable(flags: Flags, failure: CommandFailure): Promise<CommandFailure> {
+  if (namesServer(flags)) return failure;
+  const { vault } = homeAt(readOneSetting("home", flags.home, process.env));
   if ((await findHolder(vault)) !== null) return failure;
   return new CommandFailure("unreachable", `no server runs on ${vault}: there is nothing to stop`);
 }

@@ -3,13 +3,14 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../workers/protocol.js";
-import { readFileBytes, systemFiles } from "../storage/durable.js";
+import { systemFiles } from "../storage/durable.js";
+import { readFileBytes } from "../storage/read-file.js";
+import { headBytes } from "./keys.js";
 import { examine, reading, type Scene } from "./scene.js";
 
 /** A file of ours in the tree, and the secret path that it stands for. */
 export type SecretFile = { readonly file: string; readonly path: string };
 
-const headBytes = 9;
 const maxBlobBytes = 512 * 2 ** 20;
 const sliceSize = 256;
 

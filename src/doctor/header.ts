@@ -1,7 +1,8 @@
 /** Owns the check of a vault's header, which the key worker judges. */
 import { join } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
-import { readFileBytes, systemFiles } from "../storage/durable.js";
+import { systemFiles } from "../storage/durable.js";
+import { readFileBytes } from "../storage/read-file.js";
 import { examine, reading, type Scene } from "./scene.js";
 
 const fromBackup = "put it back from a backup of the same vault";

@@ -8,6 +8,9 @@ import { VaultError } from "../errors.js";
 import { passphraseBody } from "../passphrase-body.js";
 import { KeyWorker } from "../vault/key-worker.js";
 
+/** Enough of a blob to judge its structure. */
+export const headBytes = 9;
+
 export class Keys {
   readonly #judge = startWorker();
   readonly #passphrase: Bytes | null;

@@ -1,8 +1,9 @@
 /** Owns the check of the vault's directory: what stands in it, which vault is in force, and each vault in turn. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { readFileBytes, replaceFile, systemFiles } from "../storage/durable.js";
+import { replaceFile, systemFiles } from "../storage/durable.js";
 import { isGenerationName, nameInPointer } from "../storage/generations.js";
+import { readFileBytes } from "../storage/read-file.js";
 import type { Mend } from "./finding.js";
 import { findHeader } from "./header.js";
 import { entriesOf, examine, reading, type Scene } from "./scene.js";

@@ -4,9 +4,10 @@ import type { Bytes } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { Directories } from "./directories.js";
 import { DirectorySyncs } from "./directory-syncs.js";
-import { type FileOperations, missingAsNull, moveIntoPlace, readFileBytes } from "./durable.js";
+import { type FileOperations, missingAsNull, moveIntoPlace } from "./durable.js";
 import type { Generation } from "./generations.js";
 import { NameIndex } from "./name-index.js";
+import { readFileBytes } from "./read-file.js";
 import { Snapshot } from "./snapshot.js";
 import { blobFile } from "./tree.js";
 

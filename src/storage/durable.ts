@@ -125,63 +125,7 @@ export async function openDirectory(files: FileOperations, path: string): Promis
 }
 
 /** Never follow a link that somebody put where a file of ours should be. Windows has no such flag. */
-const noFollow = constants.O_NOFOLLOW ?? 0;
-
-/** Opening a pipe that nobody writes to would wait for ever. */
-const noWait = constants.O_NONBLOCK ?? 0;
-
-/** A link, a directory, a pipe or the like stands where a file should. */
-export class NotPlainFile extends Error {
-  readonly code = "not a plain file";
-  readonly path: string;
-
-  constructor(path: string) {
-    super(`${path} is not a plain file`);
-    this.path = path;
-  }
-}
-
-/** What opening says of a link, a socket, and a directory or a device. */
-const notPlainCodes = new Set(["ELOOP", "EMLINK", "ENXIO", "ENODEV", "EISDIR"]);
-
-/**
- * The first `limit` bytes of a plain file, in memory that can be moved to another thread; null when there is none.
- * @throws NotPlainFile
- */
-export async function readFileBytes(
-  files: FileOperations,
-  path: string,
-  limit: number,
-): Promise<Uint8Array<ArrayBuffer> | null> {
-  const file = await openToRead(files, path);
-  if (file === null) return null;
-  try {
-    const found = await file.stat();
-    if (!found.isFile()) throw new NotPlainFile(path);
-    return await readFirst(file, Math.min(found.size, limit));
-  } finally {
-    await file.close();
-  }
-}
-
-async function openToRead(files: FileOperations, path: string): Promise<OpenFile | null> {
-  try {
-    return await missingAsNull(files.open(path, constants.O_RDONLY | noFollow | noWait));
-  } catch (error) {
-    throw notPlainCodes.has(systemCode(error) ?? "") ? new NotPlainFile(path) : error;
-  }
-}
-
-async function readFirst(file: OpenFile, wanted: number): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(new ArrayBuffer(wanted));
-  let length = 0;
-  while (length < bytes.length) {
-    const more = await file.read(bytes, length);
-    if (more === 0) break;
-    length += more;
-  }
-  return length === bytes.length ? bytes : bytes.slice(0, length);
-}
+export const noFollow = constants.O_NOFOLLOW ?? 0;
 
 /** Awaits an operation; null when what it is about does not exist. */
 export async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {

@@ -4,16 +4,9 @@ import type { Bytes } from "../../workers/protocol.js";
 import { systemCode, VaultError } from "../errors.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
-import {
-  type FileOperations,
-  ignoring,
-  makeDirectory,
-  missingAsNull,
-  NotPlainFile,
-  syncDirectory,
-  systemFiles,
-} from "./durable.js";
+import { type FileOperations, ignoring, makeDirectory, missingAsNull, syncDirectory, systemFiles } from "./durable.js";
 import { currentGeneration, generationDirectories, switchGeneration, UncertainSwitch } from "./generations.js";
+import { NotPlainFile } from "./read-file.js";
 import type { SecretStore, StoredSnapshot } from "./secret-store.js";
 import { Slots } from "./slots.js";
 import { cleaned, readTree, removeTemps } from "./tree.js";
@@ -61,13 +54,13 @@ export class FileStore implements SecretStore {
     }
   }
 
-  /** As `open`, but null when there is no vault: nothing is made. */
+  /** As `open`, but null when there is no vault: nothing is made. @throws VaultError INTEGRITY */
   static async openExisting(vaultPath: string): Promise<FileStore | null> {
     if ((await missingAsNull(systemFiles.lstat(vaultPath))) === null) return null;
-    const store = await FileStore.open(vaultPath);
-    if (store.header !== null) return store;
-    await store.close();
-    return null;
+    const generation = await currentGeneration(systemFiles, vaultPath);
+    if (generation === null) return null;
+    if ((await missingAsNull(systemFiles.lstat(generation.secrets))) === null) throw lostSecrets(vaultPath);
+    return FileStore.open(vaultPath);
   }
 
   get header(): Bytes | null {
@@ -174,6 +167,14 @@ export class FileStore implements SecretStore {
     if (this.#current === null) throw new Error("no vault is in force");
     return this.#current;
   }
+}
+
+function lostSecrets(vaultPath: string): VaultError {
+  const mend = "put it back from a backup, or start the server, which makes an empty one";
+  return new VaultError(
+    "INTEGRITY",
+    `the directory of secrets was missing in ${vaultPath}: nothing was saved; ${mend}`,
+  );
 }
 
 function directoryAt(path: string, cause: unknown): VaultError {

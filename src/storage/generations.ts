@@ -14,11 +14,11 @@ import {
   ignoring,
   missingAsNull,
   moveIntoPlace,
-  readFileBytes,
   removeFile,
   replaceFile,
   syncDirectory,
 } from "./durable.js";
+import { readFileBytes } from "./read-file.js";
 
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
 const maxHeaderBytes = 4096;

@@ -8,8 +8,9 @@
 import { constants } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../errors.js";
-import { type FileOperations, missingAsNull, NotPlainFile, randomName } from "./durable.js";
+import { type FileOperations, missingAsNull, randomName } from "./durable.js";
 import type { Generation } from "./generations.js";
+import { NotPlainFile } from "./read-file.js";
 import { blobFile } from "./tree.js";
 
 /** As many as the thread pool works on at once and a few that wait, so that writes get their turn. */
