@@ -62,8 +62,9 @@ async function identityOf(vaultPath: string): Promise<string> {
 
 async function readEntry(file: string): Promise<Entry | null> {
   const text = await missingAsNull(readFile(file, "utf8"));
+  if (text === null) return null;
   try {
-    const { pid, started, url, vault } = JSON.parse(text ?? "") as Partial<Entry>;
+    const { pid, started, url, vault } = JSON.parse(text) as Partial<Entry>;
     if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
     return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
   } catch {

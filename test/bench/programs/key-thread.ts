@@ -1,5 +1,5 @@
 /**
- * The bare server, whose body is sealed and opened anew for each request by a thread that holds the key: the least that a
+ * The bare server, whose body is sealed, and opened for each request by a thread that alone has the key: the least that a
  * key in a thread of its own can cost.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
