@@ -1,6 +1,6 @@
 /**
  * Owns judging the answers that tests receive by the OpenAPI document: a status, code, header or field that it does not
- * name is a violation, which fails the run at its end. It also remembers which documented responses were seen.
+ * name is a violation, which fails its file of tests. It also remembers which documented responses were seen.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
