@@ -104,8 +104,24 @@ export class BlobTree {
       }),
     );
     this.names.delete(path);
-    if (existed === null && this.#unconfirmed.has(path)) await this.#syncs.syncNearest(dirname(file));
+    if (existed === null && this.#unconfirmed.has(path)) await this.#confirmGone(file);
     return this.#unconfirmed.delete(path);
+  }
+
+  /**
+   * After a failed fsync none that comes later would tell that the name is still there. So the name is made once more, of
+   * a directory, which is no secret whatever happens, and taken away again: the next fsync is of that.
+   */
+  async #confirmGone(file: string): Promise<void> {
+    const made = await missingAsNull(
+      this.#syncs.holding(dirname(file), async (directory) => {
+        await this.#files.mkdir(file);
+        await this.#files.rmdir(file);
+        await directory.sync();
+        return true;
+      }),
+    );
+    if (made === null) await this.#syncs.syncNearest(dirname(dirname(file)));
   }
 
   async #keepOld(path: string): Promise<void> {

@@ -86,21 +86,29 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
 });
 
 /**
- * A disk on which the first call of `failing`, and the first fsync of `directory`, fail. A failed fsync forgets the names
- * that were new in the directory, and none that comes later tells of it; `lasting` are those that a power cut would leave.
+ * A disk on which the first call of `failing`, and the first fsync of `directory`, fail. A failed fsync forgets what has
+ * become of the names in the directory, and none that comes later tells of it; `lasting` are those that a power cut would
+ * leave.
  */
-function forgettingDisk(directory: string, failing: "rmdir" | "lstat") {
+function forgettingDisk(directory: string, failing?: "rmdir" | "lstat", wholeFsyncs = 0) {
   const lasting = new Set<string>();
-  const fresh = new Set<string>();
-  const due = new Set<string>(["fsync", failing]);
+  const changed = new Map<string, boolean>();
+  const due = new Set<string | undefined>(["fsync", failing]);
+  let fsyncs = 0;
   const fail = (call: string) => {
     if (due.delete(call)) throw Object.assign(new Error("EIO"), { code: "EIO" });
   };
+  const change = (path: unknown, there: boolean) => {
+    if (dirname(String(path)) === directory) changed.set(basename(String(path)), there);
+  };
   const sync = async () => {
-    const names = [...fresh];
-    fresh.clear();
-    fail("fsync");
-    for (const name of names) lasting.add(name);
+    const changes = [...changed];
+    changed.clear();
+    if (++fsyncs > wholeFsyncs) fail("fsync");
+    for (const [name, there] of changes) {
+      if (there) lasting.add(name);
+      else lasting.delete(name);
+    }
   };
   const files: Partial<FileOperations> = {
     open: async (...args) => {
@@ -109,12 +117,20 @@ function forgettingDisk(directory: string, failing: "rmdir" | "lstat") {
     },
     mkdir: (async (path: string) => {
       await systemFiles.mkdir(path);
-      if (dirname(path) === directory) fresh.add(basename(path));
+      change(path, true);
     }) as FileOperations["mkdir"],
+    rename: async (from, to) => {
+      await systemFiles.rename(from, to);
+      change(to, true);
+    },
+    unlink: async (path) => {
+      await systemFiles.unlink(path);
+      change(path, false);
+    },
     rmdir: async (path) => {
       fail("rmdir");
       await systemFiles.rmdir(path);
-      lasting.delete(basename(String(path)));
+      change(path, false);
     },
     lstat: (async (path: string) => {
       fail("lstat");
@@ -123,3 +139,24 @@ function forgettingDisk(directory: string, failing: "rmdir" | "lstat") {
   };
   return { files: { ...systemFiles, ...files }, lasting };
 }
+
+describe("a delete whose fsync failed", () => {
+  const refusedOnce = async (path: string) => {
+    const directory = temporaryDirectory();
+    const secrets = join(directory, "secrets");
+    mkdirSync(secrets);
+    const { files, lasting } = forgettingDisk(secrets, undefined, 1);
+    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+    await tree.write(path, new Uint8Array(1));
+    const refusal = await tree.remove(path).catch(({ code }: { code: string }) => code);
+    expect([refusal, [...lasting]]).to.deep.equal(["EIO", ["a.sealed"]]);
+    return { tree, lasting, secrets };
+  };
+
+  it("lasts once it is acknowledged, though the file was gone when it was tried again", async () => {
+    const { tree, lasting, secrets } = await refusedOnce("a");
+    expect(await tree.remove("a")).to.equal(true);
+    expect([[...lasting], readdirSync(secrets)]).to.deep.equal([[], []]);
+    expect(await tree.remove("a")).to.equal(false);
+  });
+});
