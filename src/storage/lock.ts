@@ -10,13 +10,13 @@ import { spawnSync } from "node:child_process";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
-import { systemCode } from "../errors.js";
+import { StartError, systemCode } from "../errors.js";
 
 export interface Lock {
   release(): Promise<void>;
 }
 
-/** Null where this system has no such lock. */
+/** Null where this system has no such lock. @throws StartError when nobody can tell whether it is taken. */
 export async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
   if (process.platform !== "linux") return null;
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -28,8 +28,9 @@ export async function lockDirectory(path: string): Promise<Lock | "taken" | null
 
 function flock({ fd }: FileHandle): "ours" | "taken" | "impossible" {
   const env = { PATH: process.env["PATH"] ?? "" };
-  const { status, error } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
+  const { status, error, signal } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
   if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;
+  if (signal !== null) throw new StartError(`flock, which locks the vault, was ended by ${signal}: start again`);
   if (status === 0) return "ours";
   return status === 1 ? "taken" : "impossible"; // no such command, or a file system without locks
 }

@@ -1,6 +1,6 @@
 /** One vault has one server, however many are started at once, and whatever became of the one before. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -120,6 +120,17 @@ describe("the claim on a vault", () => {
     expect(stderr).to.contain(`another server (pid ${server.child.pid}) already serves`);
     await kill(server);
     await startProcess([], { PATH: empty, STRONGROOM_HOME: server.home });
+  });
+
+  it("is refused when the flock command was killed: nobody can tell whether another has it", async () => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, "flock"), "#!/bin/sh\nkill -9 $$\n", { mode: 0o755 });
+    const home = join(temporaryDirectory(), "home");
+    const { code, stderr } = await run(["serve", "--port", "0"], { PATH: directory, STRONGROOM_HOME: home });
+    expect([code, stderr]).to.deep.equal([
+      1,
+      "strongroom: flock, which locks the vault, was ended by SIGKILL: start again\n",
+    ]);
   });
 
   for (const [first, second] of [
