@@ -73,13 +73,12 @@ export async function switchGeneration(
 export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
   const name = await nextName(files, vault); // an init that was broken off may have left one
   await files.rename(directory, join(vault, name));
-  let named = false;
   try {
     await syncDirectory(files, vault);
-    named = true;
     await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
   } catch (error) {
-    if (named) await removeFile(files, join(vault, "current"));
+    await ignoring(files.unlink(join(vault, "current")), "ENOENT");
+    await syncDirectory(files, vault).catch(() => {}); // first, so that `current` never names what is gone
     await files.rename(join(vault, name), directory); // back to where the caller removes it
     throw error;
   }
@@ -117,6 +116,7 @@ function paths(directory: string): Omit<Generation, "header"> {
 }
 
 async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
+  for (const path of [directory, paths(directory).secrets]) await refuseStranger(files, path);
   const header = await readFileBytes(files, join(directory, "header.json"), maxHeaderBytes);
   if (header === null) {
     if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
@@ -125,18 +125,17 @@ async function loadGeneration(files: FileOperations, directory: string): Promise
   return { ...paths(directory), header };
 }
 
-/** All that are there, in force or not. */
+/** All that are there, in force or not; links lead out of the vault. */
 export async function generationDirectories(files: FileOperations, vault: string): Promise<string[]> {
-  return (await numbers(files, vault)).map((number) => join(vault, `gen-${number}`));
+  const entries = await files.readdir(vault, { withFileTypes: true });
+  const directories = entries.filter((entry) => entry.isDirectory() && isGenerationName(entry.name));
+  return directories.map(({ name }) => join(vault, name));
 }
 
 async function nextName(files: FileOperations, vault: string): Promise<string> {
-  return `gen-${1 + Math.max(0, ...(await numbers(files, vault)))}`;
-}
-
-async function numbers(files: FileOperations, vault: string): Promise<number[]> {
   const names = await files.readdir(vault);
-  return names.filter(isGenerationName).map((name) => Number(name.slice(4)));
+  const numbers = names.filter(isGenerationName).map((name) => Number(name.slice(4)));
+  return `gen-${1 + Math.max(0, ...numbers)}`;
 }
 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
@@ -151,6 +150,12 @@ export async function holdSecrets(files: FileOperations, vault: string): Promise
     if (names !== null && names.length > 0) return true;
   }
   return false;
+}
+
+/** What a start removes and a put writes must not be where a link leads. */
+async function refuseStranger(files: FileOperations, path: string): Promise<void> {
+  if ((await missingAsNull(files.lstat(path)))?.isDirectory() ?? true) return;
+  throw new StartError(`${path} is a link or a file: put the directory itself in its place, then start again`);
 }
 
 function damagedPointer(vault: string): StartError {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { restore as restoreVault } from "../../src/backup/restore.js";
+import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
 import { bringIntoForce } from "../../src/storage/generations.js";
 import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
@@ -97,15 +98,22 @@ describe("a restore", () => {
     });
   }
 
-  it("that cannot make its vault last leaves none", async () => {
-    const vault = temporaryDirectory();
-    const building = join(vault, "restore-0123456789abcdef");
-    mkdirSync(join(building, "secrets"), { recursive: true });
-    const { files, fail } = failingFiles();
-    fail("sync", "EIO");
-    const outcome = await bringIntoForce(files, vault, building).catch(({ code }: { code: string }) => code);
-    expect([outcome, readdirSync(vault)]).to.deep.equal(["EIO", ["restore-0123456789abcdef"]]);
-  });
+  for (const [what, filesThatFail] of [
+    ["any one operation", failingOnce],
+    ["every fsync from one", failingSyncsFrom],
+  ] as const) {
+    it(`that cannot make its vault last leaves none, wherever ${what} fails`, async () => {
+      for (let k = 1; k <= 40; k++) {
+        const vault = temporaryDirectory();
+        const building = join(vault, "restore-0123456789abcdef");
+        mkdirSync(join(building, "secrets"), { recursive: true });
+        const outcome = await bringIntoForce(filesThatFail(k), vault, building).catch(() => "refused");
+        if (outcome === undefined) return expect(k).to.be.above(3);
+        expect(readdirSync(vault), `k = ${k}`).to.deep.equal(["restore-0123456789abcdef"]);
+      }
+      return expect.fail("no attempt succeeded");
+    });
+  }
 
   it("into a home that is a file is refused, with --dry-run, too", async () => {
     const file = archiveOf([]);
@@ -152,6 +160,21 @@ describe("a restore", () => {
     expect(leftovers(home), "swept by the start").to.deep.equal([]);
   });
 });
+
+function failingOnce(k: number): FileOperations {
+  const { files, failOnce } = failingFiles();
+  failOnce(k, "EIO");
+  return files;
+}
+
+function failingSyncsFrom(k: number): FileOperations {
+  let syncs = 0;
+  const sync = async () => {
+    if (++syncs >= k) throw Object.assign(new Error("EIO"), { code: "EIO" });
+  };
+  const open: FileOperations["open"] = async (...args) => Object.assign(await systemFiles.open(...args), { sync });
+  return { ...systemFiles, open };
+}
 
 describe("a restore that is broken off ends with exit 13, and leaves no vault and nothing else behind,", () => {
   let file: string;

@@ -1,5 +1,14 @@
 /** What a start makes sure of before anything is acknowledged, and what it leaves undone on a disk that is read-only. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { FileStore } from "../../src/storage/file-store.js";
@@ -59,6 +68,170 @@ describe("a start", () => {
     const store = await FileStore.open(vault, { ...files, open });
     await store.close();
     expect(steps.indexOf(`sync ${generation}`, steps.indexOf(`mkdir ${secrets}`))).to.not.equal(-1);
+  });
+});
+
+describe("a start, of what is not its own,", () => {
+  const temp = ".tmp-0123456789abcdef";
+
+  for (const name of ["gen-1", "gen-1/secrets"]) {
+    it(`refuses a link in place of ${name}, and touches nothing where it leads`, async () => {
+      const vault = await madeVault();
+      const elsewhere = join(temporaryDirectory(), "elsewhere");
+      renameSync(join(vault, name), elsewhere);
+      symlinkSync(elsewhere, join(vault, name));
+      writeFileSync(join(elsewhere, temp), "somebody's");
+      mkdirSync(join(elsewhere, "empty"));
+      const before = readdirSync(elsewhere, { recursive: true });
+      const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+      expect(outcome).to.equal(
+        `${join(vault, name)} is a link or a file: put the directory itself in its place, then start again`,
+      );
+      expect(readdirSync(elsewhere, { recursive: true })).to.deep.equal(before);
+    });
+  }
+
+  it("removes nothing, however much its name resembles what a crash leaves", async () => {
+    const vault = await madeVault();
+    const secrets = join(vault, "gen-1", "secrets");
+    for (const name of ["snapshot-of-mine", "restore-notes", "snapshot-0123456789abcdef0"]) {
+      mkdirSync(join(vault, name));
+      writeFileSync(join(vault, name, "file"), "mine");
+    }
+    for (const directory of [vault, join(vault, "gen-1"), secrets]) {
+      writeFileSync(join(directory, ".tmp-notes"), "mine");
+      symlinkSync("a.sealed", join(directory, temp));
+    }
+    const before = readdirSync(vault, { recursive: true }).sort();
+    await open(vault);
+    expect(
+      readdirSync(vault, { recursive: true })
+        .filter((name) => name !== "server.pid")
+        .sort(),
+    ).to.deep.equal(before);
+  });
+
+  it("takes no file for a secret whose path no client could name", async () => {
+    const vault = await madeVault();
+    const secrets = join(vault, "gen-1", "secrets");
+    mkdirSync(join(secrets, "%20d"));
+    for (const name of ["%20a.sealed", "%20d/x.sealed"]) {
+      copyFileSync(join(secrets, "a.sealed"), join(secrets, name));
+    }
+    const store = await open(vault);
+    expect([store.list("", "", 9), store.strangers]).to.deep.equal([["a"], 2]);
+  });
+
+  it("takes no home for empty in which any vault has secrets, though the first has none and nothing is in force", async () => {
+    const vault = await madeVault();
+    renameSync(join(vault, "gen-1"), join(vault, "gen-2"));
+    mkdirSync(join(vault, "gen-1", "secrets"), { recursive: true });
+    rmSync(join(vault, "current"));
+    const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+    expect(outcome).to.contain("current is missing or damaged");
+  });
+});
+
+describe("a new vault", () => {
+  it("gets a number that none had, though an earlier one was taken away by hand", async () => {
+    const vault = await madeVault();
+    const store = await open(vault);
+    await store.startNewVault(new Uint8Array(10));
+    await store.startNewVault(new Uint8Array(10));
+    rmSync(join(vault, "gen-1"), { recursive: true });
+    expect(await store.startNewVault(new Uint8Array(10))).to.equal(join(vault, "gen-3"));
+    expect(readdirSync(vault)).to.include.members(["gen-2", "gen-3", "gen-4"]);
+  });
+
+  it("lasts, header and name, before current names it, and so does that", async () => {
+    const vault = await madeVault();
+    const { files, steps } = recordedFiles();
+    const store = await open(vault, files);
+    steps.length = 0;
+    await store.startNewVault(new Uint8Array(10));
+    const next = join(vault, "gen-2");
+    const wanted = [
+      `rename ${join(next, "header.json")}`,
+      `sync ${next}`,
+      `sync ${vault}`,
+      `rename ${join(vault, "current")}`,
+      `sync ${vault}`,
+    ];
+    let at = -1;
+    for (const step of wanted) {
+      at = steps.indexOf(step, at + 1);
+      expect(at, `${step} in\n${steps.join("\n")}`).to.not.equal(-1);
+    }
+  });
+
+  it("is not begun once a failed one has left open which vault is in force", async () => {
+    const vault = await madeVault();
+    const { files, failFrom, mend } = failingFiles();
+    const store = await open(vault, files);
+    const begin = () => store.startNewVault(new Uint8Array(10)).catch(({ message }: Error) => message);
+    let refusal: string | null = "";
+    for (let k = 1; k <= 40 && !refusal?.includes("could not be undone"); k++) {
+      failFrom(k, "EIO");
+      refusal = await begin();
+      mend();
+    }
+    expect(refusal).to.contain("could not be undone");
+    expect(await begin()).to.contain("could not be undone");
+  });
+});
+
+describe("a running store", () => {
+  it("makes a directory anew, so that it lasts, that somebody has removed under it", async () => {
+    const vault = await madeVault();
+    const store = await FileStore.open(vault);
+    await store.write("d/e/x", new Uint8Array(1));
+    rmSync(join(vault, "gen-1", "secrets", "d"), { recursive: true });
+    await store.write("d/e/y", new Uint8Array(1));
+    await store.close();
+    const again = await open(vault);
+    expect(again.list("", "", 9)).to.deep.equal(["a", "d/e/y"]);
+  });
+
+  for (const change of ["write", "remove"] as const) {
+    it(`shows after a ${change} that was refused what the next start shows, whichever operation failed`, async () => {
+      for (let k = 1; k <= 30; k++) {
+        const vault = await madeVault();
+        const { files, failOnce, mend } = failingFiles();
+        const store = await FileStore.open(vault, files);
+        failOnce(k, "EIO");
+        const done = change === "write" ? store.write("b", new Uint8Array(1)) : store.remove("a");
+        const outcome = await done.then(
+          () => "done",
+          () => "refused",
+        );
+        const struck = mend();
+        const shown = store.list("", "", 9);
+        await store.close();
+        const again = await FileStore.open(vault);
+        expect(again.list("", "", 9), `operation ${k}, ${outcome}`).to.deep.equal(shown);
+        await again.close();
+        if (!struck) return expect(k).to.be.above(3);
+      }
+      return expect.fail("every attempt met its fault");
+    });
+  }
+
+  it("closes what it opens", async function () {
+    if (!existsSync("/proc/self/fd")) this.skip();
+    const vault = await madeVault();
+    mkdirSync(join(vault, "gen-1", "secrets", "b.sealed"));
+    const store = await open(vault);
+    await store.write("c", new Uint8Array(1));
+    const used = () => readdirSync("/proc/self/fd").length;
+    const before = used();
+    for (let n = 0; n < 50; n++) {
+      await store.read("a");
+      await store.read("b").catch(() => {});
+      await store.write("c", new Uint8Array(1));
+      await store.startNewVault(new Uint8Array(10));
+      await store.write("a", new Uint8Array(1));
+    }
+    expect(used() - before).to.be.below(10);
   });
 });
 

@@ -5,7 +5,7 @@ import { OpenFile } from "../../src/storage/open-file.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;
-  /** `mkdir P`, `open P` of files, and `sync P` of directories. */
+  /** `mkdir P`, `open P` of files, `rename P` into its place, `unlink P`, and `sync P` of directories. */
   readonly steps: string[];
 };
 
@@ -28,5 +28,13 @@ export function recordedFiles(): RecordedFiles {
     steps.push(`mkdir ${path}`);
     return made;
   };
-  return { files: { ...systemFiles, open, mkdir } as FileOperations, steps };
+  const rename = async (from: string, to: string) => {
+    await systemFiles.rename(from, to);
+    steps.push(`rename ${to}`);
+  };
+  const unlink = async (path: string) => {
+    await systemFiles.unlink(path);
+    steps.push(`unlink ${path}`);
+  };
+  return { files: { ...systemFiles, open, mkdir, rename, unlink } as FileOperations, steps };
 }
