@@ -25,6 +25,8 @@ export class Custody {
   /** The present thread has seen a passphrase. */
   #derived = false;
   #locking: Promise<void> | null = null;
+  /** How many vaults the thread has yet to say that it serves. */
+  #mounting = 0;
 
   private constructor(header: () => Bytes | null, gate: Gate, settings: CustodySettings, clock: Clock, log: Log) {
     const { idleTimeoutMs, maxValueBytes } = settings;
@@ -96,9 +98,9 @@ export class Custody {
     return this.ask<O>(request);
   }
 
-  /** The key worker has said that it holds the key. A lock since then is not undone. */
+  /** The key worker has said that it holds the key. A lock since then is not undone, nor is a mount, which locks, too. */
   becomeUnlocked(): void {
-    this.#unlocked = this.#locking === null && !this.#closed;
+    this.#unlocked = this.#locking === null && this.#mounting === 0 && !this.#closed;
     if (!this.#unlocked) return;
     this.#idle.touch();
     this.#idle.watch(() => this.lockIfIdle());
@@ -122,8 +124,13 @@ export class Custody {
   /** Tells the thread which vault it serves; whatever key it held is wiped. */
   async mount(): Promise<void> {
     this.#unlocked = false;
-    const header = this.#header();
-    await this.#worker.call<"mount">({ op: "mount", header: header && new Uint8Array(header) });
+    this.#mounting++;
+    try {
+      const header = this.#header();
+      await this.#worker.call<"mount">({ op: "mount", header: header && new Uint8Array(header) });
+    } finally {
+      this.#mounting--;
+    }
   }
 
   /** Locks for good. */

@@ -1,0 +1,215 @@
+/** Requests that meet a lock, a forced init, a crash or one another: none may see or leave what no order of them would. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { Gate } from "../../src/vault/gate.js";
+import {
+  type Answer,
+  connectRaw,
+  mustGet,
+  mustInit,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  parseRaw,
+  type Send,
+  send,
+  sendRaw,
+} from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
+import { heldFiles } from "../support/held-files.js";
+import { crashKeyWorkers } from "../support/key-worker.js";
+import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
+
+const lock = { method: "POST", path: "/v1/lock" };
+const second = "the second vault's passphrase";
+const forced = { method: "POST", path: "/v1/init", body: { passphrase: second, force: true } };
+const unlockWith = (text: string): Send => ({ method: "POST", path: "/v1/unlock", body: { passphrase: text } });
+
+/** Long enough that something is still being derived after `begun`. */
+const slow = { scryptLogN: 17 };
+const begun = () => sleep(150);
+
+async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await condition())) await sleep(10);
+}
+
+const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"] === true;
+
+describe("a forced init", () => {
+  it("during whose writing the key worker crashes leaves the new vault, locked, under the new passphrase alone", async () => {
+    const { files, hold } = heldFiles();
+    const server = await startTestServer({ files });
+    await mustInit(server);
+    await mustPut(server, "a", "of the old vault");
+    const { reached, release } = hold("/gen-2/");
+    const init = send(server, forced);
+    await reached;
+    await crashKeyWorkers();
+    await until(() => server.logged().includes("key-worker-ended"));
+    release();
+    mustRefuse(await init, 500, "INTERNAL");
+    expect(await isLocked(server)).to.equal(true);
+    mustRefuse(await send(server, unlockWith(passphrase)), 401, "UNAUTHORIZED");
+    await mustUnlock(server, second);
+    expect(await mustList(server)).to.deep.equal([]);
+  });
+
+  it("that a lock meets while it is written leaves the new vault locked, and says so", async () => {
+    const { files, hold } = heldFiles();
+    const server = await startTestServer({ files });
+    await mustInit(server);
+    const { reached, release } = hold("/gen-2/");
+    const init = send(server, forced);
+    await reached;
+    const locking = send(server, lock);
+    await until(() => isLocked(server));
+    release();
+    expect(mustSucceed(await init)["message"]).to.contain("locked again meanwhile");
+    mustSucceed(await locking);
+    expect(await isLocked(server)).to.equal(true);
+    await mustUnlock(server, second);
+  });
+
+  it("that a lock meets while its key is derived is refused, and the old vault stays", async () => {
+    const server = await startTestServer(slow);
+    await mustInit(server);
+    await mustPut(server, "a", "kept");
+    const init = send(server, forced);
+    await begun();
+    await mustLock(server);
+    mustRefuse(await init, 403, "VAULT_LOCKED");
+    expect(await isLocked(server)).to.equal(true);
+    await mustUnlock(server);
+    expect((await mustGet(server, "a"))["value"]).to.equal("kept");
+  });
+});
+
+describe("an unlock", () => {
+  it("that a lock meets while its key is derived is refused, and the vault stays locked", async () => {
+    const server = await startTestServer(slow);
+    await mustInit(server);
+    const unlock = send(server, unlockWith(passphrase));
+    await begun();
+    await mustLock(server);
+    mustRefuse(await unlock, 403, "VAULT_LOCKED");
+    expect(await isLocked(server)).to.equal(true);
+  });
+
+  it("right behind a lock waits for it and succeeds", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const head = (path: string) =>
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+    const body = JSON.stringify({ passphrase });
+    const both = `${head("/v1/lock")}\r\n${head("/v1/unlock")}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    for (let round = 0; round < 5; round++) {
+      const received = await sendRaw(server, both, 5_000);
+      expect(received.match(/HTTP\/1\.1 \d+/g), received).to.deep.equal(["HTTP/1.1 200", "HTTP/1.1 200"]);
+      expect(await isLocked(server)).to.equal(false);
+    }
+  });
+
+  it("does not keep a get waiting that came just before it", async () => {
+    const server = await startTestServer({ scryptLogN: 18 });
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await mustGet(server, "a");
+    const socket = connectRaw(server);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString("latin1");
+    });
+    await new Promise((resolve) => socket.once("secureConnect", resolve));
+    const head = `HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+    const body = JSON.stringify({ passphrase });
+    socket.write(`GET /v1/secrets/a ${head}\r\nPOST /v1/unlock ${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    await until(() => received.includes('"value":"v"'));
+    await mustStatus(server);
+    expect(parseRaw(received).status).to.equal(200);
+    expect(received).not.to.contain("the vault is unlocked");
+    await until(() => received.includes("the vault is unlocked"));
+    socket.destroy();
+  });
+});
+
+describe("a delete", () => {
+  it("that waits for a forced init is not carried out once the vault was locked", async () => {
+    const { files, hold } = heldFiles();
+    const server = await startTestServer({ ...uncached, files });
+    await mustInit(server);
+    for (const path of ["a", "read"]) await mustPut(server, path, "v");
+    const { reached, release } = hold("read.sealed");
+    const get = send(server, { path: "/v1/secrets/read" });
+    await reached;
+    const init = send(server, forced);
+    await sleep(1_000); // its key is derived, and it waits for the get: nobody else is let in
+    const remove = send(server, { method: "DELETE", path: "/v1/secrets/a" });
+    await sleep(100);
+    const locking = send(server, lock);
+    await until(() => isLocked(server));
+    release();
+    for (const late of [get, remove]) mustRefuse(await late, 403, "VAULT_LOCKED");
+    for (const done of [init, locking]) mustSucceed(await done);
+  });
+});
+
+describe("puts of one path at once", () => {
+  it("are each judged alone: one that is refused does not take the next with it", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const put = (body: object): Promise<Answer> => send(server, { method: "PUT", path: "/v1/secrets/a", body });
+    const answers = await Promise.all([put({}), put({ value: "v" }), put({}), put({ value: "w" })]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([400, 200, 400, 200]);
+  });
+});
+
+describe("a key worker that ends before it has answered anything", () => {
+  it("is started again a second later, not at once; meanwhile the answer is 503, later all is well", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    await mustInit(server);
+    let started = 0;
+    const kill = (worker: { terminate(): Promise<number> }) => {
+      started++;
+      void worker.terminate();
+    };
+    process.on("worker", kill);
+    try {
+      await crashKeyWorkers();
+      await until(async () => (await send(server, unlockWith(passphrase))).status === 503);
+      expect(started).to.equal(1);
+    } finally {
+      process.off("worker", kill);
+    }
+    mustRefuse(await send(server, unlockWith(passphrase)), 503, "UNAVAILABLE");
+    clock.advance(1_000);
+    await mustUnlock(server);
+  });
+});
+
+describe("the gate", () => {
+  it("lets one in alone, however many others wait and whenever they came", async () => {
+    const gate = new Gate();
+    const inside: string[] = [];
+    const alone = async (name: string) => {
+      expect(inside).to.deep.equal([]);
+      inside.push(name);
+      for (let turn = 0; turn < 5; turn++) await null;
+      expect(inside).to.deep.equal([name]);
+      inside.pop();
+    };
+    const shared = async () => expect(inside.filter((name) => name.startsWith("alone"))).to.deep.equal([]);
+    const passages = [
+      gate.exclusive(() => alone("alone 1")),
+      gate.exclusive(() => alone("alone 2")),
+      gate.shared(shared),
+      gate.exclusive(() => alone("alone 3")),
+      gate.shared(shared),
+    ];
+    await Promise.all(passages);
+  });
+});
