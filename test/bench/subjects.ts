@@ -64,6 +64,12 @@ export function startNaive(beside: Beside): Promise<Subject> {
   return startServer("naive Express 5 app", "naive.js", { BENCH_SECRETS: secrets }, beside);
 }
 
+/** A server that stores every body durably as it is, on the certificate of the Strongroom beside it. */
+export function startDurableServer(beside: Beside): Promise<Subject> {
+  const settings = { BENCH_DIRECTORY: temporaryDirectory() };
+  return startServer("node:https that stores durably", "durable-server.js", settings, beside);
+}
+
 /** The bare loop of durable replaces. */
 export async function startDurableLoop(bytes: number): Promise<Subject> {
   const settings = { BENCH_DIRECTORY: temporaryDirectory(), BENCH_BYTES: String(bytes) };

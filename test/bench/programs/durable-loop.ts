@@ -1,13 +1,10 @@
-/**
- * A bare loop of durable replaces: temp file, write, fsync, close, rename, fsync of the directory, by some lanes at once.
- * The least that an acknowledged write can cost on this disk.
- */
+/** A bare loop of durable replaces, by some lanes at once: the least that an acknowledged write can cost on this disk. */
 import { randomBytes } from "node:crypto";
-import { open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { createHistogram } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { watch } from "../usage.js";
+import { replaceDurably } from "./durable-replace.js";
 import { mustHave } from "./listen.js";
 import type { Load, LoadReport } from "./load.js";
 
@@ -28,7 +25,7 @@ async function loop({ watched, streams: [stream], warmMs, seconds }: Load): Prom
   const lane = async (number: number) => {
     for (let i = 0; running; i++) {
       const began = performance.now();
-      await replaceDurably(join(directory, `${number}-${i % filesPerLane}`));
+      await replaceDurably(join(directory, `${number}-${i % filesPerLane}`), content);
       if (counting) latencies.record(Math.max(1, Math.round((performance.now() - began) * 1000)));
     }
   };
@@ -45,22 +42,4 @@ async function loop({ watched, streams: [stream], warmMs, seconds }: Load): Prom
   const { count } = latencies;
   const perSecond = count / usage.seconds;
   return { streams: [{ count, perSecond, p50: at(50), p99: at(99), p999: at(99.9), failed: 0, timeline: [] }], usage };
-}
-
-async function replaceDurably(file: string): Promise<void> {
-  const temp = join(directory, `.tmp-${randomBytes(8).toString("hex")}`);
-  const handle = await open(temp, "wx", 0o600);
-  try {
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temp, file);
-  const parent = await open(directory, "r");
-  try {
-    await parent.sync();
-  } finally {
-    await parent.close();
-  }
 }

@@ -4,13 +4,14 @@
  * opened with AES-256-GCM in piscina's worker threads, and every request passes helmet, a rate limit and a token check.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import express, { type RequestHandler } from "express";
 import { rateLimit } from "express-rate-limit";
 import helmet from "helmet";
 import { Piscina } from "piscina";
+import { replaceDurably } from "./durable-replace.js";
 import { listen, mustHave } from "./listen.js";
 import type { Entry } from "./naive-worker.js";
 
@@ -45,7 +46,7 @@ app.put("/v1/secrets/*path", async (req, res) => {
   const now = new Date().toISOString();
   const previous = await readEntry(path).catch(() => null);
   const entry = { value, metadata: { type, description }, createdAt: previous?.createdAt ?? now, updatedAt: now };
-  await replaceDurably(fileOf(path), await pool.run({ path, entry }, { name: "seal" }));
+  await store(fileOf(path), await pool.run({ path, entry }, { name: "seal" }));
   res.json({ ok: true, path, bytes: Buffer.byteLength(value), metadata: entry.metadata });
 });
 
@@ -76,22 +77,7 @@ async function readEntry(path: string): Promise<Entry> {
   return pool.run({ path, blob }, { name: "open" });
 }
 
-async function replaceDurably(file: string, blob: Uint8Array): Promise<void> {
+async function store(file: string, blob: Uint8Array): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  const temp = `${file}.${randomBytes(8).toString("hex")}`;
-  await syncing(temp, "wx", (handle) => handle.writeFile(blob));
-  await rename(temp, file);
-  await syncing(dirname(file), "r", async () => {});
-}
-
-type Handle = Awaited<ReturnType<typeof open>>;
-
-async function syncing(path: string, flags: string, work: (handle: Handle) => Promise<void>): Promise<void> {
-  const handle = await open(path, flags);
-  try {
-    await work(handle);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await replaceDurably(file, blob);
 }

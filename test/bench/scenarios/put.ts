@@ -1,8 +1,8 @@
 /** Owns the scenarios of writing: puts against a bare loop of durable replaces, and puts among gets. */
 import { alternate, contender } from "../measure.js";
-import { againstEach, type Outcome, type Target } from "../outcome.js";
+import { againstEach, compare, type Outcome, type Target, throughput } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
-import { startDurableLoop } from "../subjects.js";
+import { startDurableLoop, startDurableServer } from "../subjects.js";
 import { mixed, put, putLarge, type Workload } from "../workloads.js";
 import { againstBare } from "./get.js";
 
@@ -30,6 +30,7 @@ export const amongGets: Scenario = {
   },
 };
 
+/** Between the two stands a server that does no more than store: it shows what HTTPS alone takes of the disk's pace. */
 async function againstLoop(
   bench: Bench,
   workload: Workload,
@@ -39,9 +40,16 @@ async function againstLoop(
 ): Promise<Outcome[]> {
   const strongroom = await bench.strongroom(workload.secrets);
   const loop = await startDurableLoop(bytes);
+  const server = await startDurableServer(strongroom);
   const series = await alternate(
-    [contender(bench.loader, strongroom, workload), contender(loop.child, loop, { ...workload, requests: [] })],
+    [
+      contender(bench.loader, strongroom, workload),
+      contender(loop.child, loop, { ...workload, requests: [] }),
+      contender(bench.loader, server, workload),
+    ],
     bench.options,
   );
-  return [{ scenario, series, findings: againstEach(series, [target]) }];
+  const [, loops, stores] = series;
+  const floor = compare("throughput of the server that only stores, of the loop's", stores, loops, throughput);
+  return [{ scenario, series, findings: [...againstEach(series, [target]), floor] }];
 }

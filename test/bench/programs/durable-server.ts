@@ -1,0 +1,17 @@
+/** The bare server, which stores each body as it came by a durable replace: the least that an HTTPS put can cost. */
+import { join } from "node:path";
+import { replaceDurably } from "./durable-replace.js";
+import { listen, mustHave } from "./listen.js";
+
+const directory = mustHave("BENCH_DIRECTORY");
+const reply = Buffer.from(JSON.stringify({ ok: true }));
+const headers = { "Content-Type": "application/json; charset=utf-8", "Content-Length": reply.length };
+
+listen((req, res) => {
+  const pieces: Buffer[] = [];
+  req.on("data", (piece: Buffer) => pieces.push(piece));
+  req.once("end", async () => {
+    await replaceDurably(join(directory, encodeURIComponent(req.url ?? "")), Buffer.concat(pieces));
+    res.writeHead(200, headers).end(reply);
+  });
+});
