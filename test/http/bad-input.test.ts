@@ -113,9 +113,15 @@ describe("a put whose body has 800,000 other names", () => {
   });
 });
 
+/** A body of so many bytes. */
+function padded(length: number): string {
+  const body = '{"value":"v"}';
+  return body + " ".repeat(length - body.length);
+}
+
 describe("put accepts", () => {
   const server = shareTestServer({ maxValueBytes: 1000 }, mustInit);
-  const accepted: readonly (readonly [string, string, Record<string, string>, string])[] = [
+  const accepted: readonly (readonly [string, string, Record<string, string | readonly string[]>, string])[] = [
     ["unknown fields, and ignores them", '{"a":1,"value":"v","b":{"value":"w"},"metadata":{"type":"x"}}', {}, "v"],
     ["any Content-Type", '{"value":"v"}', { "content-type": "text/plain" }, "v"],
     ["no Content-Type", '{"value":"v"}', {}, "v"],
@@ -124,6 +130,8 @@ describe("put accepts", () => {
     ["the last of equal names, as JSON.parse does", '{"value":"first","value":"last"}', {}, "last"],
     ["every escape", '{"value":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\ud83d\\ude00"}', {}, '"\\/\b\f\n\r\tA😀'],
     ["an escaped name", '{"\\u0076alue":"v"}', {}, "v"],
+    ["a body of exactly six times the value's limit plus 64 KiB", padded(71_536), {}, "v"],
+    ["such a body in chunks", padded(71_536), { "transfer-encoding": "chunked", "content-length": [] }, "v"],
     ["lone surrogates in unknown fields", '{"value":"v","x":"\\ud800"}', {}, "v"],
     [
       "a value of exactly the limit, all of it escaped",

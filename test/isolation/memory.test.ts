@@ -1,7 +1,9 @@
 /** The key never leaves its thread, and lock really wipes: looked for in the server's memory from outside. */
 import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import {
+  connectRaw,
   mustGet,
   mustInit,
   mustLock,
@@ -111,6 +113,66 @@ describe("the server's memory", function () {
       await mustUnlock(server, passphrase);
       expect((await mustGet(server, "a"))["value"]).to.equal("v");
     }
+  });
+});
+
+describe("the server's memory, of a value", function () {
+  this.timeout(0);
+  before(function () {
+    if (!existsSync("/proc/self/mem")) this.skip();
+  });
+
+  const value = "a value that nobody may find, ".repeat(4);
+  const body = JSON.stringify({ value });
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const sized = `Content-Length: ${body.length}\r\n\r\n`;
+  type Row = readonly [what: string, pieces: readonly string[], between?: (server: ServerProcess) => Promise<unknown>];
+  const rows: readonly Row[] = [
+    ["that was stored", [sized + body]],
+    ["whose body came to its end when the vault was locked", [sized + body.slice(0, -1), body.slice(-1)], mustLock],
+    ["whose body was broken off", [sized + body.slice(0, -1)]],
+    [
+      "whose chunked body outgrew what was laid out for it",
+      [`Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`, `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`],
+    ],
+  ];
+  for (const [what, [first = "", ...rest], between] of rows) {
+    it(`${what}, holds nothing`, async () => {
+      const server = await startWithCanary();
+      await mustInit(server, { passphrase });
+      const socket = connectRaw(server)
+        .on("error", () => {})
+        .resume();
+      await new Promise((resolve) => socket.once("secureConnect", resolve));
+      const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+      socket.write(head + first);
+      await sleep(200);
+      if (between) await between(server);
+      for (const piece of rest) socket.write(piece);
+      await sleep(200);
+      socket.destroy();
+      await sleep(200);
+      const found = scanProcess(server.child.pid ?? 0, new Map([["value", Buffer.from(value)]]));
+      expect(found.get("value")).to.deep.equal(gone);
+    });
+  }
+});
+
+describe("a right passphrase behind ten wrong ones", function () {
+  this.timeout(0);
+
+  it("is refused, and leaves no key in the server's memory", async function () {
+    if (!existsSync("/proc/self/mem")) this.skip();
+    const server = await startWithCanary();
+    await mustInit(server, { passphrase });
+    const keys = decodeKeys(server.home, passphrase);
+    await mustLock(server);
+    const unlock = (text: string) => send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } });
+    const guesses = Array.from({ length: 12 }, () => unlock("wrong"));
+    await sleep(30);
+    expect((await unlock(passphrase)).status).to.equal(429);
+    await Promise.all(guesses);
+    expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
   });
 });
 

@@ -5,7 +5,10 @@ import { expect } from "chai";
 import { systemFiles } from "../../src/storage/durable.js";
 import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
 import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
+import { FakeClock } from "../support/clock.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
+import { closedGate } from "../support/gate.js";
+import { heldFiles } from "../support/held-files.js";
 import { Random } from "../support/random.js";
 import { passphrase, startTestServer, uncached } from "../support/server.js";
 
@@ -50,21 +53,28 @@ describe("what the vault remembers", () => {
 
   it("is not what a list still reads that has failed: it answers only once all its reading has ended", async () => {
     let armed = false;
-    let atWork = 0;
+    const [reading, released] = [closedGate(), closedGate()];
     const open: typeof systemFiles.open = async (...args) => {
       if (!armed || !String(args[0]).endsWith(".sealed")) return systemFiles.open(...args);
       if (String(args[0]).endsWith("s-000.sealed")) throw Object.assign(new Error("no"), { code: "EIO" });
-      atWork++;
-      await sleep(100);
-      return systemFiles.open(...args).finally(() => atWork--);
+      reading.open();
+      await released.passed;
+      return systemFiles.open(...args);
     };
     const server = await startTestServer({ ...uncached, files: { ...systemFiles, open } });
     await mustInit(server);
     const names = Array.from({ length: 200 }, (_, n) => `s-${String(n).padStart(3, "0")}`); // two slices and more
     await Promise.all(names.map((name) => mustPut(server, name, "v")));
     armed = true;
-    mustRefuse(await send(server, { path: "/v1/secrets" }), 503, "UNAVAILABLE");
-    expect(atWork).to.equal(0);
+    let answered = false;
+    const list = send(server, { path: "/v1/secrets" }).finally(() => {
+      answered = true;
+    });
+    await reading.passed;
+    await sleep(200);
+    expect(answered).to.equal(false);
+    released.open();
+    mustRefuse(await list, 503, "UNAVAILABLE");
   });
 
   it("is not what a get has read that began before a put", async () => {
@@ -99,6 +109,47 @@ describe("what the vault remembers", () => {
     });
     await cache.reading(async (keep) => keep("a", "new"));
     expect(cache.get("a")).to.equal("new");
+  });
+
+  it("is not what a reader has found that began while the path was being changed, though the change has ended", async () => {
+    const cache = new CiphertextCache<string>(10_000);
+    const ended = closedGate();
+    let reading: Promise<void> = Promise.resolve();
+    await cache.changing("a", async () => {
+      reading = cache.reading(async (keep) => {
+        await ended.passed;
+        keep("a", "old");
+      });
+    });
+    ended.open();
+    await reading;
+    expect(cache.get("a")).to.equal(undefined);
+  });
+
+  it("begins anew with a secret that was deleted: a later one of its path was created when it was put", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    clock.advance(5_000);
+    mustSucceed(await send(server, { ...get, method: "DELETE" }));
+    await mustPut(server, "a", "w");
+    const now = new Date(clock.now()).toISOString();
+    expect(await mustGet(server, "a")).to.include({ createdAt: now, updatedAt: now });
+  });
+
+  it("leaves out of a list what was deleted while it was read", async () => {
+    const { files, hold } = heldFiles();
+    const server = await startTestServer({ ...uncached, files });
+    await mustInit(server);
+    for (const path of ["a", "b", "c"]) await mustPut(server, path, "v");
+    const { reached, release } = hold("b.sealed");
+    const list = send(server, { path: "/v1/secrets" });
+    await reached;
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/secrets/b" }));
+    release();
+    const { entries, damaged } = mustSucceed(await list);
+    expect([(entries as { path: string }[]).map(({ path }) => path), damaged ?? []]).to.deep.equal([["a", "c"], []]);
   });
 
   it("is never an older state of a list, whatever changes between two lists", async () => {
@@ -144,6 +195,9 @@ describe("what the vault remembers", () => {
     expect(kept).to.include.members([0, 99, 98]);
     cache.keep("large", "x".repeat(5_000));
     expect(cache.get("large")).to.equal(undefined);
+    const bytes = new CiphertextCache<Uint8Array<ArrayBuffer>>(100_000);
+    for (let i = 0; i < 100; i++) bytes.keep(`${i}`, new Uint8Array(10_000));
+    expect(Array.from({ length: 100 }, (_, i) => bytes.get(`${i}`)).filter(Boolean).length).to.be.within(5, 10);
     const none = new CiphertextCache<string>(0);
     none.keep("a", "");
     expect(none.get("a")).to.equal(undefined);

@@ -98,6 +98,24 @@ describe("idle lock", () => {
     });
   }
 
+  it("a get that is refused because the vault is locked is activity", async () => {
+    const clock = new FakeClock();
+    const server = await startUnlocked(clock);
+    await mustLock(server);
+    clock.advance(1000);
+    expect((await send(server, { path: "/v1/secrets/a" })).status).to.equal(403);
+    expect((await mustStatus(server))["lastActivity"]).to.equal(new Date(clock.now()).toISOString());
+  });
+
+  it("holds across sleep also when the first request after it is an unlock, and a wrong one", async () => {
+    const clock = new FakeClock();
+    const server = await startUnlocked(clock);
+    clock.jump(idleTimeoutMs);
+    await send(server, { ...unlock, body: { passphrase: "wrong" } });
+    expect(server.logged()).to.contain('"event":"idle-locked"');
+    expect(await isLocked(server)).to.equal(true);
+  });
+
   it("lock is no activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
