@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -13,6 +14,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { backUp } from "../../src/backup/backup.js";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { mustGet, mustLock, mustPut, mustUnlock } from "../support/client.js";
@@ -201,5 +203,39 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     expect(code).to.equal(1);
     expect(stderr).to.match(/cannot be written \(ENOENT\)/);
     expect(leftovers(server.home)).to.deep.equal([]);
+  });
+});
+
+describe("a backup that is not what it should be is not kept", () => {
+  /** A snapshot of four files, and what a backup of it says. */
+  async function backUpOf(secretCount: number, tick: (directory: string) => void): Promise<string> {
+    const directory = join(temporaryDirectory(), "snapshot");
+    mkdirSync(join(directory, "secrets"), { recursive: true });
+    for (const name of ["header.json", "secrets/a.sealed", "secrets/b.sealed", "secrets/c.sealed"]) {
+      writeFileSync(join(directory, name), "as it was");
+    }
+    const judge = {
+      understands: async () => true,
+      faultsOf: async (blobs: readonly unknown[]) => blobs.map(() => null),
+    };
+    const watch = { tick: () => tick(directory), signal: new AbortController().signal };
+    const file = join(temporaryDirectory(), "b.tar");
+    const taken = async () => ({ directory, secretCount, release: async () => {} });
+    const outcome = await backUp(taken, file, judge, watch).then(
+      ({ secrets: saved }) => `${saved} saved`,
+      ({ message }: Error) => message,
+    );
+    expect(readdirSync(join(file, "..")), outcome).to.deep.equal(outcome.endsWith("saved") ? ["b.tar"] : []);
+    return outcome;
+  }
+
+  it("when a file was changed while it was read", async () => {
+    const change = (directory: string) => writeFileSync(join(directory, "secrets/c.sealed"), "as it is.");
+    expect(await backUpOf(3, () => {})).to.equal("3 saved");
+    expect(await backUpOf(3, change)).to.match(/cut short or changed/);
+  });
+
+  it("when the snapshot has fewer files than it was said to have", async () => {
+    expect(await backUpOf(4, () => {})).to.match(/lost files/);
   });
 });

@@ -214,6 +214,7 @@ describe("a restore refuses an archive", () => {
       [{ name: "secrets/A.sealed", content: blob }],
       /no secret's file/,
     ],
+    ["with a path that no client could name", [{ name: "secrets/%20a.sealed", content: blob }], /no secret's file/],
     ["with a foreign file", [{ name: "notes.txt", content: "mine" }], /no secret's file/],
     ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is no file/],
     ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is no file/],

@@ -103,6 +103,7 @@ const rows: readonly Row[] = [
       ["token", 0o644],
       ["tls/key.pem", 0o640],
       ["tls/cert.pem", 0o666],
+      ["tls/cert.pem", 0o664],
       ["vault/current", 0o604],
       ["vault/gen-1", 0o711],
       ["vault/gen-1/header.json", 0o660],
@@ -190,6 +191,43 @@ const rows: readonly Row[] = [
     at: "vault/old",
     damage: (at) => void mkdirSync(at, { mode: 0o700 }),
     mended: false,
+  },
+  ...["vault/snapshot-of-mine", "vault/restore-notes"].map(
+    (at): Row => ({
+      name: `a directory of the user's own, ${at}`,
+      code: "foreign-file",
+      at,
+      damage: (path) => {
+        mkdirSync(path, { mode: 0o700 });
+        write("mine")(join(path, "notes.txt"));
+      },
+      mended: false,
+    }),
+  ),
+  {
+    name: "a file of the user's own in the tree whose name resembles a temp file's",
+    code: "foreign-file",
+    at: `${secrets}/.tmp-notes`,
+    damage: write("mine"),
+    mended: false,
+  },
+  {
+    name: "a vault without a header in which somebody has put a file",
+    code: "header-missing",
+    at: "vault/gen-2/header.json",
+    damage: (_at, home) => {
+      mkdirSync(join(home, "vault/gen-2/secrets"), { recursive: true, mode: 0o700 });
+      write("mine")(join(home, "vault/gen-2/notes.txt"));
+    },
+    mended: false,
+  },
+  {
+    name: "a damaged secret in a kept vault",
+    code: "blob-damaged",
+    at: `${secrets}/earlier.sealed`,
+    damage: (at) => truncateSync(at, 20),
+    mended: false,
+    kept: true,
   },
   ...["Upper.sealed", "%C3.sealed", "con.sealed"].map(
     (name): Row => ({

@@ -1,4 +1,5 @@
 /** A blob that was moved, swapped, brought from elsewhere or is none at all is refused, and left as it is. */
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
 import { expect } from "chai";
 import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/client.js";
@@ -108,5 +109,15 @@ describe("a blob in another's place", () => {
     unlinkSync(file);
     renameSync(kept, file);
     await mustGet(server, "empty");
+  });
+
+  it("(a pipe that nobody writes to) is refused, and keeps nobody waiting", async function () {
+    const server = await startTestServer(uncached);
+    await prepare(server);
+    const file = blobFile(server, "empty");
+    unlinkSync(file);
+    if (spawnSync("mkfifo", ["-m", "600", file]).status !== 0) this.skip(); // there is no mkfifo on this machine
+    for (let more = 0; more < 8; more++) await mustRefuseGet(server, "empty", "a pipe");
+    await mustGet(server, witness);
   });
 });

@@ -110,3 +110,51 @@ describe("a snapshot for which a write links a secret", () => {
     expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed"))).to.equal(true);
   });
 });
+
+describe("a snapshot", () => {
+  it("has a secret that is deleted while it is taken", async () => {
+    const links = heldUpLinks();
+    const store = await openStore(links.files);
+    const snapshot = store.snapshot();
+    await links.begun;
+    const removals = Promise.all([store.remove("b"), store.remove("c")]);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed")), "before its link is there").to.equal(
+      true,
+    );
+    links.end();
+    const { directory, count } = await snapshot;
+    expect(await removals).to.deep.equal([true, true]);
+    expect([count, readdirSync(join(directory, "secrets")).sort()]).to.deep.equal([
+      3,
+      ["a.sealed", "b.sealed", "c.sealed"],
+    ]);
+  });
+
+  it("leaves out what was deleted at its very moment", async () => {
+    const [gone, told] = [closedGate(), closedGate()];
+    const unlink: FileOperations["unlink"] = async (path) => {
+      await systemFiles.unlink(path);
+      gone.open();
+      await told.passed;
+    };
+    const store = await openStore({ ...systemFiles, unlink });
+    const removal = store.remove("b");
+    await gone.passed;
+    const { directory, count } = await store.snapshot();
+    expect([count, readdirSync(join(directory, "secrets"))]).to.deep.equal([2, ["a.sealed", "c.sealed"]]);
+    told.open();
+    expect(await removal).to.equal(true);
+  });
+
+  for (const code of ["EPERM", "EMLINK", "EXDEV", "ENOTSUP"]) {
+    it(`is of copies where there can be no links (${code})`, async () => {
+      const link: FileOperations["link"] = () => Promise.reject(Object.assign(new Error(code), { code }));
+      const store = await openStore({ ...systemFiles, link });
+      const { directory, count } = await store.snapshot();
+      expect(count).to.equal(3);
+      await store.write("a", Buffer.from("new a") as Uint8Array<ArrayBuffer>);
+      expect(readFileSync(join(directory, "secrets", "a.sealed"), "utf8")).to.equal("old a");
+    });
+  }
+});

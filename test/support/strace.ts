@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { later, temporaryDirectory } from "./clean-up.js";
 import { canRun } from "./mounts.js";
+import { collect, environment, mainFile, node } from "./process.js";
 
 /** Why no process can be traced here; null when it can. */
 export function whyNoStrace(): string | null {
@@ -56,4 +57,34 @@ async function untilAttached(stderr: NodeJS.ReadableStream, ended: Promise<unkno
   });
   failed.catch(() => {}); // it always ends at last
   await Promise.race([attached, failed]);
+}
+
+/** Runs the command to its end; answers what it made last and renamed, in the order in which that was done. */
+export async function tracedCommand(
+  args: readonly string[],
+  more: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const directory = temporaryDirectory();
+  const trace = join(directory, "trace");
+  const flags = ["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,fdatasync,/^rename,/^link", "-e", "signal=none"];
+  const child = spawn("strace", [...flags, "-o", trace, node, mainFile, ...args], {
+    env: environment(more),
+    cwd: directory,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { code, stderr } = await collect(child).ended;
+  if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`);
+  return wholeCalls(readFileSync(trace, "utf8"));
+}
+
+/** A call during which another thread made one is told in two lines: it counts where it ended. */
+function wholeCalls(trace: string): string[] {
+  const begun = new Map<string, string>();
+  const calls: string[] = [];
+  for (const line of trace.split("\n")) {
+    const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    if (text.endsWith("<unfinished ...>")) begun.set(thread, text.replace(" <unfinished ...>", ""));
+    else calls.push(text.replace(/^<\.\.\. \w+ resumed>/, () => begun.get(thread) ?? ""));
+  }
+  return calls;
 }
