@@ -7,10 +7,13 @@ import type { Log } from "../log.js";
 import { answerBrokenRequests } from "./broken.js";
 import type { Messages } from "./messages.js";
 import { cleansePlaintext, wipeReceived } from "./plaintext.js";
+import { SilentConnections } from "./silent.js";
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 export type Credentials = { readonly cert: string; readonly key: string };
+
+export type Listener = { readonly server: Server; readonly silent: SilentConnections };
 
 const limits = {
   handshakeTimeout: 5_000,
@@ -23,7 +26,7 @@ const limits = {
 const maxConnections = 256;
 
 /** @throws StartError when the certificate cannot be used. */
-export function createListener(credentials: Credentials, messages: Messages, handle: Handle, log: Log): Server {
+export function createListener(credentials: Credentials, messages: Messages, handle: Handle, log: Log): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
   const server = secureServer(
     {
@@ -43,7 +46,7 @@ export function createListener(credentials: Credentials, messages: Messages, han
   server.on("secureConnection", wipeReceived);
   server.on("drop", warnOncePerMinute(log));
   answerBrokenRequests(server);
-  return server;
+  return { server, silent: new SilentConnections(server) };
 }
 
 /** A flood of connections must not become a flood of lines. */
@@ -65,7 +68,7 @@ function secureServer(options: ServerOptions, handle: Handle): Server {
 }
 
 /** @throws StartError when the address cannot be had. */
-export function listen(server: Server, host: string, port: number): Promise<AddressInfo> {
+export function listen({ server }: Listener, host: string, port: number): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once("error", (error) => reject(new StartError(whyNotListening(systemCode(error), host, port))));
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
@@ -80,8 +83,9 @@ function whyNotListening(code: string | undefined, host: string, port: number): 
 }
 
 /** Takes no new connections, lets requests under way finish for at most `graceMs`, then cuts what is left. */
-export async function drain(server: Server, graceMs: number): Promise<void> {
+export async function drain({ server, silent }: Listener, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  silent.close();
   server.closeIdleConnections();
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);

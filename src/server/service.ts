@@ -40,9 +40,9 @@ export async function serveStore(
   const stopper = createStopper();
   const messages = createMessages();
   let handle: Handler = () => {};
-  const server = createListener(certificate, messages, (req, res) => handle(req, res), log);
+  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log);
   const vault = await Vault.open(store, settings, clock, log);
-  const { address, port } = await openOrRelease(vault, () => listen(server, settings.host, settings.port));
+  const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const service = {
     vault,
@@ -56,7 +56,7 @@ export async function serveStore(
   handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
   stopper.does(async () => {
     log.info({ event: "stopping" });
-    const ends = within(drainMs, Promise.allSettled([vault.close(), drain(server, drainMs)]));
+    const ends = within(drainMs, Promise.allSettled([vault.close(), drain(listener, drainMs)]));
     for (const end of (await ends) ?? []) {
       if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
     }

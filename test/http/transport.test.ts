@@ -441,3 +441,28 @@ async function answerTo(server: TestServer, text: string): Promise<string> {
   await closing(socket);
   return received;
 }
+
+describe("a stop", () => {
+  it("waits for a request under way, and not for connections on which nothing has come", async () => {
+    const server = await startTestServer();
+    const sockets = [connectRaw(server), connectRaw(server), connectPlain(server.port, "127.0.0.1")] as const;
+    const closings = sockets.map(
+      (socket) => new Promise((resolve) => socket.on("error", () => {}).once("close", resolve)),
+    );
+    for (const socket of sockets.slice(0, 2)) await new Promise((resolve) => socket.once("secureConnect", resolve));
+    const [busy] = sockets;
+    busy.write("GET /v1/status HTTP/1.1\r\nHost: localhost\r\n");
+    await mustStatus(server); // it has all three connections
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    let answer = "";
+    busy.on("data", (chunk: Buffer) => {
+      answer += chunk.toString("latin1");
+    });
+    const stopped = server.stop();
+    await Promise.all(closings.slice(1));
+    busy.write("\r\n");
+    await stopped;
+    await closings[0];
+    expect(parseRaw(answer).status).to.equal(200);
+  });
+});
