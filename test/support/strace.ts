@@ -72,6 +72,7 @@ export async function tracedCommand(
     cwd: directory,
     stdio: ["ignore", "pipe", "pipe"],
   });
+  later(() => void child.kill("SIGKILL"));
   const { code, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(`the command ended with ${code}: ${stderr}`);
   return wholeCalls(readFileSync(trace, "utf8"));
