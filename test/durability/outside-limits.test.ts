@@ -121,9 +121,7 @@ describe("no file descriptors left", function () {
       mustBeClear(await change(server, "a/b", "on an open connection"));
       await mustStatus(server);
       for (const socket of sockets) socket.destroy();
-      const late = flood(server);
-      await new Promise((resolve, reject) => late.once("secureConnect", resolve).once("error", reject));
-      late.destroy();
+      while (!(await isTaken(flood(server)))); // those that still wait are refused before
       await untilStored(server);
     });
     await mustSurviveRestart(server, new Map([["a/b", "stored"]]));
@@ -155,6 +153,12 @@ function flood(server: ServerProcess): TLSSocket {
   socket.on("error", () => {});
   later(() => void socket.destroy());
   return socket;
+}
+
+function isTaken(socket: TLSSocket): Promise<boolean> {
+  return new Promise<boolean>((resolve) => {
+    socket.once("secureConnect", () => resolve(true)).once("close", () => resolve(false));
+  }).finally(() => socket.destroy());
 }
 
 /** Connected, refused, or left waiting. */
