@@ -109,13 +109,13 @@ export class BlobTree {
   }
 
   /**
-   * After a failed fsync none that comes later would tell that the name is still there. So the name is made once more, of
-   * a directory, which is no secret whatever happens, and taken away again: the next fsync is of that.
+   * After a failed fsync none that comes later would tell that the name is still there. So the name is made once more and
+   * taken away again: the next fsync is of that. It is a directory's, which is no secret; a start removes what a crash leaves.
    */
   async #confirmGone(file: string): Promise<void> {
     const made = await missingAsNull(
       this.#syncs.holding(dirname(file), async (directory) => {
-        await this.#files.mkdir(file);
+        await this.#files.mkdir(file, { mode: 0o700 });
         await this.#files.rmdir(file);
         await directory.sync();
         return true;

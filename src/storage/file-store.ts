@@ -5,7 +5,7 @@ import { systemCode, VaultError } from "../errors.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
 import { type FileOperations, ignoring, makeDirectory, missingAsNull, syncDirectory, systemFiles } from "./durable.js";
-import { currentGeneration, generationDirectories, switchGeneration, UncertainSwitch } from "./generations.js";
+import { currentGeneration, isGenerationName, switchGeneration, UncertainSwitch } from "./generations.js";
 import { NotPlainFile } from "./read-file.js";
 import type { SecretStore, StoredSnapshot } from "./secret-store.js";
 import { Slots } from "./slots.js";
@@ -187,12 +187,12 @@ const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 
 /** What a crash may have left outside of the tree: temp files of an init in any generation, snapshots, restores. */
 async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
-  for (const name of await files.readdir(vaultPath)) {
-    if (unfinished.test(name)) await cleaned(files.rm(join(vaultPath, name), { recursive: true, force: true }));
+  for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
+    const path = join(vaultPath, entry.name);
+    if (unfinished.test(entry.name)) await cleaned(files.rm(path, { recursive: true, force: true }));
+    else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // a link leads elsewhere
   }
-  for (const directory of [vaultPath, ...(await generationDirectories(files, vaultPath))]) {
-    await removeTemps(files, directory);
-  }
+  await removeTemps(files, vaultPath);
 }
 
 function unavailable(message: string, cause: unknown): VaultError {

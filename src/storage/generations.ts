@@ -125,17 +125,13 @@ async function loadGeneration(files: FileOperations, directory: string): Promise
   return { ...paths(directory), header };
 }
 
-/** All that are there, in force or not; links lead out of the vault. */
-export async function generationDirectories(files: FileOperations, vault: string): Promise<string[]> {
-  const entries = await files.readdir(vault, { withFileTypes: true });
-  const directories = entries.filter((entry) => entry.isDirectory() && isGenerationName(entry.name));
-  return directories.map(({ name }) => join(vault, name));
+async function nextName(files: FileOperations, vault: string): Promise<string> {
+  const numbers = (await generationNames(files, vault)).map((name) => Number(name.slice(4)));
+  return `gen-${1 + Math.max(0, ...numbers)}`;
 }
 
-async function nextName(files: FileOperations, vault: string): Promise<string> {
-  const names = await files.readdir(vault);
-  const numbers = names.filter(isGenerationName).map((name) => Number(name.slice(4)));
-  return `gen-${1 + Math.max(0, ...numbers)}`;
+async function generationNames(files: FileOperations, vault: string): Promise<string[]> {
+  return (await files.readdir(vault)).filter(isGenerationName);
 }
 
 /** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
@@ -145,8 +141,8 @@ async function refuseLostPointer(files: FileOperations, vault: string): Promise<
 
 /** Whether any vault, in force or not, has secrets; one whose init was broken off has none. */
 export async function holdSecrets(files: FileOperations, vault: string): Promise<boolean> {
-  for (const directory of await generationDirectories(files, vault)) {
-    const names = await missingAsNull(files.readdir(join(directory, "secrets")));
+  for (const name of await generationNames(files, vault)) {
+    const names = await missingAsNull(files.readdir(join(vault, name, "secrets")));
     if (names !== null && names.length > 0) return true;
   }
   return false;

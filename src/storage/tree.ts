@@ -53,14 +53,19 @@ async function readSubdirectory(
   tree: Tree,
 ): Promise<void> {
   const segment = segmentOfDirectory(name);
+  const directory = join(parent, name);
   if (segment === null || !isSecretPath(prefix + segment)) {
-    tree.strangers++;
+    if (segmentOfFile(name) === null || !(await removeEmpty(files, directory))) tree.strangers++; // see BlobTree.remove
     return;
   }
   const before = tree.paths.length;
-  const directory = join(parent, name);
   await readDirectory(files, directory, `${prefix}${segment}/`, tree);
-  if (tree.paths.length === before) await ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST", "EROFS");
+  if (tree.paths.length === before) await removeEmpty(files, directory);
+}
+
+/** False when it is not empty, or the disk is read-only. */
+function removeEmpty(files: FileOperations, directory: string): Promise<boolean> {
+  return ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST", "EROFS");
 }
 
 function readFile(entry: Dirent, prefix: string, tree: Tree): void {

@@ -9,7 +9,7 @@ import { backup, must, startFilled } from "./support.js";
 
 describe("what outlasts a power cut", () => {
   before(function () {
-    if (whyNoStrace() !== null) this.skip();
+    if (whyNoStrace() !== null) this.skip(); // it takes strace, and leave to trace
   });
 
   /** Where the first such call is, after `from`. */

@@ -323,8 +323,7 @@ describe("key derivation overload", () => {
     const server = await startTestServer({ scryptLogN: 17, clock: new FakeClock() });
     await mustInit(server);
     const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
-    const status = { path: "/v1/status" };
-    await Promise.all(Array.from({ length: 40 }, () => send(server, status))); // so that 40 connections are open
+    await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open
     const answers = await Promise.all(Array.from({ length: 40 }, () => send(server, unlock)));
     const refusedAnswers = answers.filter(({ status }) => status !== 200);
     expect(refusedAnswers).to.have.lengthOf(40 - 17);

@@ -71,7 +71,7 @@ describe("a start", () => {
   });
 });
 
-describe("a start, of what is not its own,", () => {
+describe("a start beside what is not its own", () => {
   const temp = ".tmp-0123456789abcdef";
 
   for (const name of ["gen-1", "gen-1/secrets"]) {
@@ -129,6 +129,36 @@ describe("a start, of what is not its own,", () => {
     rmSync(join(vault, "current"));
     const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
     expect(outcome).to.contain("current is missing or damaged");
+  });
+
+  it("takes no home for empty whose only vault is behind a link, though nothing is in force", async () => {
+    const vault = await madeVault();
+    const elsewhere = join(temporaryDirectory(), "elsewhere");
+    renameSync(join(vault, "gen-1"), elsewhere);
+    symlinkSync(elsewhere, join(vault, "gen-1"));
+    rmSync(join(vault, "current"));
+    const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+    expect(outcome).to.contain("current is missing or damaged");
+  });
+});
+
+describe("a start after a crash", () => {
+  it("removes the empty directory that a delete which was tried again had made in a secret's place", async () => {
+    const vault = await madeVault();
+    const file = join(vault, "gen-1", "secrets", "b.sealed");
+    mkdirSync(file);
+    const store = await open(vault);
+    expect([existsSync(file), store.strangers]).to.deep.equal([false, 0]);
+    await store.write("b", new Uint8Array(1));
+    expect(store.list("", "", 9)).to.deep.equal(["a", "b"]);
+  });
+
+  it("leaves a directory there that has something in it", async () => {
+    const vault = await madeVault();
+    const file = join(vault, "gen-1", "secrets", "b.sealed");
+    mkdirSync(join(file, "mine"), { recursive: true });
+    const store = await open(vault);
+    expect([existsSync(join(file, "mine")), store.strangers]).to.deep.equal([true, 1]);
   });
 });
 
@@ -217,7 +247,7 @@ describe("a running store", () => {
   }
 
   it("closes what it opens", async function () {
-    if (!existsSync("/proc/self/fd")) this.skip();
+    if (!existsSync("/proc/self/fd")) this.skip(); // only Linux tells a process's descriptors there
     const vault = await madeVault();
     mkdirSync(join(vault, "gen-1", "secrets", "b.sealed"));
     const store = await open(vault);

@@ -5,7 +5,7 @@ import { OpenFile } from "../../src/storage/open-file.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;
-  /** `mkdir P`, `open P` of files, `rename P` into its place, `unlink P`, and `sync P` of directories. */
+  /** `mkdir P`, `open P` of files, `rename P` into its place, and `sync P` of directories. */
   readonly steps: string[];
 };
 
@@ -32,9 +32,5 @@ export function recordedFiles(): RecordedFiles {
     await systemFiles.rename(from, to);
     steps.push(`rename ${to}`);
   };
-  const unlink = async (path: string) => {
-    await systemFiles.unlink(path);
-    steps.push(`unlink ${path}`);
-  };
-  return { files: { ...systemFiles, open, mkdir, rename, unlink } as FileOperations, steps };
+  return { files: { ...systemFiles, open, mkdir, rename } as FileOperations, steps };
 }
