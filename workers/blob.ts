@@ -17,7 +17,7 @@
  */
 import { allocate, borrowed, byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "./memory.js";
 import type { BlobFault, Bytes } from "./protocol.js";
-import { nonceBytes, open, seal, tagBytes } from "./xaes.js";
+import { nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const version = 1;
@@ -32,7 +32,7 @@ const valuePart = utf8("v");
 const noBox = allocate(0);
 
 /** What an unlocked vault seals with. */
-export type SealingKey = { readonly masterKey: Bytes; readonly vaultId: Bytes };
+export type SealingKey = { readonly masterKey: XaesKey; readonly vaultId: Bytes };
 
 export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Bytes {
   const [metadataBox = [], valueBox = []] = seal(key.masterKey, [

@@ -6,6 +6,7 @@ import type { SealingKey } from "./blob.js";
 import type { Header } from "./header.js";
 import { wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
+import { XaesKey } from "./xaes.js";
 
 type Candidate = {
   readonly header: Header;
@@ -16,7 +17,7 @@ type Candidate = {
 
 export class Keyring {
   #header: Header | null | undefined;
-  #masterKey: Bytes | null = null;
+  #masterKey: XaesKey | null = null;
   #candidate: Candidate | null = null;
   #lockings = 0;
 
@@ -41,16 +42,17 @@ export class Keyring {
     this.#header = header;
   }
 
-  /** Takes over the mounted vault's master key. */
+  /** Takes over the mounted vault's master key: the bytes are wiped. */
   unlock(masterKey: Bytes): void {
-    wipe(this.#masterKey);
-    this.#masterKey = masterKey;
+    this.#masterKey?.end();
+    this.#masterKey = new XaesKey(masterKey);
   }
 
   lock(): void {
     this.#lockings++;
-    wipe(this.#masterKey, this.#candidate?.masterKey);
+    this.#masterKey?.end();
     this.#masterKey = null;
+    wipe(this.#candidate?.masterKey);
   }
 
   /** Keeps a new vault aside; resolves once it was adopted or discarded, so that nothing else derives meanwhile. */

@@ -6,17 +6,17 @@ import { expect } from "chai";
 import { derive } from "../../workers/derivation.js";
 import { concat, utf8 } from "../../workers/memory.js";
 import type { Bytes } from "../../workers/protocol.js";
-import { deriveSubkeys, open, openGcm, seal, sealGcm, sealWithNonce } from "../../workers/xaes.js";
+import { open, openGcm, seal, sealGcm, sealWithNonce, XaesKey } from "../../workers/xaes.js";
 
 const hex = (text: string): Bytes => concat([Buffer.from(text, "hex")]);
 const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
-function sealOne(key: Bytes, plaintext: Uint8Array, aad: Uint8Array): Bytes {
+function sealOne(key: XaesKey, plaintext: Uint8Array, aad: Uint8Array): Bytes {
   const [box = []] = seal(key, [{ plaintext, aad: () => aad }]);
   return concat(box);
 }
 
-function openOne(key: Bytes, box: Uint8Array, aad: Uint8Array): Uint8Array | null {
+function openOne(key: XaesKey, box: Uint8Array, aad: Uint8Array): Uint8Array | null {
   return open(key, [{ box, aad }])[0] ?? null;
 }
 
@@ -73,8 +73,8 @@ describe("XAES-256-GCM, C2SP", () => {
   ] as const;
   for (const [byte, aad, subkey, sealed] of vectors) {
     it(`K=${byte}×32 AAD=${aad || "(empty)"}`, () => {
-      const key = concat([Buffer.alloc(32, byte)]);
-      expect(toHex(deriveSubkeys(key, [nonce]))).to.equal(subkey);
+      const key = new XaesKey(concat([Buffer.alloc(32, byte)]));
+      expect(toHex(key.deriveSubkeys([nonce]))).to.equal(subkey);
       expect(toHex(sealWithNonce(key, nonce, plaintext, utf8(aad)))).to.equal(sealed);
       expect(toHex(openOne(key, concat([nonce, hex(sealed)]), utf8(aad)) ?? hex(""))).to.equal(toHex(plaintext));
     });
@@ -91,13 +91,13 @@ describe("XAES-256-GCM, C2SP", () => {
   }
 
   it("makes its own nonce: of 2,000 seals of the same, more than are drawn at once, no two agree", () => {
-    const key = concat([Buffer.alloc(32, 7)]);
+    const key = new XaesKey(concat([Buffer.alloc(32, 7)]));
     const boxes = Array.from({ length: 2000 }, () => toHex(sealOne(key, plaintext, utf8(""))));
     expect(new Set(boxes.map((box) => box.slice(0, 48))).size).to.equal(2000);
   });
 
   it("opens nothing of which any bit, the key, the AAD or the length differs", () => {
-    const key = concat([Buffer.alloc(32, 7)]);
+    const key = new XaesKey(concat([Buffer.alloc(32, 7)]));
     const box = sealOne(key, plaintext, utf8("aad"));
     for (let bit = 0; bit < box.length * 8; bit++) {
       const flipped = concat([box]);
@@ -108,7 +108,7 @@ describe("XAES-256-GCM, C2SP", () => {
       expect(openOne(key, box.subarray(0, length), utf8("aad")), `length ${length}`).to.equal(null);
     }
     expect(openOne(key, box, utf8("AAD"))).to.equal(null);
-    expect(openOne(concat([Buffer.alloc(32, 8)]), box, utf8("aad"))).to.equal(null);
+    expect(openOne(new XaesKey(concat([Buffer.alloc(32, 8)])), box, utf8("aad"))).to.equal(null);
   });
 });
 
@@ -117,11 +117,12 @@ function accumulate(rounds: number): string {
   const stream = shakeStream(rounds * 600);
   const outputs = createHash("shake128", { outputLength: 32 });
   for (let i = 0; i < rounds; i++) {
-    const key = stream(32);
+    const key = new XaesKey(stream(32));
     const nonce = stream(24);
     const plaintext = stream(stream(1)[0] ?? 0);
     const aad = stream(stream(1)[0] ?? 0);
     outputs.update(sealWithNonce(key, nonce, plaintext, aad));
+    key.end();
   }
   return outputs.digest("hex");
 }

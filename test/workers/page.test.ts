@@ -3,9 +3,10 @@ import { expect } from "chai";
 import type { SealingKey } from "../../workers/blob.js";
 import { allocate, borrow, lendMemory, randomize, utf8 } from "../../workers/memory.js";
 import { openPage, sealPage } from "../../workers/page.js";
+import { XaesKey } from "../../workers/xaes.js";
 
 function newKey(): SealingKey {
-  return { masterKey: randomize(allocate(32)), vaultId: randomize(allocate(16)) };
+  return { masterKey: new XaesKey(randomize(allocate(32))), vaultId: randomize(allocate(16)) };
 }
 
 describe("a page of list entries", () => {
