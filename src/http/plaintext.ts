@@ -43,10 +43,18 @@ export function discardBody(req: IncomingMessage): void {
 /** 64 KiB of arguments. */
 const filler: readonly number[] = Array(8192).fill(0);
 
+let isDue = false;
+
 /**
  * Node decrypts into 16 KiB of its stack and leaves them there. Arguments go onto the stack too, over whatever was
- * there: called from the event loop, these reach deeper than it lay.
+ * there: called from the event loop, these reach deeper than it lay. They go to a function of V8's own, which looks at
+ * two of them and which no optimization takes apart; one that looked at all took 15 µs more.
  */
 export function overwriteStackSoon(): void {
-  setImmediate(() => String.fromCharCode(...filler));
+  if (isDue) return;
+  isDue = true;
+  setImmediate(() => {
+    isDue = false;
+    Reflect.apply(Object.is, undefined, filler);
+  });
 }
