@@ -6,7 +6,7 @@
  * success for data that is not there.
  */
 
-import { randomBytes } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import * as nodeFiles from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -21,9 +21,9 @@ export type FileOperations = Pick<
 
 export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile };
 
-/** Sixteen hex digits that nobody else has. */
+/** Sixteen hex digits that nobody else has: of a UUID, since Node draws the randomness of many of those at once. */
 export function randomName(): string {
-  return randomBytes(8).toString("hex");
+  return randomUUID().replaceAll("-", "").slice(0, 16);
 }
 
 const tempName = /^\.tmp-[0-9a-f]{16}$/;
