@@ -138,13 +138,15 @@ function skipDigits(cursor: Cursor): void {
 /** Passes a string, checking its escapes; answers where its content began and ended. */
 function skipString(cursor: Cursor): Span {
   take(cursor, quote);
-  const start = cursor.at;
-  for (;;) {
-    const byte = cursor.bytes[cursor.at];
+  const { bytes, at: start } = cursor;
+  for (let at = start; ; at++) {
+    const byte = bytes[at];
     if (byte === undefined || byte < 0x20) throw new Malformed();
-    cursor.at++;
-    if (byte === quote) return { start, end: cursor.at - 1 };
-    if (byte === backslash) skipEscape(cursor);
+    if (byte !== quote && byte !== backslash) continue;
+    cursor.at = at + 1;
+    if (byte === quote) return { start, end: at };
+    skipEscape(cursor);
+    at = cursor.at - 1;
   }
 }
 

@@ -114,13 +114,13 @@ function lengthOf(parts: readonly (Uint8Array | string)[]): number {
   return length;
 }
 
+const encoder = new TextEncoder();
+
 function write(target: Uint8Array, parts: readonly (Uint8Array | string)[]): void {
-  let texts: Buffer | null = null;
   let at = 0;
   for (const part of parts) {
     if (typeof part === "string") {
-      texts ??= asBuffer(target);
-      at += texts.write(part, at);
+      at += encoder.encodeInto(part, target.subarray(at)).written;
     } else {
       target.set(part, at);
       at += part.length;
