@@ -27,6 +27,7 @@ const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 3);
 const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 5);
 
 const gone: Found = { full: 0, half: 0 };
+/** The key schedule that a processor's AES instructions use begins with the key as it is. */
 const once: Found = { full: 1, half: 0 };
 
 type Findings = { readonly masterKey: Found; readonly kek: Found; readonly passphrase: Found };
