@@ -139,21 +139,19 @@ function skipDigits(cursor: Cursor): void {
 function skipString(cursor: Cursor): Span {
   take(cursor, quote);
   const { bytes, at: start } = cursor;
-  for (let at = start; ; at++) {
-    const byte = bytes[at];
+  let at = start;
+  for (let byte = bytes[at]; byte !== quote; byte = bytes[at]) {
     if (byte === undefined || byte < 0x20) throw new Malformed();
-    if (byte !== quote && byte !== backslash) continue;
-    cursor.at = at + 1;
-    if (byte === quote) return { start, end: at };
-    skipEscape(cursor);
-    at = cursor.at - 1;
+    at = byte === backslash ? endOfEscape(bytes, at + 1) : at + 1;
   }
+  cursor.at = at + 1;
+  return { start, end: at };
 }
 
-function skipEscape(cursor: Cursor): void {
-  const letter = cursor.bytes[cursor.at] ?? 0;
-  cursor.at++;
-  if (isShortEscape(letter)) return;
-  if (letter !== letterU || hexUnit(cursor.bytes, cursor.at) < 0) throw new Malformed();
-  cursor.at += 4;
+/** `at` is behind the backslash. */
+function endOfEscape(bytes: Uint8Array, at: number): number {
+  const letter = bytes[at] ?? 0;
+  if (isShortEscape(letter)) return at + 1;
+  if (letter !== letterU || hexUnit(bytes, at + 1) < 0) throw new Malformed();
+  return at + 5;
 }

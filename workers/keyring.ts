@@ -44,15 +44,16 @@ export class Keyring {
 
   /** Takes over the mounted vault's master key: the bytes are wiped. */
   unlock(masterKey: Bytes): void {
+    const unlocked = new XaesKey(masterKey);
     this.#masterKey?.end();
-    this.#masterKey = new XaesKey(masterKey);
+    this.#masterKey = unlocked;
   }
 
   lock(): void {
     this.#lockings++;
+    wipe(this.#candidate?.masterKey);
     this.#masterKey?.end();
     this.#masterKey = null;
-    wipe(this.#candidate?.masterKey);
   }
 
   /** Keeps a new vault aside; resolves once it was adopted or discarded, so that nothing else derives meanwhile. */

@@ -47,9 +47,11 @@ export class XaesKey {
     const blocks = borrow(nonces.length * keyBytes);
     for (const [i, nonce] of nonces.entries()) this.#maskBlocks(blocks.subarray(i * keyBytes), nonce);
     const encrypted = this.#cipher.update(blocks);
-    const subkeys = borrowed(encrypted);
-    wipe(blocks, encrypted);
-    return subkeys;
+    try {
+      return borrowed(encrypted);
+    } finally {
+      wipe(blocks, encrypted);
+    }
   }
 
   /** Two blocks, with the counters 1 and 2: K1 xor (counter (2, big endian) ‖ "X" ‖ 0 ‖ nonce's first 12 bytes). */
@@ -64,7 +66,7 @@ export class XaesKey {
   }
 }
 
-/** K1: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). */
+/** K1: L multiplied by x in GF(2^128), as in CMAC (NIST SP 800-38B section 6.1). Without the key it opens nothing. */
 function doubled(l: Uint8Array): Bytes {
   const k1 = allocate(blockBytes);
   // Arithmetic instead of a branch: the top bit of L depends on the key.

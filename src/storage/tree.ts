@@ -55,7 +55,7 @@ async function readSubdirectory(
   const segment = segmentOfDirectory(name);
   const directory = join(parent, name);
   if (segment === null || !isSecretPath(prefix + segment)) {
-    if (segmentOfFile(name) === null || !(await removeEmpty(files, directory))) tree.strangers++; // see BlobTree.remove
+    if (segmentOfFile(name) === null || !(await removeEmpty(files, directory))) tree.strangers++; // see BlobTree.#confirmGone
     return;
   }
   const before = tree.paths.length;

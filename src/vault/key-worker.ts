@@ -30,8 +30,6 @@ export class KeyWorker {
   readonly #ended: () => void;
   /** What is to go over at the end of this turn of the event loop: one message for all halves the cost of the hop. */
   #batch: Waiting[] = [];
-  /** Batches whose replies are not there yet. While there are none, nothing is gained by waiting for company. */
-  #underWay = 0;
   #line: Line | null = null;
   #stopped = false;
 
@@ -72,10 +70,11 @@ export class KeyWorker {
     await last?.end();
   }
 
+  /** While the thread has nothing to do, nothing is gained by waiting for company. */
   #inBatch(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#batch.push({ request, resolve, reject });
-      if (this.#underWay === 0 || this.#batch.length === maxBatch) this.#flush();
+      if (this.#line?.isIdle || this.#batch.length === maxBatch) this.#flush();
       else if (this.#batch.length === 1) setImmediate(() => this.#flush());
     });
   }
@@ -91,13 +90,10 @@ export class KeyWorker {
     const batch = this.#batch;
     if (batch.length === 0) return;
     this.#batch = [];
-    this.#underWay++;
     const settle = (replies: readonly Reply[]) => {
-      this.#underWay--;
       for (const [i, { resolve }] of batch.entries()) resolve(replies[i] as Reply);
     };
     const fail = (error: unknown) => {
-      this.#underWay--;
       for (const { reject } of batch) reject(error);
     };
     this.#send(batch.map(({ request }) => request)).then(settle, fail);

@@ -38,6 +38,11 @@ export class Line {
     return this.#answered;
   }
 
+  /** Whether it owes no answer. */
+  get isIdle(): boolean {
+    return this.#waiting.size === 0;
+  }
+
   /** Bodies are moved. Rejects when the thread ends before it has answered. */
   send(requests: readonly Request[]): Promise<readonly Reply[]> {
     return new Promise((resolve, reject) => {
