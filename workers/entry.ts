@@ -1,6 +1,6 @@
 /** Owns an entry's plaintext: what put makes of a body, and the replies of put, get and list that are made of it. */
-import type { PutBody } from "./bodies.js";
-import { writeString } from "./json-string.js";
+import type { PutBody } from "./request-bodies.js";
+import { writeString } from "./json/json-string.js";
 import { borrowed, concat, textOf, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 

@@ -3,13 +3,13 @@
  * clock; what it needs to know comes with the request.
  */
 import { workerData } from "piscina";
-import { faultOf } from "./blob.js";
-import { bodyReaders } from "./bodies.js";
+import { faultOf } from "./crypto/blob.js";
+import { bodyReaders } from "./request-bodies.js";
 import { Keyring } from "./keyring.js";
-import { Lifecycle } from "./lifecycle.js";
+import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings } from "./protocol.js";
 import { unexpected } from "./refusals.js";
-import { Secrets } from "./secrets.js";
+import { Secrets } from "./secret-operations.js";
 
 const readers = bodyReaders((workerData as WorkerSettings).maxValueBytes);
 const keyring = new Keyring();

@@ -2,11 +2,11 @@
  * Owns the master key: the one place that holds it, between init or unlock and lock. Everything that may end it
  * (lock, a new vault, a fresh thread) goes through here.
  */
-import type { SealingKey } from "./blob.js";
-import type { Header } from "./header.js";
+import type { SealingKey } from "./crypto/blob.js";
+import type { Header } from "./crypto/header.js";
 import { wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
-import { XaesKey } from "./xaes.js";
+import { XaesKey } from "./crypto/xaes.js";
 
 type Candidate = {
   readonly header: Header;

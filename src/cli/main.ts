@@ -1,48 +1,48 @@
 /** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
-import { problemOfFile } from "../reason.js";
-import { CommandFailure, exitCodes } from "./exit-codes.js";
-import { printable } from "./output.js";
+import { problemOfFile } from "../files/file-problem.js";
+import { CommandFailure, exitCodes } from "./session/exit-codes.js";
+import { printable } from "./session/output.js";
 import { type CommandRow, runProgram } from "./program.js";
 
 const commands: readonly CommandRow[] = [
-  { name: "serve", summary: "start the vault server", load: () => import("./serve.js") },
-  { name: "init", summary: "make a vault under a new passphrase", load: () => import("./init.js") },
-  { name: "unlock", summary: "unlock the vault with its passphrase", load: () => import("./unlock.js") },
-  { name: "lock", summary: "lock the vault: its key is wiped", load: () => import("./lock.js") },
-  { name: "status", summary: "say whether the vault is unlocked", load: () => import("./status.js") },
-  { name: "get", summary: "print a secret's value", load: () => import("./get.js") },
-  { name: "put", aliases: ["set"], summary: "store a secret", load: () => import("./put.js") },
-  { name: "ls", summary: "list the paths of secrets", load: () => import("./ls.js") },
-  { name: "rm", summary: "delete secrets", load: () => import("./rm.js") },
-  { name: "mv", summary: "give a secret another path", load: () => import("./mv.js") },
-  { name: "cp", summary: "copy a secret to another path", load: () => import("./cp.js") },
-  { name: "edit", summary: "change a secret's value in your editor", load: () => import("./edit.js") },
-  { name: "generate", summary: "store a random value", load: () => import("./generate.js") },
-  { name: "find", summary: "look for secrets by path and description", load: () => import("./find.js") },
+  { name: "serve", summary: "start the vault server", load: () => import("./commands/serve.js") },
+  { name: "init", summary: "make a vault under a new passphrase", load: () => import("./commands/init.js") },
+  { name: "unlock", summary: "unlock the vault with its passphrase", load: () => import("./commands/unlock.js") },
+  { name: "lock", summary: "lock the vault: its key is wiped", load: () => import("./commands/lock.js") },
+  { name: "status", summary: "say whether the vault is unlocked", load: () => import("./commands/status.js") },
+  { name: "get", summary: "print a secret's value", load: () => import("./commands/get.js") },
+  { name: "put", aliases: ["set"], summary: "store a secret", load: () => import("./commands/put.js") },
+  { name: "ls", summary: "list the paths of secrets", load: () => import("./commands/ls.js") },
+  { name: "rm", summary: "delete secrets", load: () => import("./commands/rm.js") },
+  { name: "mv", summary: "give a secret another path", load: () => import("./commands/mv.js") },
+  { name: "cp", summary: "copy a secret to another path", load: () => import("./commands/cp.js") },
+  { name: "edit", summary: "change a secret's value in your editor", load: () => import("./commands/edit.js") },
+  { name: "generate", summary: "store a random value", load: () => import("./commands/generate.js") },
+  { name: "find", summary: "look for secrets by path and description", load: () => import("./commands/find.js") },
   {
     name: "doctor",
     summary: "check the vault's files, and mend what is safe to mend",
-    load: () => import("./doctor.js"),
+    load: () => import("./commands/doctor.js"),
   },
-  { name: "backup", summary: "save all sealed secrets in a new file", load: () => import("./backup.js") },
-  { name: "restore", summary: "make a backup the vault of an empty home", load: () => import("./restore.js") },
-  { name: "run", summary: "run a command with secrets in its environment", load: () => import("./run.js") },
-  { name: "inject", summary: "fill a template with secrets", load: () => import("./inject.js") },
-  { name: "export", summary: "write secrets as plaintext", load: () => import("./export.js") },
-  { name: "import", summary: "store the secrets of another program's file", load: () => import("./import.js") },
-  { name: "token", summary: "say where the bearer token is, or replace it", load: () => import("./token.js") },
-  { name: "trust", summary: "say how other programs come to trust the server", load: () => import("./trust.js") },
+  { name: "backup", summary: "save all sealed secrets in a new file", load: () => import("./commands/backup.js") },
+  { name: "restore", summary: "make a backup the vault of an empty home", load: () => import("./commands/restore.js") },
+  { name: "run", summary: "run a command with secrets in its environment", load: () => import("./commands/run.js") },
+  { name: "inject", summary: "fill a template with secrets", load: () => import("./commands/inject.js") },
+  { name: "export", summary: "write secrets as plaintext", load: () => import("./commands/export.js") },
+  { name: "import", summary: "store the secrets of another program's file", load: () => import("./commands/import.js") },
+  { name: "token", summary: "say where the bearer token is, or replace it", load: () => import("./commands/token.js") },
+  { name: "trust", summary: "say how other programs come to trust the server", load: () => import("./commands/trust.js") },
   {
     name: "completion",
     summary: "print a completion script for a shell",
-    load: () => import("./completion.js"),
+    load: () => import("./commands/completion.js"),
     needsAll: true,
   },
-  { name: "complete-paths", summary: "", load: () => import("./complete-paths.js"), hidden: true },
-  { name: "shutdown", summary: "lock the vault and stop the server", load: () => import("./shutdown.js") },
-  { name: "version", summary: "print the version", load: () => import("./version.js") },
+  { name: "complete-paths", summary: "", load: () => import("./completion/complete-paths.js"), hidden: true },
+  { name: "shutdown", summary: "lock the vault and stop the server", load: () => import("./commands/shutdown.js") },
+  { name: "version", summary: "print the version", load: () => import("./commands/version.js") },
 ];
 
 process.on("uncaughtException", (error) => {

@@ -4,8 +4,8 @@
  */
 import { Command } from "commander";
 import { readManifest } from "../manifest.js";
-import { exitCodesText } from "./exit-codes.js";
-import { refuseRepeatedFlags } from "./flags.js";
+import { exitCodesText } from "./session/exit-codes.js";
+import { refuseRepeatedFlags } from "./session/flags.js";
 
 /** What a command's file exports. */
 export type CommandFile = {

@@ -1,8 +1,8 @@
 /** Owns the client of a Strongroom server for programs: one method for each endpoint of the contract. */
-import { answerIn } from "./answer.js";
-import { type Field, jsonObject } from "./body.js";
-import { StrongroomError } from "./error.js";
-import { findServer, mustHaveToken, type PlaceOptions } from "./find.js";
+import { answerIn } from "./decode-response.js";
+import { type Field, jsonObject } from "./encode-body.js";
+import { StrongroomError } from "./client-error.js";
+import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
 import { Secret } from "./secret.js";
 import { type Ask, type CallOptions, closed, Transport } from "./transport.js";
 import type {
@@ -15,10 +15,10 @@ import type {
   Snapshot,
   Stored,
   VaultStatus,
-} from "./types.js";
+} from "./api-types.js";
 
-export { type ErrorCode, StrongroomError } from "./error.js";
-export type { PlaceOptions } from "./find.js";
+export { type ErrorCode, StrongroomError } from "./client-error.js";
+export type { PlaceOptions } from "./discovery.js";
 export type { Secret } from "./secret.js";
 export type { CallOptions } from "./transport.js";
 export type {
@@ -31,7 +31,7 @@ export type {
   Snapshot,
   Stored,
   VaultStatus,
-} from "./types.js";
+} from "./api-types.js";
 
 export type ClientOptions = PlaceOptions & Pick<CallOptions, "timeoutMs">;
 

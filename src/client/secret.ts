@@ -1,5 +1,5 @@
 /** Owns a secret in the caller's hands: printing it, logging it or making JSON of it never shows its value. */
-import type { Metadata, Secret as SecretAnswer } from "./types.js";
+import type { Metadata, Secret as SecretAnswer } from "./api-types.js";
 
 export class Secret {
   readonly path: string;

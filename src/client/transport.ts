@@ -5,9 +5,9 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { Agent, type AgentOptions, request as httpsRequest, type RequestOptions } from "node:https";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { StrongroomError, systemCode } from "./error.js";
-import { afterwards, failureOf } from "./failure.js";
-import type { Place } from "./find.js";
+import { StrongroomError, systemCode } from "./client-error.js";
+import { afterwards, failureOf } from "./request-failure.js";
+import type { Place } from "./discovery.js";
 
 export type Ask = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";

@@ -12,12 +12,12 @@ import {
   type Group,
   groupsOf,
   unroutedResponses,
-} from "./answers.js";
+} from "./common-responses.js";
 import { type Schema, schemaNamed } from "./json-schema.js";
 import { type Operation, operations } from "./operations.js";
 import { overview } from "./overview.js";
 import { parameters } from "./parameters.js";
-import { componentSchemas } from "./schemas.js";
+import { componentSchemas } from "./named-schemas.js";
 
 export type ContractSettings = { readonly maxValueBytes: number };
 

@@ -1,5 +1,5 @@
 /** Owns the few shapes that the contract's schemas are written with. */
-import type { TextRule } from "../../workers/schemas.js";
+import type { TextRule } from "../../workers/body-schemas.js";
 
 export type Schema = { readonly [keyword: string]: unknown };
 

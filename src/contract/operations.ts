@@ -1,7 +1,7 @@
 /** Owns the table of operations: what each endpoint is for, what it takes, what it answers and which errors it knows. */
 import type { ErrorCode } from "../errors.js";
 import type { Schema } from "./json-schema.js";
-import type { AnswerName } from "./schemas.js";
+import type { AnswerName } from "./named-schemas.js";
 
 export type Tag = "vault" | "secrets" | "server";
 

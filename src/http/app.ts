@@ -3,12 +3,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Request } from "express";
 import type { Clock } from "../clock.js";
 import { requireBearer } from "./bearer.js";
-import { exchangeOf } from "./exchange.js";
-import { type GuardSettings, guardOrigin } from "./guard.js";
+import { exchangeOf } from "./request-context.js";
+import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { createLockout } from "./lockout.js";
-import { adoptMessages, type Messages } from "./messages.js";
-import { discardBody } from "./plaintext.js";
-import { answerErrors, cameTooLate, logRequests } from "./respond.js";
+import { adoptMessages, type Messages } from "./express-prototypes.js";
+import { discardBody } from "./plaintext-hygiene.js";
+import { answerErrors, cameTooLate, logRequests } from "./responses.js";
 import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
 
 export type AppSettings = GuardSettings & {

@@ -3,9 +3,9 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { RequestHandler } from "express";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import { exchangeOf } from "./exchange.js";
+import { exchangeOf } from "./request-context.js";
 import { addressOf, type Lockout } from "./lockout.js";
-import { onlyHeader } from "./target.js";
+import { onlyHeader } from "./request-target.js";
 
 const credentials = /^bearer +([^\s,]+)$/i;
 

@@ -4,10 +4,10 @@ import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
-import { answerBrokenRequests } from "./broken.js";
-import type { Messages } from "./messages.js";
-import { cleansePlaintext, wipeReceived } from "./plaintext.js";
-import { SilentConnections } from "./silent.js";
+import { answerBrokenRequests } from "./malformed-requests.js";
+import type { Messages } from "./express-prototypes.js";
+import { cleansePlaintext, wipeReceived } from "./plaintext-hygiene.js";
+import { SilentConnections } from "./unused-connections.js";
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 

@@ -3,14 +3,14 @@ import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import type { ListQuery } from "../vault/list.js";
+import type { ListQuery } from "../vault/lister.js";
 import type { Vault } from "../vault/vault.js";
-import { readBody } from "./body.js";
-import { exchangeOf } from "./exchange.js";
+import { readBody } from "./request-body.js";
+import { exchangeOf } from "./request-context.js";
 import { addressOf, type Lockout } from "./lockout.js";
-import { ownMemory, vanishingMemory } from "./plaintext.js";
-import { sendBytes, sendJson } from "./respond.js";
-import { parseQuery } from "./target.js";
+import { ownMemory, vanishingMemory } from "./plaintext-hygiene.js";
+import { sendBytes, sendJson } from "./responses.js";
+import { parseQuery } from "./request-target.js";
 
 export type Service = {
   readonly vault: Vault;

@@ -6,9 +6,9 @@ import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import type { Credentials } from "../http/listener.js";
-import { replaceFile, systemFiles } from "../storage/durable.js";
+import { replaceFile, systemFiles } from "../files/durable.js";
 import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
-import type { Home } from "./home.js";
+import type { Home } from "../files/home.js";
 
 const lifetime = 730 * day;
 

@@ -5,20 +5,20 @@ import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { createApp, type Handler } from "../http/app.js";
 import { digestToken } from "../http/bearer.js";
-import { isLoopback } from "../http/guard.js";
+import { isLoopback } from "../http/host-guard.js";
 import { createListener, drain, listen } from "../http/listener.js";
-import { createMessages } from "../http/messages.js";
+import { createMessages } from "../http/express-prototypes.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
-import { systemFiles } from "../storage/durable.js";
-import type { FileStore } from "../storage/file-store.js";
-import { removeTemps } from "../storage/tree.js";
+import { systemFiles } from "../files/durable.js";
+import type { FileStore } from "../storage/files/file-store.js";
+import { removeTemps } from "../storage/files/tree-scan.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
-import { type Home, hintsOnNamedFiles } from "./home.js";
+import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { openOrRelease } from "./release.js";
 import type { Strongroom, Surroundings } from "./strongroom.js";
-import { findToken } from "./token.js";
+import { findToken } from "../access/root-token.js";
 
 const drainMs = 5_000;
 

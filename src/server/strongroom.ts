@@ -3,10 +3,10 @@ import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError } from "../errors.js";
 import type { Log } from "../log.js";
-import { problemOfFile } from "../reason.js";
-import { type FileOperations, systemFiles } from "../storage/durable.js";
-import { FileStore } from "../storage/file-store.js";
-import { openHome } from "./home.js";
+import { problemOfFile } from "../files/file-problem.js";
+import { type FileOperations, systemFiles } from "../files/durable.js";
+import { FileStore } from "../storage/files/file-store.js";
+import { openHome } from "../files/home.js";
 import { openOrRelease } from "./release.js";
 
 /** What tests replace. */

@@ -7,9 +7,9 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache } from "./ciphertext-cache.js";
-import type { Custody } from "./custody.js";
-import { headOf, Lister, type ListQuery } from "./list.js";
-import { Turns } from "./turns.js";
+import type { Custody } from "./key-state.js";
+import { headOf, Lister, type ListQuery } from "./lister.js";
+import { Turns } from "./sync/keyed-mutex.js";
 
 export class Entries {
   readonly #store: SecretStore;

@@ -4,10 +4,10 @@ import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { Custody, type CustodySettings } from "./custody.js";
+import { Custody, type CustodySettings } from "./key-state.js";
 import { Entries } from "./entries.js";
-import { Gate } from "./gate.js";
-import type { ListQuery } from "./list.js";
+import { Gate } from "./sync/read-write-lock.js";
+import type { ListQuery } from "./lister.js";
 
 export type VaultSettings = CustodySettings & { readonly scryptLogN: number; readonly cacheBytes: number };
 

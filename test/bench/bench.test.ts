@@ -7,14 +7,14 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, node } from "../support/process.js";
-import { type Options, readOptions, UsageError } from "./options.js";
-import { type Finding, isReached, type Outcome } from "./outcome.js";
-import { markdownOutcome, showOutcome, showPromises } from "./report.js";
-import { chosen, run } from "./run.js";
-import { scenarios } from "./scenarios/all.js";
-import { drawStorm } from "./scenarios/storm-chart.js";
-import { median, ratios, spreadOf } from "./statistics.js";
-import { canMeasure, perRequest } from "./usage.js";
+import { type Options, readOptions, UsageError } from "../../bench/options.js";
+import { type Finding, isReached, type Outcome } from "../../bench/outcome.js";
+import { markdownOutcome, showOutcome, showPromises } from "../../bench/tables.js";
+import { chosen, run } from "../../bench/run-scenarios.js";
+import { scenarios } from "../../bench/scenarios/all.js";
+import { drawStorm } from "../../bench/scenarios/storm-chart.js";
+import { median, ratios, spreadOf } from "../../bench/statistics.js";
+import { canMeasure, perRequest } from "../../bench/usage.js";
 
 const finding: Finding = {
   what: "speed",
@@ -120,7 +120,7 @@ describe("the benchmark", () => {
 
   it("leaves no process and no file behind when it is interrupted", async () => {
     const directory = temporaryDirectory();
-    const main = fileURLToPath(new URL("./main.js", import.meta.url));
+    const main = fileURLToPath(new URL("../../bench/bench.js", import.meta.url));
     const child = spawn(node, [main, "--only", "status", "--rounds", "1000"], {
       env: { ...environment({}), TMPDIR: directory },
       stdio: ["ignore", "ignore", "inherit"],

@@ -1,7 +1,7 @@
 /** The command line as a whole: its help, its exit codes, and what it says of arguments that it does not know. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { exitCodes, exitMeanings } from "../../src/cli/exit-codes.js";
+import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
 import { run } from "../support/process.js";
 
 describe("the command line", () => {

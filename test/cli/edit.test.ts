@@ -5,11 +5,11 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut, mustUnlock } from "../support/client.js";
+import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
-import { hasPython, runOnTerminal } from "../support/terminal.js";
-import { must, strongroom } from "./strongroom.js";
+import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
+import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom edit", () => {
   const server = shareTestServer({}, mustInit);

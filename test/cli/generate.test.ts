@@ -1,9 +1,9 @@
 /** `strongroom generate`: the shape of what is made, who sees it, and that nothing is replaced by accident. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer } from "../support/server.js";
-import { must, testRows } from "./strongroom.js";
+import { must, testRows } from "./command-rows.js";
 
 describe("strongroom generate", () => {
   const server = shareTestServer({}, async (started) => {

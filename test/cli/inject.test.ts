@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustLock, mustPut } from "../support/client.js";
+import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 

@@ -2,10 +2,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { systemFiles } from "../../src/storage/durable.js";
-import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { systemFiles } from "../../src/files/durable.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { must, strongroom, testRows } from "./strongroom.js";
+import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("moving secrets on the command line", () => {
   const server = shareTestServer({ cacheBytes: 0 }, async (started) => {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer } from "../support/server.js";
-import { must, strongroom, testRows } from "./strongroom.js";
+import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("secrets on the command line", () => {
   const server = shareTestServer({}, async (started) => {

@@ -1,10 +1,10 @@
 /** The command line on a terminal: what it asks, what it never shows, colours, and newlines that only a terminal gets. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { mustGet, mustInit, mustPut } from "../support/client.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { hasPython, type Reaction, runOnTerminal } from "../support/terminal.js";
-import { must, strongroom } from "./strongroom.js";
+import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
+import { must, strongroom } from "./command-rows.js";
 
 const strong = "quiet lamp river song";
 

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { startProcess } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
-import { must, strongroom, testRows } from "./strongroom.js";
+import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("strongroom token", () => {
   const server = shareTestServer();

@@ -12,10 +12,10 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
-import { documented, judge, unseenResponses } from "../support/contract.js";
-import { crashKeyWorkers } from "../support/key-worker.js";
+} from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { documented, judge, unseenResponses } from "../support/contract-judge.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 /** What each operation is asked; `get` and `delete` find their secret. */

@@ -1,6 +1,6 @@
 /** Eight clients at once on one path: what they see must be explained by one order of what they did. */
 import { expect } from "chai";
-import { mustInit, mustRefuse, mustSucceed, secretTarget, send } from "../support/client.js";
+import { mustInit, mustRefuse, mustSucceed, secretTarget, send } from "../support/test-client.js";
 import { startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import type { TestServer } from "../support/server.js";

@@ -1,5 +1,5 @@
 /** Owns the soak's load: clients at full speed on a fixed set of paths, while another one locks and unlocks. */
-import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/client.js";
+import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/test-client.js";
 import type { ServerProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpTo } from "../support/clean-up.js";
-import { closeConnections, mustGet, mustInit, mustPut } from "../support/client.js";
+import { closeConnections, mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { startLoad } from "./soak-load.js";
 import { rises, trendOf } from "./trend.js";

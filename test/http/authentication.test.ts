@@ -9,8 +9,8 @@ import {
   parseRaw,
   send,
   sendRaw,
-} from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
+} from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 const endpoints: readonly (readonly [string, string])[] = [
@@ -188,7 +188,7 @@ describe("lockout", () => {
   it("200 honest requests at once, half of them broken off, never count", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
-    const { connectRaw } = await import("../support/client.js");
+    const { connectRaw } = await import("../support/test-client.js");
     const broken = Array.from({ length: 100 }, () => {
       const socket = connectRaw(server);
       socket.on("error", () => {});

@@ -1,7 +1,7 @@
 /** Bad input: each with a clear 400, and nothing changed. */
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, mustSucceed, send } from "../support/client.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, mustSucceed, send } from "../support/test-client.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 /** Every shape that JSON allows where a string is wanted. */

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { expect } from "chai";
-import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/client.js";
+import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/test-client.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -181,7 +181,7 @@ describe("secret endpoints", () => {
 
 describe("updatedAt", () => {
   it("never runs backwards, even when the clock does", async () => {
-    const { FakeClock } = await import("../support/clock.js");
+    const { FakeClock } = await import("../support/manual-clock.js");
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });
     await mustInit(server);

@@ -17,9 +17,9 @@ import {
   parseRaw,
   type Send,
   send,
-} from "../support/client.js";
+} from "../support/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
-import { crashKeyWorkers } from "../support/key-worker.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };

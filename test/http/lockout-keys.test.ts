@@ -1,7 +1,7 @@
 /** What counts as one address for the lockout, and that its table is bounded. */
 import { expect } from "chai";
 import { FailureStore, keyOfAddress } from "../../src/http/lockout.js";
-import { FakeClock } from "../support/clock.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 const same: readonly (readonly [string, string])[] = [
   ["192.0.2.1", "::ffff:192.0.2.1"],

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 
 describe("secret paths", () => {

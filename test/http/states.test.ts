@@ -16,7 +16,7 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/client.js";
+} from "../support/test-client.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 type State = "not initialized" | "locked" | "unlocked";

@@ -20,8 +20,8 @@ import {
   parseRaw,
   send,
   sendRaw,
-} from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
+} from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 const day = 24 * 3600 * 1000;

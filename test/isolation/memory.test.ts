@@ -13,11 +13,11 @@ import {
   mustUnlock,
   type Send,
   send,
-} from "../support/client.js";
+} from "../support/test-client.js";
 import { decodeKeys } from "../support/decoder.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { type Found, scanProcess } from "../support/scanner.js";
-import { hitsIn, takeSnapshots } from "../support/snapshot.js";
+import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

@@ -14,7 +14,7 @@ import {
   mustUnlock,
   secretTarget,
   send,
-} from "../support/client.js";
+} from "../support/test-client.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 
 type Secret = { readonly value: string; readonly type?: string; readonly description?: string };

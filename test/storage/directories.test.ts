@@ -2,11 +2,11 @@
 import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
-import { BlobTree } from "../../src/storage/blob-tree.js";
-import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
+import { BlobTree } from "../../src/storage/files/blob-tree.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
-import { closedGate } from "../support/gate.js";
+import { closedGate } from "../support/latch.js";
 
 /** The first fsync of `directory` fails once a directory in it was made; only who comes after it looks at what was made. */
 function failingOnce(directory: string): FileOperations {

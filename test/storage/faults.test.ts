@@ -15,7 +15,7 @@ import {
   mustSucceed,
   mustUnlock,
   send,
-} from "../support/client.js";
+} from "../support/test-client.js";
 import { faults as allFaults, type FailingFiles, failingFiles } from "../support/failing-files.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 

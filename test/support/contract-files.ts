@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { contract } from "./contract.js";
+import { contract } from "./contract-judge.js";
 
 type Schema = {
   readonly $ref?: string;

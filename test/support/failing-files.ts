@@ -1,6 +1,6 @@
 /** Owns file operations that fail on demand, so that a full or broken disk can be had at will. */
-import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
-import type { OpenFile } from "../../src/storage/open-file.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import type { OpenFile } from "../../src/files/open-file.js";
 
 type HandleStep = "writeFile" | "sync" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;

@@ -1,6 +1,6 @@
 /** Owns file operations that wait: whoever opens a file that a test has named stands still until the test lets go. */
-import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
-import { closedGate } from "./gate.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { closedGate } from "./latch.js";
 
 export type Hold = {
   /** Resolves once somebody waits. */

@@ -3,7 +3,7 @@
  * which one received an answer that is not as the contract has it.
  */
 import { cleanUpMark, cleanUpTo } from "./clean-up.js";
-import { takeViolations } from "./contract.js";
+import { takeViolations } from "./contract-judge.js";
 
 let beforeTest = 0;
 const violations: string[] = [];

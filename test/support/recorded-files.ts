@@ -1,7 +1,7 @@
 /** Owns file operations that tell what was made and what was synced, in order. */
 import { constants } from "node:fs";
-import { type FileOperations, systemFiles } from "../../src/storage/durable.js";
-import { OpenFile } from "../../src/storage/open-file.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { OpenFile } from "../../src/files/open-file.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;

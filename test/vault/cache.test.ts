@@ -2,12 +2,12 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { systemFiles } from "../../src/storage/durable.js";
+import { systemFiles } from "../../src/files/durable.js";
 import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
-import { closedGate } from "../support/gate.js";
+import { closedGate } from "../support/latch.js";
 import { heldFiles } from "../support/held-files.js";
 import { Random } from "../support/random.js";
 import { passphrase, startTestServer, uncached } from "../support/server.js";

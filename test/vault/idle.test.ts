@@ -1,7 +1,7 @@
 /** The idle lock and what counts as activity. */
 import { expect } from "chai";
-import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, type Send, send } from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, type Send, send } from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 
 const idleTimeoutMs = 60_000;

@@ -1,7 +1,7 @@
 /** Requests that meet a lock, a forced init, a crash or one another: none may see or leave what no order of them would. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { Gate } from "../../src/vault/gate.js";
+import { Gate } from "../../src/vault/sync/read-write-lock.js";
 import {
   type Answer,
   connectRaw,
@@ -18,10 +18,10 @@ import {
   type Send,
   send,
   sendRaw,
-} from "../support/client.js";
-import { FakeClock } from "../support/clock.js";
+} from "../support/test-client.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { heldFiles } from "../support/held-files.js";
-import { crashKeyWorkers } from "../support/key-worker.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 const lock = { method: "POST", path: "/v1/lock" };

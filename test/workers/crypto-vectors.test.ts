@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { derive } from "../../workers/derivation.js";
+import { derive } from "../../workers/crypto/derivation.js";
 import { concat, utf8 } from "../../workers/memory.js";
 import type { Bytes } from "../../workers/protocol.js";
-import { open, openGcm, seal, sealGcm, sealWithNonce, XaesKey } from "../../workers/xaes.js";
+import { open, openGcm, seal, sealGcm, sealWithNonce, XaesKey } from "../../workers/crypto/xaes.js";
 
 const hex = (text: string): Bytes => concat([Buffer.from(text, "hex")]);
 const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");

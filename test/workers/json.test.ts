@@ -1,8 +1,8 @@
 /** The byte-level JSON reader and writer, judged by JSON.parse and JSON.stringify. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { type JsonValue, readObject } from "../../workers/json.js";
-import { JsonText, writeString } from "../../workers/json-string.js";
+import { type JsonValue, readObject } from "../../workers/json/json-reader.js";
+import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8 } from "../../workers/memory.js";
 
 /** What JSON.parse finds in the field, in the reader's words; undefined when it refuses, null when there is none. */

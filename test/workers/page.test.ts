@@ -1,9 +1,9 @@
 /** Pages of list entries: they open as they were sealed, in their own vault, and not otherwise. */
 import { expect } from "chai";
-import type { SealingKey } from "../../workers/blob.js";
+import type { SealingKey } from "../../workers/crypto/blob.js";
 import { allocate, borrow, lendMemory, randomize, utf8 } from "../../workers/memory.js";
-import { openPage, sealPage } from "../../workers/page.js";
-import { XaesKey } from "../../workers/xaes.js";
+import { openPage, sealPage } from "../../workers/crypto/page.js";
+import { XaesKey } from "../../workers/crypto/xaes.js";
 
 function newKey(): SealingKey {
   return { masterKey: new XaesKey(randomize(allocate(32))), vaultId: randomize(allocate(16)) };

@@ -1,0 +1,70 @@
+/**
+ * Owns vaults with many secrets, made quickly: the server makes an empty one, and the key worker's own code seals the
+ * secrets straight into its tree, as the server would have, only without an fsync for each.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { directoryName, secretFileName } from "../src/paths/file-name.js";
+import { bodyReaders } from "../workers/request-bodies.js";
+import { parseHeader, unwrapMasterKey } from "../workers/crypto/header.js";
+import { Keyring } from "../workers/keyring.js";
+import { utf8, wipe } from "../workers/memory.js";
+import type { Bytes } from "../workers/protocol.js";
+import { Secrets } from "../workers/secret-operations.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
+import { mustInit } from "../test/support/test-client.js";
+import { passphrase } from "../test/support/server.js";
+import { startStrongroom } from "./subjects.js";
+
+export const valueBytes = 200;
+export const perDirectory = 100;
+
+/** Where the n-th secret of a filled vault is: a hundred of them to a directory. */
+export function pathOf(n: number): string {
+  const directory = String(Math.floor(n / perDirectory)).padStart(5, "0");
+  return `team-${directory}/secret-${String(n % perDirectory).padStart(2, "0")}`;
+}
+
+/** A home with a vault of `count` secrets and no server; removed in the end. */
+export async function filledHome(count: number): Promise<string> {
+  const home = join(temporaryDirectory(), "home");
+  const mark = cleanUpMark();
+  const { server } = await startStrongroom(home);
+  await mustInit(server);
+  await server.stop();
+  await cleanUpTo(mark);
+  await fill(join(home, "vault", "gen-1"), count);
+  return home;
+}
+
+async function fill(generation: string, count: number): Promise<void> {
+  const secrets = await unlocked(join(generation, "header.json"));
+  const body = JSON.stringify({ value: "v".repeat(valueBytes), type: "api-key" });
+  const now = Date.now();
+  for (let n = 0; n < count; n++) {
+    const path = pathOf(n);
+    const sealed = secrets.seal({ op: "seal", path, body: utf8(body), previous: null, now });
+    if (!sealed.ok) throw new Error(`a secret cannot be sealed: ${sealed.detail}`);
+    writeBlob(join(generation, "secrets"), path, sealed.blob, n % perDirectory === 0);
+  }
+}
+
+async function unlocked(headerFile: string): Promise<Secrets> {
+  const header = parseHeader(utf8(readFileSync(headerFile, "utf8")));
+  const typed = utf8(passphrase);
+  const masterKey = header && (await unwrapMasterKey(header, typed));
+  wipe(typed);
+  if (masterKey === null) throw new Error("the vault's header does not open");
+  const keyring = new Keyring();
+  keyring.mount(header);
+  keyring.unlock(masterKey);
+  return new Secrets(keyring, bodyReaders(2 ** 20));
+}
+
+function writeBlob(root: string, path: string, blob: Bytes, firstOfDirectory: boolean): void {
+  const segments = path.split("/");
+  const directories = segments.slice(0, -1).map(directoryName);
+  const file = join(root, ...directories, secretFileName(segments.at(-1) ?? ""));
+  if (firstOfDirectory) mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, blob, { mode: 0o600 });
+}

@@ -1,0 +1,25 @@
+/** Owns the list of scenarios, in the order in which they run. */
+import type { Scenario } from "../scenario.js";
+import * as get from "./gets.js";
+import { growth } from "./growth.js";
+import * as list from "./lists.js";
+import * as put from "./puts.js";
+import { start } from "./starts.js";
+import { status } from "./statuses.js";
+import { storm } from "./storm.js";
+
+export const scenarios: readonly Scenario[] = [
+  get.warm,
+  get.connections,
+  get.cold,
+  put.small,
+  put.amongGets,
+  status,
+  get.large,
+  put.large,
+  list.hundred,
+  list.all,
+  storm,
+  start,
+  growth,
+];

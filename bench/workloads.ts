@@ -1,0 +1,113 @@
+/** Owns the workloads: which requests go to a vault of how many secrets, and on how many connections. */
+import { mustPut } from "../test/support/test-client.js";
+import type { Options } from "./options.js";
+import type { Request } from "./programs/load.js";
+import type { StrongroomSubject } from "./subjects.js";
+import { pathOf, perDirectory } from "./filled-vaults.js";
+
+export type Workload = {
+  readonly name: string;
+  /** How many secrets there are in the vault. */
+  readonly secrets: number;
+  readonly connections: number;
+  readonly requests: readonly Request[];
+  readonly slow?: true;
+  /** What has to be there before. */
+  prepare?(subject: StrongroomSubject): Promise<void>;
+};
+
+export const manySecrets = 100_000;
+const putConnections = 16;
+const putsPerConnection = 16;
+const oneMiB = 2 ** 20;
+
+export const get: Workload = { name: "get", secrets: 100, connections: 64, requests: gets(100) };
+
+export function getOn(connections: number): Workload {
+  return { ...get, name: `get-${connections}`, connections };
+}
+
+/** Goes round more secrets than any cache holds. */
+export function getCold({ coldKeys }: Options): Workload {
+  return { name: "get-cold", secrets: coldKeys, connections: 64, requests: gets(coldKeys) };
+}
+
+export const put: Workload = {
+  name: "put",
+  secrets: 0,
+  connections: putConnections,
+  requests: puts("put", putConnections * putsPerConnection, 1024),
+};
+
+export const mixed: Workload = { name: "mixed", secrets: 100, connections: 64, requests: ninetyTen(64) };
+
+export const status: Workload = {
+  name: "status",
+  secrets: 0,
+  connections: 64,
+  requests: [{ method: "GET", path: "/v1/status" }],
+};
+
+/** One directory's hundred secrets. */
+export function listOfHundred(secrets: number): Workload {
+  return {
+    name: "list-100",
+    secrets,
+    connections: 1,
+    requests: [{ method: "GET", path: "/v1/secrets?prefix=team-00003/" }],
+  };
+}
+
+export const listOfAll: Workload = {
+  name: "list-all",
+  secrets: manySecrets,
+  connections: 1,
+  requests: [{ method: "GET", path: "/v1/secrets" }],
+  slow: true,
+};
+
+const largePuts = puts("large", 16, oneMiB);
+
+export const putLarge: Workload = { name: "put-large", secrets: 0, connections: 4, requests: largePuts };
+
+export const getLarge: Workload = {
+  name: "get-large",
+  secrets: 0,
+  connections: 4,
+  requests: largePuts.map(({ path }) => ({ method: "GET", path })),
+  async prepare({ server }) {
+    const body = { value: "v".repeat(oneMiB), type: "api-key" };
+    for (const { path } of largePuts) await mustPut(server, path.slice("/v1/secrets/".length), body);
+  },
+};
+
+/** All that one commit can be compared in with another. */
+export function workloads(options: Options): readonly Workload[] {
+  const reads = [get, getOn(1), getCold(options), listOfHundred(manySecrets), listOfAll];
+  return [...reads, put, mixed, status, getLarge, putLarge];
+}
+
+function gets(count: number): Request[] {
+  return Array.from({ length: count }, (_, n) => ({ method: "GET", path: `/v1/secrets/${pathOf(n)}` }));
+}
+
+function puts(directory: string, count: number, valueBytes: number): Request[] {
+  return Array.from({ length: count }, (_, n) => ({
+    method: "PUT",
+    path: `/v1/secrets/${directory}/secret-${String(n).padStart(4, "0")}`,
+    valueBytes,
+  }));
+}
+
+/** Ten requests for each connection, one of them a put; a connection sends every so manieth of the requests. */
+function ninetyTen(connections: number): Request[] {
+  const reads = gets(perDirectory);
+  const writes = puts("mixed", connections, 200);
+  const turns = Array.from({ length: 10 }, (_, turn) => turn);
+  return turns.flatMap((turn) =>
+    writes.map((write, connection) => {
+      const read = reads[(turn * connections + connection) % reads.length] ?? write;
+      return turn === connection % turns.length ? write : read;
+    }),
+  );
+}

@@ -1,0 +1,42 @@
+/** Owns where the bearer token comes from: a setting, a file, or 32 random bytes at first start. */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Settings } from "../config/definitions.js";
+import { isToken } from "../config/readers.js";
+import { StartError, systemCode } from "../errors.js";
+import { replaceFile, systemFiles } from "../files/durable.js";
+import { type Home, quoted } from "../files/home.js";
+
+export type Token = { readonly text: string /** For people: where to find it. */; readonly source: string };
+
+/** @throws StartError when the token file cannot be used. */
+export async function findToken(settings: Pick<Settings, "token" | "tokenFile">, home: Home): Promise<Token> {
+  if (settings.token !== null) return { text: settings.token, source: "STRONGROOM_TOKEN" };
+  const file = settings.tokenFile ?? home.token;
+  const found = await readToken(file, settings.tokenFile !== null);
+  if (found !== null) return { text: found, source: file };
+  return { text: await writeNewToken(file), source: file };
+}
+
+/** For the user alone, whatever was there before. */
+export async function writeNewToken(file: string): Promise<string> {
+  const made = `srt_${randomBytes(32).toString("base64url")}`;
+  await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
+  return made;
+}
+
+/** A named file is never made: it may be misspelled. Null: there is none in the home yet. */
+async function readToken(file: string, named: boolean): Promise<string | null> {
+  let text: string;
+  try {
+    text = (await readFile(file, "utf8")).trim();
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT" && !named) return null;
+    const mend = code === "ENOENT" ? `make it with  strongroom token rotate --token-file ${quoted(file)}` : "mend it";
+    throw new StartError(`the token file ${file} cannot be read (${code}): ${mend}, then start again`);
+  }
+  if (isToken(text)) return text;
+  const otherwise = named ? "name the file that does" : "remove it to get a new one";
+  throw new StartError(`the token file ${file} does not hold a token: write one into it, or ${otherwise}`);
+}

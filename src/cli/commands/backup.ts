@@ -1,0 +1,106 @@
+/** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
+import type { Command } from "commander";
+import type { Watch } from "../../maintenance/backup/archive.js";
+import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
+import { BackupError } from "../../maintenance/backup/backup-error.js";
+import { readOneSetting } from "../../config/settings.js";
+import { Keys } from "../../maintenance/doctor/offline-keys.js";
+import { VaultError } from "../../errors.js";
+import { findHolder } from "../../storage/files/claim-holder.js";
+import { breakable } from "../session/interrupt.js";
+import { type ConnectionFlags, exits as exitOf, namesServer, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure, type ExitName } from "../session/exit-codes.js";
+import { nonEmpty } from "../session/flags.js";
+import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
+import { progressBar } from "../session/progress.js";
+
+type Flags = OutputFlags & ConnectionFlags;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
+        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
+    )
+    .argument("<file>", "the file to make; one that is there is not overwritten", nonEmpty);
+  withOutput(withConnection(command)).action(backup);
+}
+
+async function backup(file: string, flags: Flags): Promise<void> {
+  if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
+  const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
+  refuseInside(vaultPath, file);
+  const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
+  const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
+  const keys = new Keys(null);
+  const work = told("saving", (watch) => backUp(snapshot, file, keys, watch));
+  tell(file, await work.finally(() => keys.stop()), flags);
+}
+
+/** @throws CommandFailure findings */
+function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
+  const saved = `${secrets} secrets saved in ${printable(file)}`;
+  if (flags.json) printJson({ ok: true, file, secrets, damaged });
+  if (damaged > 0) {
+    throw new CommandFailure(
+      "findings",
+      `${saved}, ${damaged} of them damaged as they are: strongroom doctor  says which`,
+    );
+  }
+  if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
+}
+
+/** @throws CommandFailure usage */
+function refuseInside(vaultPath: string, file: string): void {
+  const way = relative(resolve(vaultPath), resolve(file));
+  if (isAbsolute(way) || way.split(sep)[0] === "..") return;
+  throw new CommandFailure("usage", "a backup within the vault would be lost with it: name a file elsewhere");
+}
+
+function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
+  return withClient(flags, async (client) => {
+    const { initialized, vaultPath } = await client.status();
+    if (!initialized) throw noVault(vaultPath);
+    return { ...(await client.snapshot()), release: async () => {} };
+  });
+}
+
+/** No server runs: the vault is claimed until the snapshot, which a start would sweep away, is no longer needed. */
+async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
+  const { FileStore } = await import("../../storage/files/file-store.js");
+  const store = await FileStore.openExisting(vaultPath);
+  if (store === null) throw noVault(vaultPath);
+  try {
+    const { directory, count } = await store.snapshot();
+    return { directory, secretCount: count, release: () => store.close() };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function noVault(vaultPath: string): BackupError {
+  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
+}
+
+const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
+  exists: "conflict",
+  uninitialized: "notInitialized",
+  damaged: "findings",
+  unusable: "unexpected",
+  aborted: "aborted",
+};
+
+/** Shows how far the work is, lets it be broken off, and says what made it fail in the command line's own way. */
+export async function told<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
+  const bar = progressBar(label);
+  try {
+    return await breakable((signal) => work({ tick: bar.show, signal }));
+  } catch (error) {
+    if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], error.message);
+    throw error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
+  } finally {
+    bar.end();
+  }
+}

@@ -1,0 +1,55 @@
+/** Owns `strongroom completion`: what there is to complete, taken from the parser itself. */
+import { Argument, type Command, type Option } from "commander";
+import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../completion/completion-scripts.js";
+
+const details = `
+bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
+zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc   (below compinit)
+fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish
+`;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Prints a script that completes commands, flags, and the paths of secrets while the vault is unlocked.",
+    )
+    .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
+    .addHelpText("after", details)
+    .action((shell: keyof typeof scripts) => {
+      process.stdout.write(scripts[shell](specsOf(command.parent)));
+    });
+}
+
+function specsOf(program: Command | null): CommandSpec[] {
+  const visible = program?.createHelp().visibleCommands(program) ?? [];
+  return visible.map((command) => ({
+    names: [command.name(), ...command.aliases()],
+    summary: command.summary() || command.description(),
+    flags: flagsOf(command),
+    argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
+  }));
+}
+
+/** The parser passes the flags of `serve` through: its help has them. */
+function flagsOf(command: Command): FlagSpec[] {
+  if (command.options.length > 0) return command.options.map(flagOf);
+  const spelled = command.helpInformation().match(/(?<=^ *)--[a-z-]+(?= VALUE)/gm) ?? [];
+  return spelled.map((name) => ({ name, summary: "", value: "any" }));
+}
+
+function flagOf({ long, description, argChoices, flags, required }: Option): FlagSpec {
+  const value = required ? (argChoices ?? completableOf(flags)) : null;
+  return { name: long ?? "", summary: description, value };
+}
+
+function argumentOf({ registeredArguments }: Command): Completable {
+  const [first] = registeredArguments;
+  if (first === undefined) return "any";
+  return first.argChoices ?? completableOf(`<${first.name()}>`);
+}
+
+/** By what help calls it. */
+function completableOf(shown: string): Completable {
+  if (/[<=](?:path|prefix|from)[>.]/.test(shown)) return "paths";
+  return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";
+}

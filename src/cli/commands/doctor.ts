@@ -1,0 +1,111 @@
+/** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
+import type { Command } from "commander";
+import { readOneSetting } from "../../config/settings.js";
+import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
+import type { Finding } from "../../maintenance/doctor/finding.js";
+import { VaultError } from "../../errors.js";
+import { hardenProcess } from "../../server/hardening.js";
+import { withHome } from "../session/connection.js";
+import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { progressBar } from "../session/progress.js";
+
+type Flags = OutputFlags & PassphraseSource & { readonly home?: string; readonly fix?: true; readonly open?: true };
+
+export function define(command: Command): void {
+  withHome(command)
+    .description(
+      "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
+        "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
+    )
+    .option("--fix", "mend what is safe to mend, and say what was done")
+    .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
+  withOutput(withPassphrase(command)).action(doctor);
+}
+
+async function doctor(flags: Flags): Promise<void> {
+  await hardenProcess();
+  const home = readOneSetting("home", flags.home, process.env);
+  const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
+  const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
+  const diagnosis = await diagnose(home, flags.fix === true, passphrase);
+  if (flags.json) printJson(asJson(diagnosis));
+  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens));
+  process.exitCode = exitCodeOf(diagnosis);
+}
+
+async function diagnose(home: string, fix: boolean, passphrase: DoctorOptions["passphrase"]): Promise<Diagnosis> {
+  const bar = progressBar("checking");
+  try {
+    return await runDoctor(home, { fix, passphrase, onProgress: bar.show });
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    const exit = error.code === "UNAUTHORIZED" ? "wrongPassphrase" : "unexpected";
+    throw new CommandFailure(exit, error.message);
+  } finally {
+    bar.end();
+  }
+}
+
+function exitCodeOf({ findings, inForce }: Diagnosis): number {
+  if (findings.length > 0) return exitCodes.findings;
+  return inForce === null ? exitCodes.notInitialized : exitCodes.ok;
+}
+
+/** The shape is stable: members may be added, none changes or goes. */
+function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, mended, findings }: Diagnosis): object {
+  const plain = ({ code, path, message, remedy, mend }: Finding) => {
+    return { code, path, message, remedy, fixable: mend !== null };
+  };
+  return {
+    ok: findings.length === 0 && inForce !== null,
+    home,
+    vaultPath,
+    server,
+    vault: inForce,
+    kept,
+    secrets,
+    opened,
+    findings: [
+      ...mended.map((finding) => ({ ...plain(finding), fixed: true, did: finding.did })),
+      ...findings.map((finding) => ({ ...plain(finding), fixed: false, did: null })),
+    ],
+  };
+}
+
+function asText(diagnosis: Diagnosis, wanted: boolean): string {
+  const paint = painter(process.stdout);
+  const mended = diagnosis.mended.map(({ code, path, message, did }) => {
+    return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
+  });
+  const findings = diagnosis.findings.map(({ code, path, message, remedy, mend }) => {
+    const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(mend, diagnosis.server !== null)}`;
+    return `${paint("red", "wrong")}  ${printable(path)}\n       ${text}\n`;
+  });
+  return [...about(diagnosis, wanted), ...mended, ...findings, verdict(diagnosis, paint)].join("");
+}
+
+function hintOf(mend: Finding["mend"], served: boolean): string {
+  if (mend === null) return "";
+  return served && !mend.whileServed
+    ? "; or stop the server and run strongroom doctor --fix"
+    : "; or run strongroom doctor --fix";
+}
+
+function about({ home, server, inForce, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
+  if (inForce === null) return [`${printable(home)}: no vault is in force\n`];
+  const depth = opened ? ", opened with the passphrase" : "";
+  return [
+    `${printable(home)}: vault ${inForce}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
+    ...(wanted && !opened ? ["the secrets could not be opened: see what is wrong with the header\n"] : []),
+    ...(kept.length > 0 ? [`not in force, and kept under its own passphrase: ${kept.join(", ")}\n`] : []),
+    ...(server === null ? [] : [`a server runs (pid ${server.pid})\n`]),
+  ];
+}
+
+function verdict({ findings, inForce, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
+  if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
+  if (inForce !== null) return `${paint("green", "all is well")}\n`;
+  return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
+}

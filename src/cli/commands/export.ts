@@ -1,0 +1,98 @@
+/** Owns `strongroom export`: that plaintext leaves the vault only when that is said, and in which shape. */
+import { type Command, Option } from "commander";
+import type { SecretEntry, StrongroomClient } from "../../client/client.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
+import { dotenvLine } from "../import/formats/dotenv.js";
+import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
+import { printable, printJson } from "../session/output.js";
+import { type Progress, progressBar } from "../session/progress.js";
+import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
+import { namesFor } from "../run/variable-names.js";
+
+type Flags = ConnectionFlags &
+  OutputFileFlags & { readonly prefix?: string; readonly format: "dotenv" | "json"; readonly plaintext?: true };
+
+/** Values that are in memory at once. */
+const sliceSize = 64;
+
+export function define(command: Command): void {
+  const format = new Option("--format <format>", "dotenv: NAME=value, named as by run; json: what import reads back");
+  command
+    .description("Writes secrets as plaintext, which nothing protects any more.")
+    .option("--prefix <prefix>", "only secrets whose path begins with this; app/ is all of a folder")
+    .addOption(format.choices(["dotenv", "json"]).makeOptionMandatory())
+    .option("--plaintext", "yes, write the values unencrypted");
+  withConnection(withOutputFile(command)).action(exportSecrets);
+}
+
+async function exportSecrets(flags: Flags): Promise<void> {
+  if (!flags.plaintext) throw new CommandFailure("usage", refusal);
+  await checkOutput(flags);
+  const bar = progressBar("exporting");
+  try {
+    const count = await withClient(flags, (client) => writeAll(client, flags, bar));
+    if (flags.output !== undefined) report(count, flags.output, flags);
+  } finally {
+    bar.end();
+  }
+}
+
+const refusal =
+  "an export holds the values unencrypted, for whoever can read it: say --plaintext if that is what you want; " +
+  "strongroom backup saves them sealed";
+
+async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
+  const entries = await listSecrets(client, flags.prefix);
+  if (entries.length === 0 && flags.prefix !== undefined) {
+    throw new CommandFailure("notFound", `no secret's path begins with ${printable(flags.prefix)}: see strongroom ls`);
+  }
+  const content = flags.format === "json" ? asJson(client, entries, bar) : asDotenv(client, entries, bar);
+  await writeOut(content, flags);
+  return entries.length;
+}
+
+async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+  yield exportStart;
+  let separator = "";
+  for await (const secret of secretsOf(client, entries, bar)) {
+    yield `${separator}${exportRow(secret.path, secret.reveal(), secret.metadata)}`;
+    separator = ",\n";
+  }
+  yield exportEnd;
+}
+
+async function* asDotenv(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+  const paths = entries.map(({ path }) => path);
+  const named = namesFor(paths, new Set(), "choose with --prefix, or use --format json");
+  const names = new Map(named.map(({ name, path }) => [path, name]));
+  for await (const secret of secretsOf(client, entries, bar)) {
+    const line = dotenvLine(names.get(secret.path) ?? "", secret.reveal());
+    if (line === null) throw new CommandFailure("usage", unwritable(secret.path));
+    yield line;
+  }
+}
+
+function unwritable(path: string): string {
+  return `the value of ${printable(path)} mixes quotes and backslashes in a way that dotenv cannot hold: use --format json`;
+}
+
+/** In the list's order. */
+async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+  for (let done = 0; done < entries.length; done += sliceSize) {
+    const paths = entries.slice(done, done + sliceSize).map(({ path }) => path);
+    yield* (await inOrder(client, paths)).values();
+    bar.show(done + paths.length, entries.length);
+  }
+}
+
+async function inOrder(client: StrongroomClient, paths: readonly string[]) {
+  const secrets = await fetchSecrets(client, paths);
+  return paths.flatMap((path) => secrets.get(path) ?? []);
+}
+
+function report(count: number, file: string, { json, quiet }: Flags): void {
+  if (json) printJson({ ok: true, file, secrets: count });
+  else if (!quiet) process.stdout.write(`${count} secrets written to ${printable(file)}, unencrypted\n`);
+}

@@ -1,0 +1,31 @@
+/** Owns `strongroom find`: which secrets a text is looked for in, and what counts as found. */
+import type { Command } from "commander";
+import type { SecretEntry } from "../../client/client.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { type ListingFlags, printList, withListing } from "../session/print-list.js";
+
+type Flags = ListingFlags & ConnectionFlags;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Lists the secrets that have a text in their path or description, in capitals or not; values are not opened.",
+    )
+    .argument("<text>", "what to look for");
+  withConnection(withListing(command)).action(find);
+}
+
+async function find(text: string, flags: Flags): Promise<void> {
+  const wanted = folded(text);
+  const has = ({ path, metadata }: SecretEntry) => {
+    return folded(path).includes(wanted) || folded(metadata.description ?? "").includes(wanted);
+  };
+  const count = await withClient(flags, (client) => printList(client.pages({ limit: 1000 }), has, flags));
+  if (count > 0) return;
+  throw new CommandFailure("notFound", "no path and no description has this text; strongroom ls  lists all paths");
+}
+
+function folded(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}

@@ -1,0 +1,118 @@
+/** Owns `strongroom generate`: what is generated, that nothing is replaced by accident, and where the value is shown. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
+import type { Clipboard } from "../clipboard/clipboard-tools.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { onlyWith } from "../session/flags.js";
+import { refuseTooLarge } from "../session/server-limits.js";
+import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../session/output.js";
+import { given, type MetadataFlags, withMetadata } from "./put.js";
+import { type CharacterSet, characterSets, type RandomValue, randomCharacters, randomWords } from "../session/random-value.js";
+import { canonical, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
+
+type Shape = {
+  readonly length: number;
+  readonly sets: readonly CharacterSet[];
+  readonly words?: number;
+  readonly separator: string;
+};
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  ClipboardFlags &
+  MetadataFlags &
+  Shape & { readonly print?: true; readonly force?: true; readonly dryRun?: true };
+
+const usualSets: readonly CharacterSet[] = ["lower", "upper", "digits"];
+const setNames = Object.keys(characterSets).join(", ");
+
+export function define(command: Command): void {
+  const words = new Option("--words <number>", "words instead, of a list of 7776");
+  onlyWith(command, "separator", "words")
+    .description("Makes a random value and stores it; it is shown with --print or --copy only.")
+    .argument("<path>", "the secret's path")
+    .addOption(new Option("--length <number>", "how many characters").argParser(integer(1, 4096)).default(32))
+    .addOption(
+      new Option("--sets <sets>", `of ${setNames}, at least one each`)
+        .argParser(readSets)
+        .default(usualSets, usualSets.join(",")),
+    )
+    .addOption(words.argParser(integer(1, 100)).conflicts(["length", "sets"]))
+    .option("--separator <text>", "what stands between words", "-")
+    .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
+    .option("-f, --force", "replace a secret that is there; it keeps its type and description");
+  withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
+}
+
+async function generate(path: string, flags: Flags): Promise<void> {
+  const clipboard = flags.copy ? mustFindClipboard() : null;
+  const { bytes, bits } = await randomValue(flags);
+  const replaced = await withClient(flags, async (client) => {
+    const there = await lookAt(client, path);
+    if (there !== null && !flags.force) refuseOverwriting(path, "--force replaces it");
+    const metadata = { type: "password" as const, ...there, ...given(flags) };
+    if (flags.dryRun) await refuseTooLarge(client, bytes.length, flags.description);
+    else await client.put(path, bytes, metadata);
+    return there !== null;
+  });
+  if (flags.dryRun) return tellPlan(path, replaced, flags);
+  if (clipboard !== null) await copyStored(clipboard, Buffer.from(bytes), path, flags);
+  tell({ path: canonical(path), bits, replaced }, bytes, flags);
+  bytes.fill(0);
+}
+
+async function copyStored(clipboard: Clipboard, value: Buffer, path: string, flags: Flags): Promise<void> {
+  try {
+    await copyAndClear(clipboard, value, flags);
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const stands = `${printable(path)} is stored: show it with  strongroom get ${printable(path)}`;
+    throw new CommandFailure(error.exit, `${error.message}; ${stands}`);
+  }
+}
+
+type Generated = { readonly path: string; readonly bits: number; readonly replaced: boolean };
+
+/** A value that is printed is all that standard output gets, so that it can be taken from there. */
+function tell(generated: Generated, value: Uint8Array, flags: Flags): void {
+  const shown = flags.print ? { value: Buffer.from(value).toString("utf8") } : {};
+  const { path, bits, replaced } = generated;
+  const text = `${path} ${replaced ? "replaced" : "stored"}, about ${bits} bits; ${whereTo(path, flags)}`;
+  if (flags.print && !flags.json) printValue(value);
+  else report(flags, { ...generated, copied: flags.copy === true, ...shown }, text);
+}
+
+function whereTo(path: string, { copy, clearAfter }: Flags): string {
+  if (!copy) return `show it with  strongroom get ${path}`;
+  return clearAfter === 0 ? "it is in the clipboard" : `it is in the clipboard for ${clearAfter} s`;
+}
+
+function tellPlan(path: string, replaced: boolean, flags: Flags): void {
+  const text = `${path} would be ${replaced ? "replaced" : "stored"}: nothing was done`;
+  report(flags, { dryRun: true, path: canonical(path), replaced }, text);
+}
+
+async function randomValue({ length, sets, words, separator }: Shape): Promise<RandomValue> {
+  if (words !== undefined) {
+    const { dictionary } = await import("@zxcvbn-ts/language-common"); // it has the EFF's long list
+    return randomWords(words, separator, dictionary["diceware-common"]);
+  }
+  if (length >= sets.length) return randomCharacters(length, sets);
+  throw new CommandFailure("usage", `${sets.length} sets need at least as many characters: raise --length`);
+}
+
+function integer(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It is a whole number from ${min} to ${max}.`);
+  };
+}
+
+function readSets(text: string): readonly CharacterSet[] {
+  return text.split(",").map((name) => {
+    if (Object.hasOwn(characterSets, name)) return name as CharacterSet;
+    throw new InvalidArgumentError(`They are some of ${setNames}, with commas between.`);
+  });
+}

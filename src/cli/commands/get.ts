@@ -1,0 +1,27 @@
+/** Owns `strongroom get`: the bare value, or the secret as JSON, or the value in the clipboard. */
+import type { Command } from "commander";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { type OutputFlags, printJson, printValue, report, withResult } from "../session/output.js";
+
+type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
+
+export function define(command: Command): void {
+  command
+    .description("Prints a secret's value and nothing else; a newline follows on a terminal only.")
+    .argument("<path>", "the secret's path");
+  withResult(withConnection(withClipboard(command))).action(get);
+}
+
+async function get(path: string, flags: Flags): Promise<void> {
+  const clipboard = flags.copy ? mustFindClipboard() : null;
+  const secret = await withClient(flags, (client) => client.get(path));
+  const value = Buffer.from(secret.reveal());
+  if (clipboard !== null) {
+    const seconds = await copyAndClear(clipboard, value, flags);
+    const text = `${secret.path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
+    return report(flags, { path: secret.path, copied: true, clearedAfterSeconds: seconds }, text);
+  }
+  if (flags.json) printJson({ ...secret.toJSON(), value: secret.reveal() });
+  else printValue(value);
+}

@@ -1,0 +1,17 @@
+/** Owns `strongroom ls`. */
+import type { Command } from "commander";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { type ListingFlags, printList, withListing } from "../session/print-list.js";
+import { canonical } from "../session/secret-arguments.js";
+
+type Flags = ListingFlags & ConnectionFlags;
+
+export function define(command: Command): void {
+  command
+    .description("Lists the paths of secrets, one a line; never their values.")
+    .argument("[prefix]", "only paths that begin with this; app/ is all of a folder");
+  withConnection(withListing(command)).action(async (prefix: string | undefined, flags: Flags) => {
+    const wanted = prefix === undefined ? undefined : canonical(prefix);
+    await withClient(flags, (client) => printList(client.pages({ prefix: wanted, limit: 1000 }), () => true, flags));
+  });
+}

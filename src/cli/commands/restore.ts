@@ -1,0 +1,70 @@
+/** Owns `strongroom restore`: into which home, and what is printed. */
+import { access, constants, stat } from "node:fs/promises";
+import type { Command } from "commander";
+import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
+import { readOneSetting } from "../../config/settings.js";
+import { Keys } from "../../maintenance/doctor/offline-keys.js";
+import { StartError, systemCode } from "../../errors.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { type Home, homeAt, openHome } from "../../files/home.js";
+import { missingAsNull } from "../../files/durable.js";
+import { told } from "./backup.js";
+import { withHome } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { nonEmpty } from "../session/flags.js";
+import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
+
+type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Makes a backup the vault of a home that has none; it opens with the passphrase of the time of the backup. A home " +
+        "with a vault is left alone, and so is one whose server runs. Every checksum is compared before anything counts.",
+    )
+    .argument("<file>", "the tar file that strongroom backup made", nonEmpty);
+  withDryRun(withOutput(withHome(command))).action(restore);
+}
+
+async function restore(file: string, flags: Flags): Promise<void> {
+  const path = readOneSetting("home", flags.home, process.env);
+  await mustBeReadable(file); // before a home is made for it
+  const { vault: vaultPath } = flags.dryRun ? await homeIfMade(path) : await openHome(path);
+  const work = flags.dryRun ? judge : restoreVault;
+  const keys = new Keys(null);
+  try {
+    const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
+    const secrets = await told("restoring", (watch) => work(file, vaultPath, understood, watch));
+    if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
+    else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
+  } finally {
+    await keys.stop();
+  }
+}
+
+/** @throws CommandFailure usage */
+async function mustBeReadable(file: string): Promise<void> {
+  try {
+    await access(file, constants.R_OK);
+    if (!(await stat(file)).isDirectory()) return;
+  } catch (error) {
+    throw unreadable(file, systemCode(error));
+  }
+  throw unreadable(file, "EISDIR");
+}
+
+function unreadable(file: string, code: string | undefined): CommandFailure {
+  return new CommandFailure("usage", `the backup ${printable(file)} cannot be read${reasonOf(code)}`);
+}
+
+/** The home as a restore would make it, of which nothing is made. @throws StartError */
+async function homeIfMade(path: string): Promise<Home> {
+  const found = await missingAsNull(stat(path)).catch(() => "unusable" as const);
+  if (found === null || (found !== "unusable" && found.isDirectory())) return homeAt(path);
+  throw new StartError(`${path} is not a directory: choose another home with --home`);
+}
+
+function textFor(secrets: number, home: string, dryRun: boolean): string {
+  if (dryRun) return `${secrets} secrets could be restored into ${printable(home)} (a dry run: nothing was written)\n`;
+  return `${secrets} secrets restored into ${printable(home)}: start the server there and unlock it\n`;
+}

@@ -1,0 +1,53 @@
+/** Owns `strongroom status`: its report, and the exit code that says the vault's state. */
+import type { Command } from "commander";
+import type { VaultStatus } from "../../client/client.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { type ExitName, exitCodes } from "../session/exit-codes.js";
+import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
+
+type Flags = OutputFlags & ConnectionFlags;
+
+const details = `
+The exit code says the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet,
+${exitCodes.unreachable} no server. So this asks for the passphrase only when it is needed:
+  strongroom status -q || strongroom unlock
+`;
+
+export function define(command: Command): void {
+  command.description("Says whether the server runs and the vault is unlocked. Needs no token.");
+  withOutput(withConnection(command)).addHelpText("after", details).action(status);
+}
+
+async function status(flags: Flags): Promise<void> {
+  const found = await withClient(flags, (client) => client.status());
+  const exit = stateOf(found);
+  process.exitCode = exitCodes[exit];
+  if (flags.json) printJson(found);
+  else if (!flags.quiet) process.stdout.write(textOf(found, exit));
+}
+
+type State = Extract<ExitName, "ok" | "locked" | "notInitialized">;
+
+function stateOf({ initialized, locked }: VaultStatus): State {
+  if (!initialized) return "notInitialized";
+  return locked ? "locked" : "ok";
+}
+
+function textOf({ secretCount, vaultPath, port, idleTimeoutMs, lastActivity }: VaultStatus, state: State): string {
+  const paint = painter(process.stdout);
+  const first: { readonly [S in State]: string } = {
+    ok: `the vault is ${paint("green", "unlocked")}`,
+    locked: `the vault is ${paint("yellow", "locked")}: unlock it with  strongroom unlock`,
+    notInitialized: `there is ${paint("yellow", "no vault")} yet: make one with  strongroom init`,
+  };
+  const idle = idleTimeoutMs === 0 ? "never" : `after ${idleTimeoutMs / 1000} s without activity`;
+  const rows = [
+    ["secrets", String(secretCount)],
+    ["vault", vaultPath],
+    ["port", String(port)],
+    ["locks", idle],
+    ["last activity", lastActivity],
+  ] as const;
+  const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
+  return `${first[state]}\n${lines.join("")}`;
+}

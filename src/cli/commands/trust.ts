@@ -1,0 +1,67 @@
+/** Owns `strongroom trust`: how other programs come to trust the server's certificate. */
+import { X509Certificate } from "node:crypto";
+import type { Command } from "commander";
+import { StrongroomError } from "../../client/client.js";
+import { findServer } from "../../client/discovery.js";
+import { quoted } from "../../files/home.js";
+import { exits, withHome } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { nonEmpty } from "../session/flags.js";
+import { type OutputFlags, printable, printJson, withResult } from "../session/output.js";
+
+type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
+
+/** Each with the command, or what to do; the file's name is as a shell takes it. */
+const ways: readonly (readonly [string, (file: string) => string])[] = [
+  ["curl", (file) => `curl --cacert ${file} …`],
+  ["Node", (file) => `export NODE_EXTRA_CA_CERTS=${file}`],
+  ["Python, for it alone", (file) => `export SSL_CERT_FILE=${file} REQUESTS_CA_BUNDLE=${file}`],
+  [
+    "Debian, Ubuntu",
+    (file) => `sudo cp ${file} /usr/local/share/ca-certificates/strongroom.crt && sudo update-ca-certificates`,
+  ],
+  ["macOS", (file) => `security add-trusted-cert -p ssl -k ~/Library/Keychains/login.keychain-db ${file}`],
+  ["Windows", (file) => `certutil -user -addstore Root ${file}`],
+  ["Chrome on Linux", (file) => `certutil -d sql:$HOME/.pki/nssdb -A -t P,, -n strongroom -i ${file}`],
+  ["Firefox", () => "open the server's address, look at the certificate, compare its fingerprint, accept it"],
+];
+
+export function define(command: Command): void {
+  command
+    .description("Prints where the server's certificate is, its fingerprint, and how other programs come to trust it.")
+    .option("--cacert <file>", "another certificate than tls/cert.pem in the home (STRONGROOM_TLS_CERT)", nonEmpty);
+  withResult(withHome(command)).action(trust);
+}
+
+async function trust(flags: Flags): Promise<void> {
+  const { certificate, certificateSource: file } = await find(flags);
+  const { fingerprint256, subjectAltName = "", validTo } = new X509Certificate(certificate);
+  const names = subjectAltName.replace(/\b(?:DNS|IP Address):/g, "");
+  const validUntil = new Date(validTo).toISOString();
+  if (flags.json) return printJson({ path: file, sha256: fingerprint256, names: names.split(", "), validUntil });
+  const shown = printable(quoted(file));
+  const about = [
+    ["certificate", printable(file)],
+    ["SHA-256", fingerprint256],
+    ["names", printable(names)],
+    ["valid until", validUntil],
+  ] as const;
+  process.stdout.write(`${rows(about)}
+The strongroom command and its client library trust it without further ado. Others, each with what makes them:
+${rows(ways.map(([name, how]) => [name, how(shown)]))}
+The server makes a new certificate when less than 30 days are left, or its names change: this has then to be done again.
+`);
+}
+
+async function find({ home, cacert }: Flags) {
+  try {
+    return await findServer({ home, certificateFile: cacert });
+  } catch (error) {
+    if (!(error instanceof StrongroomError)) throw error;
+    throw new CommandFailure(exits[error.code], error.message);
+  }
+}
+
+function rows(pairs: readonly (readonly [string, string])[]): string {
+  return pairs.map(([name, text]) => `  ${name.padEnd(20)}  ${text}\n`).join("");
+}

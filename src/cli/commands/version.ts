@@ -1,0 +1,12 @@
+/** Owns `strongroom version`. */
+import type { Command } from "commander";
+import { readManifest } from "../../manifest.js";
+import { type OutputFlags, printJson, withResult } from "../session/output.js";
+
+export function define(command: Command): void {
+  withResult(command).action(({ json }: OutputFlags) => {
+    const { version } = readManifest();
+    if (json) printJson({ version });
+    else process.stdout.write(`${version}\n`);
+  });
+}

@@ -1,0 +1,105 @@
+/**
+ * Owns the reading of Bitwarden's unencrypted JSON. Each item becomes a folder, in the folder (or collection) that it has
+ * there, with a secret for each field that is not empty: `username`, `password`, `totp`, `url` (one a line), `notes`, a
+ * card's `number`, `code`, `exp-month`, …, and custom fields under `fields/`. Passkeys and former passwords are left out.
+ */
+import { CommandFailure } from "../../session/exit-codes.js";
+import {
+  type Found,
+  isObject,
+  objectsIn,
+  pathOfNames,
+  type Reading,
+  type Refused,
+  textIn,
+  type UnknownObject,
+} from "./import-entry.js";
+import { parseJson } from "./nested-json.js";
+
+/** The member that holds an item's own fields, by its kind. */
+const kinds = ["login", "card", "identity", "sshKey"] as const;
+
+/** Members that say something about a password and are none. */
+const beside = ["uris", "fido2Credentials", "passwordRevisionDate"];
+
+type Field = { readonly name: string; readonly value: string };
+
+/** @throws CommandFailure usage */
+export function readBitwarden(text: string, file: string): Reading {
+  const json = parseJson(text, file);
+  if (json["encrypted"] === true) {
+    throw new CommandFailure("usage", `${file} is encrypted: export it from Bitwarden as .json, not .json (encrypted)`);
+  }
+  if (!Array.isArray(json["items"]))
+    throw new CommandFailure("usage", `${file} has no items: it is no Bitwarden export`);
+  const folders = namesById(json["folders"], json["collections"]);
+  const found: Found[] = [];
+  const refused: Refused[] = [];
+  const leftOut: string[] = [];
+  for (const [i, item] of json["items"].entries()) {
+    const name = isObject(item) ? textIn(item["name"]) : null;
+    const origin = `item ${i + 1}${name === null ? "" : ` (${name})`}`;
+    if (!isObject(item) || name === null) {
+      refused.push({ origin, problem: "it has no name" });
+      continue;
+    }
+    const fields = [...ownFields(item), ...customFields(item)];
+    const folder = folderOf(item, folders);
+    found.push(...fields.map((field) => secretOf(field, folder === null ? [name] : [folder, name], origin)));
+    leftOut.push(...withoutPlace(item, fields.length).map((what) => `${origin}: ${what}`));
+  }
+  return { found, refused, leftOut };
+}
+
+function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
+  const named = lists.flatMap(objectsIn).map(({ id, name }) => [id, textIn(name) ?? ""] as const);
+  return new Map(named);
+}
+
+function folderOf({ folderId, collectionIds }: UnknownObject, folders: ReadonlyMap<unknown, string>): string | null {
+  const ids = [folderId, ...(Array.isArray(collectionIds) ? collectionIds : [])];
+  return ids.map((id) => folders.get(id)).find((name) => name !== undefined) ?? null;
+}
+
+function ownFields(item: UnknownObject): Field[] {
+  const members = kinds.flatMap((kind) => Object.entries(isObject(item[kind]) ? item[kind] : {}));
+  const fields = members
+    .filter(([name]) => !beside.includes(name))
+    .map(([name, value]) => ({ name: withDashes(name), value: textIn(value) ?? "" }));
+  const login = isObject(item["login"]) ? item["login"] : {};
+  const urls = objectsIn(login["uris"]).flatMap(({ uri }) => textIn(uri) ?? []);
+  const all = [
+    ...fields,
+    { name: "url", value: urls.join("\n") },
+    { name: "notes", value: textIn(item["notes"]) ?? "" },
+  ];
+  return all.filter(({ value }) => value !== "");
+}
+
+function customFields(item: UnknownObject): Field[] {
+  return objectsIn(item["fields"]).flatMap(({ name, value }) => {
+    const text = typeof value === "boolean" ? String(value) : textIn(value);
+    return text === null ? [] : [{ name: `fields/${textIn(name) ?? ""}`, value: text }];
+  });
+}
+
+/** expMonth is exp-month. */
+function withDashes(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function secretOf({ name, value }: Field, names: readonly string[], origin: string): Found {
+  const type = name === "password" ? "password" : undefined;
+  return { path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` };
+}
+
+function withoutPlace(item: UnknownObject, fields: number): string[] {
+  const login = isObject(item["login"]) ? item["login"] : {};
+  const passkeys = objectsIn(login["fido2Credentials"]).length > 0;
+  const former = objectsIn(item["passwordHistory"]).length > 0;
+  return [
+    ...(passkeys ? ["its passkeys"] : []),
+    ...(former ? ["its former passwords"] : []),
+    ...(fields === 0 ? ["it has nothing but its name"] : []),
+  ];
+}

@@ -1,0 +1,59 @@
+/**
+ * Owns the reading of KeePassXC's CSV. Each row becomes a folder, in its group and named as its title, with a secret for
+ * each of `username`, `password`, `url`, `notes` and `totp` that is not empty. The root group, in which everything is, is
+ * left away; icon and times are not kept.
+ */
+import { CsvError, parse } from "csv-parse/sync";
+import { CommandFailure } from "../../session/exit-codes.js";
+import { type Found, pathOfNames, type Reading, type Refused } from "./import-entry.js";
+
+const kept = ["Username", "Password", "URL", "Notes", "TOTP"];
+const needed = ["Group", "Title", "Password"];
+const known = [...needed, ...kept, "Icon", "Last Modified", "Created"];
+
+/** @throws CommandFailure usage */
+export function readKeePassXc(text: string, file: string): Reading {
+  const [header = [], ...rows] = parseCsv(text, file);
+  const missing = needed.filter((name) => !header.includes(name));
+  if (missing.length > 0) {
+    throw new CommandFailure("usage", `${file} has no column ${missing.join(", ")}: it is no CSV of KeePassXC`);
+  }
+  const records = rows.map((row) => new Map(header.map((name, i) => [name, row[i] ?? ""])));
+  const roots = new Set(records.map((record) => groupOf(record)[0]));
+  const found: Found[] = [];
+  const refused: Refused[] = [];
+  const leftOut = header.filter((name) => !known.includes(name)).map((name) => `the column ${name}`);
+  for (const [i, record] of records.entries()) {
+    const title = record.get("Title")?.trim() ?? "";
+    const origin = `row ${i + 1}${title === "" ? "" : ` (${title})`}`;
+    const groups = groupOf(record).slice(roots.size === 1 ? 1 : 0);
+    const secrets = secretsOf(record, [...groups, title], origin);
+    if (title === "") refused.push({ origin, problem: "it has no title" });
+    else if (secrets.length === 0) leftOut.push(`${origin}: it has nothing but its title`);
+    else found.push(...secrets);
+  }
+  return { found, refused, leftOut };
+}
+
+function parseCsv(text: string, file: string): string[][] {
+  try {
+    return parse(text, { bom: true, skip_empty_lines: true });
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    const line = "lines" in error ? `, line ${String(error["lines"])}` : ""; // its text would quote the row
+    throw new CommandFailure("usage", `${file} is not valid CSV (${error.code}${line})`);
+  }
+}
+
+function groupOf(record: ReadonlyMap<string, string>): string[] {
+  return record.get("Group")?.split("/") ?? [];
+}
+
+function secretsOf(record: ReadonlyMap<string, string>, names: readonly string[], origin: string): Found[] {
+  return kept.flatMap((column) => {
+    const value = record.get(column) ?? "";
+    const name = column.toLowerCase();
+    const type = column === "Password" ? "password" : undefined;
+    return value === "" ? [] : [{ path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` }];
+  });
+}

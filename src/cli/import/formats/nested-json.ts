@@ -1,0 +1,88 @@
+/**
+ * Owns the JSON of exports, which is stable, and the reading of it and of plain JSON: an object of strings, in which
+ * nested objects are folders.
+ *
+ *   {"format":"strongroom-export","version":1,"secrets":[
+ *   {"path":"app/db/password","value":"…","type":"password","description":"…"},
+ *   {"path":"app/key","value":"…"}
+ *   ]}
+ */
+import type { Metadata } from "../../../client/client.js";
+import { CommandFailure } from "../../session/exit-codes.js";
+import { printable } from "../../session/output.js";
+import { type Found, isObject, type Reading, type Refused, type UnknownObject } from "./import-entry.js";
+import { repeatedName } from "./duplicate-names.js";
+
+const format = "strongroom-export";
+const version = 1;
+
+export const exportStart = `{"format":"${format}","version":${version},"secrets":[\n`;
+export const exportEnd = "\n]}\n";
+
+export function exportRow(path: string, value: string, { type, description }: Metadata): string {
+  return JSON.stringify({ path, value, type, description }); // what is undefined is left out
+}
+
+/** The text of an import as JSON. @throws CommandFailure usage; what the parser says would quote the text */
+export function parseJson(text: string, file: string): UnknownObject {
+  const json = parsed(text.replace(/^\uFEFF/, ""), file);
+  if (!isObject(json)) throw new CommandFailure("usage", `${file} is not a JSON object`);
+  const twice = repeatedName(text);
+  if (twice === null) return json;
+  throw new CommandFailure("usage", `${file} has an object with ${printable(twice)} twice: take one of the two out`);
+}
+
+function parsed(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new CommandFailure("usage", `${file} is not valid JSON`);
+  }
+}
+
+/** @throws CommandFailure usage */
+export function readJson(text: string, file: string): Reading {
+  const json = parseJson(text, file);
+  if (json["format"] !== format) return readPlain(json);
+  if (json["version"] === version && Array.isArray(json["secrets"])) return readExport(json["secrets"]);
+  throw new CommandFailure("usage", `${file} is an export of another version than ${version}: it cannot be read`);
+}
+
+function readExport(secrets: readonly unknown[]): Reading {
+  const rows = secrets.map((secret, i) => foundIn(secret, `secret ${i + 1}`));
+  return {
+    found: rows.filter((row): row is Found => "path" in row),
+    refused: rows.filter((row): row is Refused => "problem" in row),
+    leftOut: [],
+  };
+}
+
+function foundIn(secret: unknown, origin: string): Found | Refused {
+  if (!isObject(secret)) return { origin, problem: "it is not an object" };
+  const { path, value, type, description } = secret as Partial<Found>;
+  if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it lacks a path or a value" };
+  const isText = (field: unknown) => field === undefined || typeof field === "string";
+  if (isText(type) && isText(description)) return { path, value, type, description, origin };
+  return { origin, problem: "its type or description is not a string" };
+}
+
+/** No path has more segments. */
+const maxDepth = 32;
+
+function readPlain(json: UnknownObject): Reading {
+  const found: Found[] = [];
+  const refused: Refused[] = [];
+  const walk = (object: UnknownObject, folders: readonly string[]) => {
+    for (const [name, value] of Object.entries(object)) {
+      const names = [...folders, name];
+      const origin = names.join(" → ");
+      if (typeof value === "string") found.push({ path: names.join("/"), value, origin });
+      else if (!isObject(value)) refused.push({ origin, problem: "it is neither a string nor an object" });
+      else if (names.length === maxDepth)
+        refused.push({ origin, problem: `it is nested deeper than ${maxDepth} levels` });
+      else walk(value, names);
+    }
+  };
+  walk(json, []);
+  return { found, refused, leftOut: [] };
+}

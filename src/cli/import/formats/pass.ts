@@ -1,0 +1,66 @@
+/**
+ * Owns the reading of a password store's decrypted tree: a file for each entry, at its path. The first line is the secret
+ * at that path, and what follows, which may hold secrets too, is the secret `notes` under it. A file that begins as PEM
+ * does is one secret. Files and folders that begin with a dot are the store's own.
+ */
+import { isUtf8 } from "node:buffer";
+import type { Dirent } from "node:fs";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCode } from "../../../errors.js";
+import { reasonOf } from "../../../files/file-problem.js";
+import { CommandFailure } from "../../session/exit-codes.js";
+import type { Found, Reading, Refused } from "./import-entry.js";
+
+/** @throws CommandFailure usage */
+export async function readPassStore(root: string): Promise<Reading> {
+  const found: Found[] = [];
+  const refused: Refused[] = [];
+  const walk = async (folder: string) => {
+    for (const entry of await entriesOf(join(root, folder))) {
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isDirectory()) await walk(path);
+      else await take(entry, path);
+    }
+  };
+  const take = async (entry: Dirent, path: string) => {
+    const read = entry.isFile() ? await readEntry(join(root, path)) : problem("it is neither a file nor a folder");
+    if ("problem" in read) refused.push({ origin: path, ...read });
+    else found.push(...secretsIn(read.text, path));
+  };
+  await walk("");
+  return { found, refused, leftOut: [] };
+}
+
+async function entriesOf(directory: string): Promise<Dirent[]> {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true });
+    return entries.filter(({ name }) => !name.startsWith(".")).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    throw new CommandFailure("usage", `${directory} cannot be read as a directory${reasonOf(systemCode(error))}`);
+  }
+}
+
+async function readEntry(file: string): Promise<{ text: string } | { problem: string }> {
+  if (file.endsWith(".gpg")) return problem("it is still encrypted: decrypt it into a file without .gpg");
+  try {
+    const bytes = await readFile(file);
+    return isUtf8(bytes) ? { text: bytes.toString("utf8") } : problem("it is not UTF-8");
+  } catch (error) {
+    return problem(`it cannot be read${reasonOf(systemCode(error))}`);
+  }
+}
+
+function problem(text: string): { problem: string } {
+  return { problem: text };
+}
+
+function secretsIn(text: string, path: string): Found[] {
+  if (text.startsWith("-----BEGIN ")) return [{ path, value: text, origin: path }];
+  const [first = ""] = text.split("\n", 1);
+  const password: Found = { path, value: first.replace(/\r$/, ""), type: "password", origin: path };
+  const notes = text.slice(first.length + 1).replace(/\r?\n$/, "");
+  return notes === ""
+    ? [password]
+    : [password, { path: `${path}/notes`, value: notes, origin: `${path}, from line 2` }];
+}

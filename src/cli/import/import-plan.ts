@@ -1,0 +1,93 @@
+/** Owns what an import will do before it does anything: which format reads the source, and the path of each entry. */
+import { isUtf8 } from "node:buffer";
+import { readFile } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import { systemCode } from "../../errors.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { readBitwarden } from "./formats/bitwarden.js";
+import { parseDotenv } from "./formats/dotenv.js";
+import type { Found, Reading, Refused } from "./formats/import-entry.js";
+import { readJson } from "./formats/nested-json.js";
+import { readPassStore } from "./formats/pass.js";
+import { printable } from "../session/output.js";
+import { canonicalPath, problemOfPath } from "../session/references.js";
+
+export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc"] as const;
+export type Format = (typeof formats)[number];
+
+/** Reads the source whole. @throws CommandFailure usage */
+export async function readSource(source: string, format: Format): Promise<Reading> {
+  if (format === "pass") return readPassStore(source);
+  const text = await readText(source);
+  const name = source === "-" ? "standard input" : printable(source);
+  switch (format) {
+    case "dotenv":
+      return readDotenv(text, name);
+    case "json":
+      return readJson(text, name);
+    case "bitwarden":
+      return readBitwarden(text, name);
+    case "keepassxc":
+      return (await import("./formats/keepassxc.js")).readKeePassXc(text, name);
+  }
+}
+
+function readDotenv(text: string, name: string): Reading {
+  const found = parseDotenv(text, name).map(({ name, value, line }) => ({ path: name, value, origin: `line ${line}` }));
+  return { found, refused: [], leftOut: [] };
+}
+
+async function readText(source: string): Promise<string> {
+  const bytes = await readBytes(source);
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  throw new CommandFailure("usage", `${printable(source)} is not UTF-8`);
+}
+
+async function readBytes(source: string): Promise<Buffer> {
+  if (source === "-") return buffer(process.stdin);
+  try {
+    return await readFile(source);
+  } catch (error) {
+    throw new CommandFailure("usage", `${printable(source)} cannot be read${reasonOf(systemCode(error))}`);
+  }
+}
+
+/** Puts every entry under the prefix, and sets aside what has no legal path. @throws CommandFailure conflict */
+export function planPaths(found: readonly Found[], folder: string): { entries: Found[]; refused: Refused[] } {
+  const entries: Found[] = [];
+  const refused: Refused[] = [];
+  for (const entry of found) {
+    const path = `${folder}${entry.path}`;
+    const problem = problemOfPath(path);
+    if (problem === null) entries.push({ ...entry, path: path.normalize("NFC") });
+    else refused.push({ origin: entry.origin, problem });
+  }
+  refuseClashes(entries);
+  return { entries, refused };
+}
+
+/** The prefix of an import is always a folder. @throws CommandFailure usage */
+export function folderOf(prefix = ""): string {
+  const folder = prefix.replace(/\/$/, "");
+  return folder === "" ? "" : `${canonicalPath(folder, "--prefix")}/`;
+}
+
+const mostNamed = 20;
+
+function refuseClashes(entries: readonly Found[]): void {
+  const origins = new Map<string, string[]>();
+  for (const { path, origin } of entries) {
+    const others = origins.get(path);
+    if (others === undefined) origins.set(path, [origin]);
+    else others.push(origin);
+  }
+  const clashes = [...origins].filter(([, list]) => list.length > 1);
+  if (clashes.length === 0) return;
+  const rows = clashes
+    .slice(0, mostNamed)
+    .map(([path, list]) => `\n  ${printable(path)}: ${list.map(printable).join(" and ")}`);
+  const more = clashes.length > mostNamed ? `\n  and ${clashes.length - mostNamed} more` : "";
+  const what = "more than one entry would have the same path, so nothing was imported; rename them in the source";
+  throw new CommandFailure("conflict", `${what}:${rows.join("")}${more}`);
+}

@@ -1,0 +1,40 @@
+/** Owns how secrets become environment variables' names: a path's last segment, and what is refused. */
+import { CommandFailure } from "../session/exit-codes.js";
+import { printable } from "../session/output.js";
+
+export type Named = { readonly name: string; readonly path: string };
+
+const variable = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+export function isVariableName(name: string): boolean {
+  return variable.test(name);
+}
+
+/**
+ * A name for each path: its last segment in capitals, with `_` for whatever a name cannot have. A path whose name is
+ * `taken` already has none.
+ * @throws CommandFailure usage or conflict, with every path that it is about, and the remedy
+ */
+export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, remedy: string): Named[] {
+  const named = paths.map((path) => ({ name: nameOf(path), path })).filter(({ name }) => !taken.has(name));
+  const unusable = named.filter(({ name }) => !isVariableName(name));
+  if (unusable.length > 0) {
+    const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
+    throw new CommandFailure("usage", `a variable's name begins with a letter or _: ${rows.join("; ")}: ${remedy}`);
+  }
+  const rows = [...byName(named)].filter(([, paths]) => paths.length > 1);
+  if (rows.length === 0) return named;
+  const clashes = rows.map(([name, paths]) => `${paths.map(printable).join(" and ")} would all be ${name}`);
+  throw new CommandFailure("conflict", `${clashes.join("; ")}: ${remedy}`);
+}
+
+function nameOf(path: string): string {
+  const last = path.slice(path.lastIndexOf("/") + 1);
+  return last.toUpperCase().replace(/[^A-Z0-9_]/gu, "_");
+}
+
+function byName(named: readonly Named[]): Map<string, string[]> {
+  const paths = new Map<string, string[]>();
+  for (const { name, path } of named) paths.set(name, [...(paths.get(name) ?? []), path]);
+  return paths;
+}

@@ -1,0 +1,107 @@
+/** Owns how a command reaches the server: the flags that say where it is, and what a failed request means to people. */
+import { type Command, InvalidArgumentError } from "commander";
+import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
+import { definitions } from "../../config/definitions.js";
+import { CommandFailure, type ExitName } from "./exit-codes.js";
+import { nonEmpty } from "./flags.js";
+import { printable } from "./output.js";
+
+/** What the flags of `withConnection` become. */
+export type ConnectionFlags = {
+  readonly home?: string;
+  readonly address?: string;
+  readonly tokenFile?: string;
+  readonly cacert?: string;
+  /** Seconds. */
+  readonly timeout?: number;
+};
+
+/** Gives a command the flags that say where the server is and how long to wait for it. */
+export function withConnection(command: Command): Command {
+  return withHome(command)
+    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; as the server left it in its home)", nonEmpty)
+    .option(
+      "--token-file <file>",
+      "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)",
+      nonEmpty,
+    )
+    .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
+    .option("--timeout <seconds>", "how long to wait for an answer; 0 is for ever (30)", readSeconds);
+}
+
+/** Whether the server's address was given, so that this machine's files need not be its. */
+export function namesServer({ address }: ConnectionFlags): boolean {
+  return Boolean(address ?? process.env["STRONGROOM_ADDRESS"]);
+}
+
+export function withHome(command: Command): Command {
+  const { meaning, shownDefault } = definitions.home;
+  return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);
+}
+
+/** Does work with a client, and ends its connections. @throws CommandFailure */
+export async function withClient<T>(
+  flags: ConnectionFlags,
+  work: (client: StrongroomClient) => Promise<T>,
+): Promise<T> {
+  const { home, address, tokenFile, cacert: certificateFile, timeout } = flags;
+  const timeoutMs = timeout === undefined ? undefined : 1000 * timeout;
+  const client = new StrongroomClient({ home, address, tokenFile, certificateFile, timeoutMs });
+  try {
+    return await work(client);
+  } catch (error) {
+    throw error instanceof StrongroomError ? await failureOf(error, client) : error;
+  } finally {
+    await client.close();
+  }
+}
+
+export const exits: Readonly<Record<ErrorCode, ExitName>> = {
+  BAD_REQUEST: "usage",
+  UNAUTHORIZED: "badToken",
+  VAULT_LOCKED: "locked",
+  NOT_FOUND: "notFound",
+  ALREADY_EXISTS: "conflict",
+  RATE_LIMITED: "rateLimited",
+  INTERNAL: "unexpected",
+  INTEGRITY: "findings",
+  UNAVAILABLE: "unexpected",
+  UNREACHABLE: "unreachable",
+  UNTRUSTED_CERTIFICATE: "untrusted",
+  PROTOCOL: "unexpected",
+  TIMEOUT: "unreachable",
+  ABORTED: "aborted",
+};
+
+/** What to do next, in commands; the client's own messages are for programs. */
+const nextSteps: { readonly [C in ErrorCode]?: string } = {
+  NOT_FOUND: "; strongroom ls  lists what there is",
+};
+
+/** What a failed request means to people. A locked vault may be one that nobody has made yet: the server is asked. */
+export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
+  if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
+  const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
+  return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));
+}
+
+export function noVaultYet(): CommandFailure {
+  return new CommandFailure("notInitialized", "there is no vault yet: make one with  strongroom init");
+}
+
+function locked(): CommandFailure {
+  return new CommandFailure("locked", "the vault is locked: unlock it with  strongroom unlock");
+}
+
+async function isMissing(client: StrongroomClient): Promise<boolean> {
+  try {
+    return !(await client.status()).initialized;
+  } catch {
+    return false;
+  }
+}
+
+function readSeconds(text: string): number {
+  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new InvalidArgumentError("It is a number of seconds.");
+  return Number(text);
+}

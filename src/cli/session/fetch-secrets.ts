@@ -1,0 +1,48 @@
+/** Owns how commands get many secrets: their list, and their values by path, a few requests at a time. */
+import pMap from "p-map";
+import { type Secret, type SecretEntry, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { CommandFailure } from "./exit-codes.js";
+import { printable } from "./output.js";
+
+/** Requests at once. */
+export const concurrency = 16;
+
+/** @throws CommandFailure findings, when some of the metadata is damaged: a part is not taken for the whole. */
+export async function listSecrets(client: StrongroomClient, prefix: string | undefined): Promise<SecretEntry[]> {
+  const entries: SecretEntry[] = [];
+  const damaged: string[] = [];
+  for await (const page of client.pages({ prefix, limit: 1000 })) {
+    entries.push(...page.entries);
+    damaged.push(...(page.damaged ?? []));
+  }
+  if (damaged.length === 0) return entries;
+  throw new CommandFailure("findings", `damaged, see strongroom doctor: ${damaged.map(printable).join(", ")}`);
+}
+
+/** The secrets of these paths. @throws CommandFailure notFound, with all paths that have none */
+export async function fetchSecrets(
+  client: StrongroomClient,
+  paths: Iterable<string>,
+): Promise<ReadonlyMap<string, Secret>> {
+  const secrets = new Map<string, Secret>();
+  const missing: string[] = [];
+  const fetchOne = async (path: string) => {
+    const secret = await getIfThere(client, path);
+    if (secret === null) missing.push(path);
+    else secrets.set(path, secret);
+  };
+  await pMap(new Set(paths), fetchOne, { concurrency });
+  if (missing.length === 0) return secrets;
+  const names = missing.sort().map(printable).join(", ");
+  throw new CommandFailure("notFound", `there is no secret at ${names}: put it there, or mend the path`);
+}
+
+/** Null when the path has no secret. */
+export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
+  try {
+    return await client.get(path);
+  } catch (error) {
+    if (error instanceof StrongroomError && error.code === "NOT_FOUND") return null;
+    throw error;
+  }
+}

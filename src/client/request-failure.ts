@@ -1,0 +1,53 @@
+/** Owns what it means when a request has no answer: which code it is, and what the caller can do. */
+import type { ClientRequest } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { StrongroomError, systemCode } from "./client-error.js";
+import type { Place } from "./discovery.js";
+import type { Ask } from "./transport.js";
+
+const nobodyThere = [
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "ETIMEDOUT",
+];
+
+export function failureOf(error: Error, request: ClientRequest, ask: Ask, place: Place): StrongroomError {
+  if (error instanceof StrongroomError) return error;
+  const code = systemCode(error);
+  const at = place.address.origin;
+  const socket = request.socket as TLSSocket | null;
+  if (socket?.authorizationError) {
+    return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, place), { cause: error });
+  }
+  if (nobodyThere.includes(code)) {
+    const message = `no server answers at ${at} (${code}): start it with  strongroom serve  or name its address with STRONGROOM_ADDRESS`;
+    return new StrongroomError("UNREACHABLE", message, { cause: error });
+  }
+  if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {
+    const message = `what listens at ${at} does not speak HTTPS as it should (${code}): see that the address is the server's`;
+    return new StrongroomError("PROTOCOL", message); // the cause would hold what was received
+  }
+  const message = `the connection to ${at} ended before the answer (${code}): see that the server runs`;
+  return new StrongroomError("UNREACHABLE", `${message}${afterwards(ask)}`, { cause: error });
+}
+
+/** A write may have been done although nobody has said so. */
+export function afterwards({ method }: Ask): string {
+  return method === "GET" ? "" : "; it may have been done all the same: look before you repeat it";
+}
+
+function untrusted(code: string, { address, certificateSource }: Place): string {
+  if (code === "CERT_HAS_EXPIRED")
+    return `the certificate of ${address.origin} has expired: restart the server to renew it`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return `the certificate of ${address.origin} is not for that name: use a name that it has, or set STRONGROOM_SERVER_NAMES for the server`;
+  }
+  return (
+    `the certificate of ${address.origin} is not the one in ${certificateSource} (${code}): ` +
+    "name the server's own certificate, or find out who listens there; nothing was sent to it"
+  );
+}

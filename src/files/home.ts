@@ -1,0 +1,108 @@
+/** Owns the home directory: makes what is missing for the user alone, and refuses what others could read or write. */
+import { chmod, lstat, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Settings } from "../config/definitions.js";
+import { StartError, systemCode } from "../errors.js";
+import { type FileOperations, makeDirectory, missingAsNull, systemFiles } from "./durable.js";
+
+export type Home = {
+  readonly path: string;
+  readonly token: string;
+  readonly tls: string;
+  readonly certificate: string;
+  readonly privateKey: string;
+  readonly vault: string;
+};
+
+export function homeAt(path: string): Home {
+  const tls = join(path, "tls");
+  return {
+    path,
+    token: join(path, "token"),
+    tls,
+    certificate: join(tls, "cert.pem"),
+    privateKey: join(tls, "key.pem"),
+    vault: join(path, "vault"),
+  };
+}
+
+/** @throws StartError that says how to mend what is wrong. */
+export async function openHome(path: string, files = systemFiles): Promise<Home> {
+  const home = homeAt(path);
+  await refuseUnmakeable(path, () => makeWithParents(files, path));
+  refuseOddDirectory(path, await stat(path)); // it may be a link of the user's own; what is in it may not
+  for (const directory of [home.tls, home.vault]) {
+    await refuseUnmakeable(directory, () => makePrivate(files, directory));
+    refuseOddDirectory(directory, await lstat(directory));
+  }
+  for (const file of [home.token, home.privateKey, join(home.vault, "current")]) await refuseLooseFile(file, 0o077);
+  await refuseLooseFile(home.certificate, 0o022);
+  return home;
+}
+
+async function refuseUnmakeable(path: string, make: () => Promise<void>): Promise<void> {
+  try {
+    await make();
+  } catch (error) {
+    throw new StartError(`${path} cannot be made (${systemCode(error)}): choose another home with STRONGROOM_HOME`);
+  }
+}
+
+/** One by one: a recursive mkdir never ends where the system says that a parent is missing which is there, as in /proc. */
+async function makeWithParents(files: FileOperations, path: string): Promise<void> {
+  if ((await missingAsNull(stat(dirname(path)))) === null) await makeWithParents(files, dirname(path));
+  await makePrivate(files, path);
+}
+
+/** Makes it if it is missing: it lasts, since puts are acknowledged in it, and is the user's alone whatever the umask. */
+async function makePrivate(files: FileOperations, path: string): Promise<void> {
+  if (await makeDirectory(files, path)) await chmod(path, 0o700);
+}
+
+function refuseOddDirectory(path: string, found: Found & { isDirectory(): boolean }): void {
+  if (!found.isDirectory()) throw new StartError(`${path} is not a directory: move it away, then start again`);
+  refuseLoose(path, found, 0o077, "700");
+}
+
+async function refuseLooseFile(path: string, forbidden: number): Promise<void> {
+  let found: Awaited<ReturnType<typeof lstat>>;
+  try {
+    found = await lstat(path);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return;
+    throw error;
+  }
+  if (!found.isFile()) throw new StartError(`${path} is not a plain file: move it away, then start again`);
+  refuseLoose(path, found, forbidden, forbidden === 0o077 ? "600" : "644");
+}
+
+type Found = { readonly mode: number | bigint; readonly uid: number | bigint };
+
+function refuseLoose(path: string, found: Found, forbidden: number, wanted: string): void {
+  if (process.platform === "win32") return; // it has no modes
+  if (Number(found.uid) !== process.getuid?.()) {
+    throw new StartError(`${path} belongs to another user: give it to yourself (chown), or choose another home`);
+  }
+  if ((Number(found.mode) & forbidden) !== 0) {
+    throw new StartError(`others may use ${path}: run  chmod ${wanted} ${quoted(path)}  and start again`);
+  }
+}
+
+/**
+ * For the log: which of the files in use that settings name are open to others. That is no error as it is in the home:
+ * who else may use them, a supervisor's group that reads them for instance, is not ours to decide.
+ */
+export async function hintsOnNamedFiles({ token, tokenFile, tlsKey }: Settings): Promise<readonly string[]> {
+  if (process.platform === "win32") return []; // it has no modes
+  const hints: string[] = [];
+  for (const file of [token === null ? tokenFile : null, tlsKey]) {
+    if (file === null || ((await stat(file)).mode & 0o027) === 0) continue;
+    hints.push(`others may use ${file}: take their rights away with  chmod 600 ${quoted(file)}`);
+  }
+  return hints;
+}
+
+/** As a shell takes it. */
+export function quoted(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,67 @@
+/**
+ * Owns reading a request's body: as bytes into memory of our own, which can be moved to the key worker and wiped. It
+ * never becomes a string here, and each of Node's chunks is wiped once it is copied.
+ */
+import type { Request, Response } from "express";
+import type { Bytes } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import { type Memory, overwriteStackSoon } from "./plaintext-hygiene.js";
+
+/** The client went away before its request was whole: there is nobody left to answer. */
+export class ClientGone extends Error {}
+
+const firstAllocation = 4096;
+
+/** @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes; ClientGone */
+export async function readBody(req: Request, res: Response, limit: number, memory: Memory): Promise<Bytes> {
+  refuseEncoded(req);
+  const declared = Number(req.headers["content-length"] ?? firstAllocation);
+  if (declared > limit) throw tooLarge(limit);
+  if (req.headers.expect?.toLowerCase() === "100-continue") res.writeContinue();
+  return collect(req, declared, limit, memory);
+}
+
+function refuseEncoded(req: Request): void {
+  const content = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
+  const transfer = req.headers["transfer-encoding"]?.trim().toLowerCase() ?? "chunked";
+  if (content !== "identity" || transfer !== "chunked") {
+    throw new VaultError("BAD_REQUEST", "the body must not be compressed or otherwise encoded");
+  }
+}
+
+function collect(req: Request, declared: number, limit: number, memory: Memory): Promise<Bytes> {
+  let body = memory(declared);
+  let length = 0;
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      req.off("data", take).off("end", finish).off("close", gone).pause();
+      body.fill(0);
+      overwriteStackSoon();
+      reject(error);
+    };
+    const take = (chunk: Buffer) => {
+      if (length + chunk.length > limit) return fail(tooLarge(limit));
+      if (length + chunk.length > body.length) body = moved(body, memory(Math.min(limit, 2 * (length + chunk.length))));
+      body.set(chunk, length);
+      length += chunk.length;
+      chunk.fill(0);
+    };
+    const finish = () => {
+      req.off("close", gone);
+      overwriteStackSoon();
+      resolve(body.subarray(0, length));
+    };
+    const gone = () => fail(new ClientGone());
+    req.on("data", take).once("end", finish).once("close", gone).on("error", gone);
+  });
+}
+
+function moved(from: Bytes, larger: Bytes): Bytes {
+  larger.set(from);
+  from.fill(0);
+  return larger;
+}
+
+function tooLarge(limit: number): VaultError {
+  return new VaultError("BAD_REQUEST", `the body is larger than the limit of ${limit} bytes`);
+}

@@ -1,0 +1,145 @@
+/**
+ * Owns a restore: an archive becomes the vault of a home that has none. Every name in it is judged, every checksum
+ * compared and every file made to last before the vault is in force; a restore that is broken off leaves none.
+ */
+import { lstat, mkdir, readdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Bytes } from "../../../workers/protocol.js";
+import { systemCode } from "../../errors.js";
+import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
+import { isSecretPath } from "../../paths/secret-path.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { claimVault } from "../../storage/files/claim.js";
+import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../../files/durable.js";
+import { bringIntoForce, holdSecrets } from "../../storage/files/generations.js";
+import { blobFile } from "../../storage/files/tree-scan.js";
+import { headerName, readArchive, secretsName, type Take, type Watch } from "./archive.js";
+import { BackupError } from "./backup-error.js";
+
+/**
+ * Answers how many secrets were restored. `understood` is asked whether a header is one that a server can use.
+ * @throws BackupError, and StartError when a server holds the vault.
+ */
+export async function restore(
+  file: string,
+  vaultPath: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  const claim = await claimVault(vaultPath);
+  const building = join(vaultPath, `restore-${randomName()}`);
+  try {
+    await refuseVault(vaultPath);
+    const secrets = await build(file, building, understood, watch);
+    await bringIntoForce(systemFiles, vaultPath, building);
+    return secrets;
+  } finally {
+    await rm(building, { recursive: true, force: true, maxRetries: 3 }); // writes that were under way may still end
+    await claim.release();
+  }
+}
+
+async function refuseVault(vaultPath: string): Promise<void> {
+  const names = await readdir(vaultPath);
+  if (!names.includes("current") && !(await holdSecrets(systemFiles, vaultPath))) return;
+  const what = "holds a vault already, and is not overwritten: choose an empty home with --home";
+  throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor tells what is there)`);
+}
+
+async function build(
+  file: string,
+  directory: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  const tree = new RestoredTree(directory);
+  await tree.makeDirectory(join(directory, secretsName));
+  const write: Take = async (name, bytes) => {
+    const target = fileFor(file, directory, name);
+    await tree.write(target, bytes).catch((error: unknown) => {
+      throw new BackupError(
+        "unusable",
+        `${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
+        error,
+      );
+    });
+  };
+  const secrets = await readAll(file, write, understood, watch);
+  await tree.sync();
+  return secrets;
+}
+
+/** Judges an archive as a restore does, and writes nothing; answers how many secrets it holds. @throws BackupError */
+export async function judge(
+  file: string,
+  vaultPath: string,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  if ((await missingAsNull(lstat(vaultPath))) !== null) await refuseVault(vaultPath);
+  return readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch);
+}
+
+async function readAll(
+  file: string,
+  take: Take,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  let header: Bytes | null = null;
+  let secrets = 0;
+  const takeOne: Take = async (name, bytes) => {
+    await take(name, bytes);
+    if (name === headerName) header = bytes;
+    else secrets++;
+  };
+  await readArchive(file, takeOne, watch);
+  if (header !== null && (await understood(header))) return secrets;
+  throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
+}
+
+/** Where a file of the archive belongs: by what its name means, never by the name itself. */
+function fileFor(file: string, directory: string, name: string): string {
+  if (name === headerName) return join(directory, headerName);
+  const [top, ...names] = name.split("/");
+  const segments = names.map((each, at) => (at < names.length - 1 ? segmentOfDirectory(each) : segmentOfFile(each)));
+  const path = segments.includes(null) ? null : segments.join("/");
+  if (top === secretsName && path !== null && isSecretPath(path)) return blobFile(join(directory, secretsName), path);
+  throw new BackupError(
+    "damaged",
+    `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing restored`,
+  );
+}
+
+/** New files, each of which lasts, in directories that last once `sync` has been awaited. */
+class RestoredTree {
+  readonly #top: string;
+  readonly #made = new Map<string, Promise<void>>();
+
+  constructor(top: string) {
+    this.#top = top;
+  }
+
+  async write(path: string, bytes: Bytes): Promise<void> {
+    await this.makeDirectory(dirname(path));
+    await writeNew(systemFiles, path, bytes, 0o600);
+  }
+
+  makeDirectory(path: string): Promise<void> {
+    let making = this.#made.get(path);
+    if (making === undefined) {
+      making = this.#make(path);
+      this.#made.set(path, making);
+    }
+    return making;
+  }
+
+  async sync(): Promise<void> {
+    for (const directory of this.#made.keys()) await syncDirectory(systemFiles, directory);
+  }
+
+  async #make(path: string): Promise<void> {
+    if (path !== this.#top) await this.makeDirectory(dirname(path));
+    await mkdir(path, { mode: 0o700 });
+  }
+}

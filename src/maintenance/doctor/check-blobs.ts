@@ -1,0 +1,80 @@
+/** Owns the check of secrets' files: kind, owner and mode, structure without the key, and content with it. */
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import pMap from "p-map";
+import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
+import { systemFiles } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { headBytes } from "./offline-keys.js";
+import { examine, reading, type Scene } from "./inspection.js";
+
+/** A file of ours in the tree, and the secret path that it stands for. */
+export type SecretFile = { readonly file: string; readonly path: string };
+
+const maxBlobBytes = 512 * 2 ** 20;
+const sliceSize = 256;
+
+/** Enough to keep the disk busy, and far from the limit of open files. */
+const headsAtOnce = 16;
+
+/** Each is a whole secret in memory. */
+const blobsAtOnce = 4;
+
+const fromBackup = "put the file back from a backup, or delete the secret";
+
+const faults: { readonly [F in BlobFault]: string } = {
+  foreign: "it is not a blob of ours",
+  version: "it is from a later version",
+  length: "it is cut, or its lengths do not fit",
+};
+
+/** `opened`: the vault is unlocked, and every sound blob is opened too. */
+export async function examineBlobs(scene: Scene, files: readonly SecretFile[], opened: boolean): Promise<void> {
+  scene.progress.expect(opened ? 2 * files.length : files.length);
+  for (let at = 0; at < files.length; at += sliceSize) {
+    const slice = files.slice(at, at + sliceSize);
+    const sound = await soundOnes(scene, slice);
+    if (opened) await pMap(sound, (file) => openOne(scene, file), { concurrency: blobsAtOnce });
+  }
+}
+
+async function soundOnes(scene: Scene, files: readonly SecretFile[]): Promise<SecretFile[]> {
+  const outlines = await pMap(files, (file) => outlineOf(scene, file), { concurrency: headsAtOnce });
+  const found = outlines.flatMap((outline, i) => {
+    const file = files[i];
+    return outline === null || file === undefined ? [] : [{ file, outline }];
+  });
+  const verdicts = await scene.keys.faultsOf(found.map(({ outline }) => outline));
+  return found.flatMap(({ file }, i) => {
+    const fault = verdicts[i];
+    if (!fault) return [file];
+    scene.report({ code: "blob-damaged", path: file.file, message: faults[fault], remedy: fromBackup, mend: null });
+    return [];
+  });
+}
+
+async function outlineOf(scene: Scene, { file }: SecretFile): Promise<BlobOutline | null> {
+  scene.progress.step();
+  return (await examine(scene, file, "file")) && reading(scene, file, () => readOutline(file));
+}
+
+/** Both of one file, even when another takes its place meanwhile. */
+async function readOutline(file: string): Promise<BlobOutline> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const { size } = await handle.stat();
+    const head: Bytes = new Uint8Array(new ArrayBuffer(Math.min(headBytes, size)));
+    await handle.read(head);
+    return { head, length: size };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function openOne(scene: Scene, { file, path }: SecretFile): Promise<void> {
+  scene.progress.step();
+  const blob: Bytes | null = await reading(scene, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
+  if (blob === null || (await scene.keys.opens(path, blob))) return;
+  const message = "it does not open with the vault's key: it is damaged, or was moved here from elsewhere";
+  scene.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, mend: null });
+}

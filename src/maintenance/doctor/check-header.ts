@@ -1,0 +1,33 @@
+/** Owns the check of a vault's header, which the key worker judges. */
+import { join } from "node:path";
+import type { Bytes } from "../../../workers/protocol.js";
+import { systemFiles } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { examine, reading, type Scene } from "./inspection.js";
+
+const fromBackup = "put it back from a backup of the same vault";
+
+/** More than any header of ours has. */
+const maxHeaderBytes = 4096;
+
+/** The bytes of a header that can be used; null when there is none. */
+export async function findHeader(scene: Scene, directory: string): Promise<Bytes | null> {
+  const path = join(directory, "header.json");
+  if ((await examine(scene, path, "file")) === null) return null;
+  const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, maxHeaderBytes));
+  if (bytes === null || (await scene.keys.understands(bytes))) return bytes;
+  const message = "it is damaged, or from a later version: the vault cannot be unlocked";
+  scene.report({ code: "header-damaged", path, message, remedy: fromBackup, mend: null });
+  return null;
+}
+
+export function reportNoHeader(scene: Scene, directory: string): void {
+  const message = "it is missing: the vault cannot be unlocked";
+  scene.report({
+    code: "header-missing",
+    path: join(directory, "header.json"),
+    message,
+    remedy: fromBackup,
+    mend: null,
+  });
+}

@@ -1,0 +1,125 @@
+/**
+ * Owns the walk through one vault's tree: which files are secrets, and what else stands there. Links are not followed,
+ * and nothing is read but directories.
+ */
+import type { Dirent } from "node:fs";
+import { rmdir } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
+import { isSecretPath } from "../../paths/secret-path.js";
+import { isTempName } from "../../files/durable.js";
+import type { SecretFile } from "./check-blobs.js";
+import { examine, readEntries, reportOddKind, type Scene } from "./inspection.js";
+import { reportLeftover, reportTemp } from "./stray-files.js";
+
+/** A file whose name is not one that we give; `path` is the secret path that it may have been meant for. */
+type Stranger = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
+
+type Walk = { readonly scene: Scene; readonly secrets: SecretFile[]; readonly strangers: Stranger[] };
+
+/** `prefix` is null where a directory's name stands for nothing. */
+type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
+
+/** The files of secrets, by their names alone. */
+export async function walkTree(scene: Scene, root: string): Promise<readonly SecretFile[]> {
+  const walk: Walk = { scene, secrets: [], strangers: [] };
+  await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
+  const paths = new Map(walk.secrets.map(({ path, file }) => [path, file]));
+  for (const stranger of walk.strangers) reportStranger(scene, stranger, paths);
+  return walk.secrets;
+}
+
+/** Whether nothing stands in it but empty directories. */
+async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
+  const entries = await readEntries(walk.scene, place.directory);
+  let empty = entries !== null;
+  for (const entry of entries ?? []) {
+    const inner = entry.isDirectory()
+      ? await walkSubdirectory(walk, place, entry.name)
+      : await walkFile(walk, place, entry);
+    empty = inner && empty;
+  }
+  return empty;
+}
+
+async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise<boolean> {
+  const { scene } = walk;
+  const directory = join(place.directory, name);
+  const inner = innerPlace(place, directory, name);
+  if (inner.foreign && !place.foreign) {
+    const message = "its name stands for no part of a secret path: the server does not see what is in it";
+    scene.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, mend: null });
+  }
+  if ((await examine(scene, directory, "directory")) === null) return false;
+  const empty = await walkDirectory(walk, inner);
+  if (empty && !inner.foreign) {
+    const what = { code: "stray-directory", path: directory, message: "it is empty" } as const;
+    await reportLeftover(scene, what, () => rmdir(directory));
+  }
+  return empty && !inner.foreign;
+}
+
+function innerPlace({ prefix, foreign }: Place, directory: string, name: string): Place {
+  const segment = decoded(name);
+  const path = prefix === null || segment === null ? null : prefix + segment;
+  const ours = !foreign && path !== null && segmentOfDirectory(name) !== null && isSecretPath(path);
+  return { directory, prefix: path === null ? null : `${path}/`, foreign: !ours };
+}
+
+/** False: a directory that holds it is not empty. */
+async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
+  const { scene, secrets, strangers } = walk;
+  const { directory, prefix, foreign } = place;
+  const file = join(directory, entry.name);
+  if (!entry.isFile()) {
+    reportOddKind(scene, file, entry.isSymbolicLink());
+    return false;
+  }
+  if (isTempName(entry.name)) {
+    await reportTemp(scene, file);
+    return false;
+  }
+  const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
+  const path = prefix === null || segment === null ? null : prefix + segment;
+  const ours = !foreign && path !== null && segmentOfFile(entry.name) !== null && isSecretPath(path);
+  if (ours) secrets.push({ file, path });
+  else strangers.push({ file, path, inForeignDirectory: foreign });
+  return false;
+}
+
+const lookAndMove = "see what it is, and move it away or give it back its name";
+
+function reportStranger(
+  scene: Scene,
+  { file, path, inForeignDirectory }: Stranger,
+  files: ReadonlyMap<string, string>,
+) {
+  const twin = path === null ? undefined : files.get(path.normalize("NFC"));
+  if (twin !== undefined) {
+    const message = `it stands for the same secret as ${twin}, which is the one that the server uses`;
+    const remedy = "compare the two, and move this one away";
+    scene.report({ code: "duplicate-secret", path: file, message, remedy, mend: null });
+    return;
+  }
+  if (inForeignDirectory) return; // the directory was reported
+  scene.report({ ...whatItIs(path, file), path: file, remedy: lookAndMove, mend: null });
+}
+
+function whatItIs(path: string | null, file: string) {
+  if (path === null) return { code: "foreign-file", message: "it is not a file of ours" } as const;
+  const segment = path.slice(path.lastIndexOf("/") + 1);
+  if (basename(file) === secretFileName(segment) && !isSecretPath(path)) {
+    return { code: "forbidden-path", message: "its name stands for a path that no secret may have" } as const;
+  }
+  const message = "its name is not spelled as we spell names: the server does not see it";
+  return { code: "foreign-name", message } as const;
+}
+
+/** What a file name may have been meant for, however it is spelled. */
+function decoded(name: string): string | null {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,121 @@
+/** Owns what one look at a home is done with, and how a single file or directory is examined in it. */
+import type { Dirent, Stats } from "node:fs";
+import { constants } from "node:fs";
+import { chmod, lstat, open, readdir, stat } from "node:fs/promises";
+import { systemCode } from "../../errors.js";
+import { type Home, quoted } from "../../files/home.js";
+import { ignoring, missingAsNull } from "../../files/durable.js";
+import type { Finding, Mend } from "./finding.js";
+import type { Keys } from "./offline-keys.js";
+
+export type Scene = {
+  readonly home: Home;
+  /** To whom everything must belong; null where files have no owners. */
+  readonly owner: number | null;
+  readonly keys: Keys;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** A server runs, and changes things while they are looked at. */
+  readonly served: boolean;
+  readonly report: (finding: Finding) => void;
+  readonly progress: Progress;
+};
+
+export type Progress = {
+  /** So many more steps are to come. */
+  readonly expect: (steps: number) => void;
+  readonly step: () => void;
+};
+
+/** What should stand at a path. A certificate is a file that others may read. */
+export type Kind = "directory" | "file" | "certificate";
+
+type Modes = { readonly wanted: number; readonly needed: number; readonly forbidden: number };
+
+const modes: { readonly [K in Kind]: Modes } = {
+  directory: { wanted: 0o700, needed: 0o700, forbidden: 0o077 },
+  file: { wanted: 0o600, needed: 0o400, forbidden: 0o077 },
+  certificate: { wanted: 0o644, needed: 0o400, forbidden: 0o022 },
+};
+
+/** Judges kind, owner and mode; null when there is nothing of that kind. What has vanished meanwhile is no finding. */
+export async function examine(scene: Scene, path: string, kind: Kind, followLink = false): Promise<Stats | null> {
+  const found = await reading(scene, path, () => (followLink ? stat(path) : lstat(path)));
+  if (found === null || !isOfKind(scene, path, found, kind)) return null;
+  if (scene.owner !== null) judgeAccess(scene, scene.owner, path, found, kind);
+  return found;
+}
+
+/** What stands in a directory, in order; nothing when it cannot be read. */
+export async function entriesOf(scene: Scene, directory: string): Promise<Dirent[]> {
+  return (await readEntries(scene, directory)) ?? [];
+}
+
+/** The same, but null when it cannot be read. */
+export async function readEntries(scene: Scene, directory: string): Promise<Dirent[] | null> {
+  const entries = await reading(scene, directory, () => readdir(directory, { withFileTypes: true }));
+  return entries?.sort((a, b) => (a.name < b.name ? -1 : 1)) ?? null;
+}
+
+/** Awaits what reads a path: null when it is not there; null and a finding when it cannot be read. */
+export async function reading<T>(scene: Scene, path: string, read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await missingAsNull(read());
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === undefined) throw error;
+    const message = `it cannot be read (${code})`;
+    const remedy = "see that you may read it and that the disk is well";
+    scene.report({ code: "unreadable", path, message, remedy, mend: null });
+    return null;
+  }
+}
+
+/** Something else than what should stand there: never followed, never removed. */
+export function reportOddKind(scene: Scene, path: string, isLink: boolean, wanted = "a plain file"): void {
+  const odd = isLink
+    ? ({ code: "symlink", message: "it is a link" } as const)
+    : ({ code: "wrong-kind", message: `it is not ${wanted}` } as const);
+  scene.report({ ...odd, path, remedy: "see what it is, and move it away", mend: null });
+}
+
+function isOfKind(scene: Scene, path: string, found: Stats, kind: Kind): boolean {
+  if (kind === "directory" ? found.isDirectory() : found.isFile()) return true;
+  reportOddKind(scene, path, found.isSymbolicLink(), kind === "directory" ? "a directory" : "a plain file");
+  return false;
+}
+
+function judgeAccess(scene: Scene, owner: number, path: string, found: Stats, kind: Kind): void {
+  const { wanted, needed, forbidden } = modes[kind];
+  if (found.uid !== owner) {
+    const message = `it belongs to user ${found.uid} instead of ${owner}`;
+    scene.report({ code: "foreign-owner", path, message, remedy: `chown ${owner} ${quoted(path)}`, mend: null });
+  }
+  if ((found.mode & forbidden) === 0 && (found.mode & needed) === needed) return;
+  const [is, should] = [octal(found.mode & 0o777), octal(wanted)];
+  const message = (found.mode & forbidden) === 0 ? `its owner may not use it (${is})` : `others may use it (${is})`;
+  const remedy = `chmod ${should} ${quoted(path)}`;
+  scene.report({ code: "wrong-mode", path, message, remedy, mend: setMode(path, wanted) });
+}
+
+function setMode(path: string, mode: number): Mend {
+  const run = async () => {
+    // What its owner may not even open is changed by its name: root, whom a link could lead far, is never refused.
+    if (!(await ignoring(setModeOfOpened(path, mode), "EACCES"))) await chmod(path, mode);
+  };
+  return { did: `set its mode to ${octal(mode)}`, whileServed: true, run };
+}
+
+/** Through an open file, so that no link can lead the change elsewhere. */
+async function setModeOfOpened(path: string, mode: number): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
+  try {
+    await handle.chmod(mode);
+  } finally {
+    await handle.close();
+  }
+}
+
+function octal(mode: number): string {
+  return mode.toString(8);
+}

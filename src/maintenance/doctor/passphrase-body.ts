@@ -1,0 +1,30 @@
+/** Owns the body of an unlock, made of a passphrase's bytes: JSON, and never a string. */
+import type { Bytes } from "../../../workers/protocol.js";
+
+/** `{"passphrase":"…"}` of valid UTF-8; the caller wipes both. */
+export function passphraseBody(passphrase: Uint8Array): Bytes {
+  const before = '{"passphrase":"';
+  const after = '"}';
+  const escapes = passphrase.reduce((sum, byte) => sum + (escapeOf(byte)?.length ?? 1) - 1, 0);
+  const body = new Uint8Array(new ArrayBuffer(before.length + passphrase.length + escapes + after.length));
+  let at = putAscii(body, 0, before);
+  for (const byte of passphrase) {
+    const spelled = escapeOf(byte);
+    if (spelled === null) body[at++] = byte;
+    else at = putAscii(body, at, spelled);
+  }
+  putAscii(body, at, after);
+  return body;
+}
+
+/** What must not stand in a JSON string as it is. */
+function escapeOf(byte: number): string | null {
+  if (byte === 0x22 || byte === 0x5c) return byte === 0x22 ? '\\"' : "\\\\";
+  return byte < 0x20 ? `\\u00${byte.toString(16).padStart(2, "0")}` : null;
+}
+
+/** Answers where the text ends. */
+function putAscii(target: Bytes, at: number, text: string): number {
+  for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
+  return at + text.length;
+}

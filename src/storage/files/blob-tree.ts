@@ -1,0 +1,134 @@
+/** Owns the blobs of one vault: files in a tree that mirrors the secret paths, written and removed so that it lasts. */
+import { dirname } from "node:path";
+import type { Bytes } from "../../../workers/protocol.js";
+import { systemCode } from "../../errors.js";
+import { Directories } from "./directories.js";
+import { DirectorySyncs } from "./directory-syncs.js";
+import { type FileOperations, missingAsNull, moveIntoPlace } from "../../files/durable.js";
+import type { Generation } from "./generations.js";
+import { NameIndex } from "./name-index.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { Snapshot } from "./snapshot.js";
+import { blobFile } from "./tree-scan.js";
+
+/** A put whose directory goes missing under it is tried this often as a whole. */
+const maxAttempts = 16;
+
+export class BlobTree {
+  readonly generation: Generation;
+  readonly names: NameIndex;
+  readonly #files: FileOperations;
+  readonly #syncs: DirectorySyncs;
+  readonly #directories: Directories;
+  readonly #snapshots = new Set<Snapshot>();
+  /** Paths whose file is gone, but whose delete failed before it was certain to last. */
+  readonly #unconfirmed = new Set<string>();
+
+  /** `paths` are the secrets in the tree. */
+  constructor(files: FileOperations, generation: Generation, paths: readonly string[]) {
+    this.#files = files;
+    this.generation = generation;
+    this.names = new NameIndex(paths);
+    this.#syncs = new DirectorySyncs(files);
+    this.#directories = new Directories(files, this.#syncs, generation.secrets);
+  }
+
+  async read(path: string, first: number): Promise<Bytes | null> {
+    return this.names.has(path) ? readFileBytes(this.#files, this.#fileOf(path), first) : null;
+  }
+
+  async write(path: string, blob: Bytes): Promise<void> {
+    const directory = dirname(this.#fileOf(path));
+    try {
+      await this.#directories.within(directory, () => this.#writeBlob(path, directory, blob));
+    } catch (error) {
+      if (!this.names.has(path)) await this.#directories.prune(directory);
+      throw error;
+    }
+  }
+
+  async remove(path: string): Promise<boolean> {
+    if (!this.names.has(path) && !this.#unconfirmed.has(path)) return false;
+    const directory = dirname(this.#fileOf(path));
+    const removed = await this.#directories.within(directory, () => this.#removeBlob(path));
+    await this.#directories.prune(directory);
+    return removed;
+  }
+
+  async snapshot(vaultPath: string): Promise<Snapshot> {
+    // DANGER: nothing may be awaited between the list of names and the snapshot's place among those that writes ask.
+    const names = this.names.list("", "", this.names.count);
+    const snapshot = new Snapshot(this.#files, vaultPath, this.generation, names);
+    this.#snapshots.add(snapshot);
+    try {
+      await snapshot.complete();
+      return snapshot;
+    } finally {
+      this.#snapshots.delete(snapshot);
+    }
+  }
+
+  async #writeBlob(path: string, directory: string, blob: Bytes): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#directories.ensure(directory);
+        await this.#replaceBlob(path, directory, blob);
+        this.#unconfirmed.delete(path);
+        return;
+      } catch (error) {
+        if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
+        this.#directories.forget(directory);
+      }
+    }
+  }
+
+  #replaceBlob(path: string, directory: string, blob: Bytes): Promise<void> {
+    return this.#syncs.holding(directory, async (held) => {
+      await moveIntoPlace(this.#files, this.#fileOf(path), blob, 0o600, () => this.#keepOld(path));
+      this.names.add(path);
+      await held.sync();
+    });
+  }
+
+  /** The directory is opened first: when that fails, nothing has happened yet. */
+  async #removeBlob(path: string): Promise<boolean> {
+    const file = this.#fileOf(path);
+    const existed = await missingAsNull(
+      this.#syncs.holding(dirname(file), async (directory) => {
+        await this.#keepOld(path);
+        await this.#files.unlink(file);
+        this.names.delete(path);
+        this.#unconfirmed.add(path);
+        await directory.sync();
+        return true;
+      }),
+    );
+    this.names.delete(path);
+    if (existed === null && this.#unconfirmed.has(path)) await this.#confirmGone(file);
+    return this.#unconfirmed.delete(path);
+  }
+
+  /**
+   * After a failed fsync none that comes later would tell that the name is still there. So the name is made once more and
+   * taken away again: the next fsync is of that. It is a directory's, which is no secret; a start removes what a crash leaves.
+   */
+  async #confirmGone(file: string): Promise<void> {
+    const made = await missingAsNull(
+      this.#syncs.holding(dirname(file), async (directory) => {
+        await this.#files.mkdir(file, { mode: 0o700 });
+        await this.#files.rmdir(file);
+        await directory.sync();
+        return true;
+      }),
+    );
+    if (made === null) await this.#syncs.syncNearest(dirname(dirname(file)));
+  }
+
+  async #keepOld(path: string): Promise<void> {
+    for (const snapshot of this.#snapshots) await snapshot.keep(path);
+  }
+
+  #fileOf(path: string): string {
+    return blobFile(this.generation.secrets, path);
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Owns the pid file in the vault's directory: which server holds the vault, and where it listens. What it says counts
+ * only while that process, told apart by its start time, is alive, and in that directory, not in a copy of it, so that it
+ * never has to be cleaned by hand.
+ */
+import { readFileSync } from "node:fs";
+import { readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { systemCode } from "../../errors.js";
+import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
+
+/** `url` is null until the server listens. */
+export type Holder = { readonly pid: number; readonly url: string | null };
+
+/** `vault`: device and inode of the directory; null in what earlier versions wrote. */
+type Entry = Holder & { readonly started: string; readonly vault: string | null };
+
+/** The live server that holds the vault, for commands that want to reach it; null when there is none. */
+export async function findHolder(vaultPath: string): Promise<Holder | null> {
+  const entry = await readEntry(pidFileOf(vaultPath));
+  if (entry === null || !isAlive(entry)) return null;
+  if (entry.vault !== null && entry.vault !== (await identityOf(vaultPath))) return null;
+  return { pid: entry.pid, url: entry.url };
+}
+
+/** Enters this process; answers null, or the live server that was there before. */
+export async function enterHolder(vaultPath: string): Promise<Holder | null> {
+  const file = pidFileOf(vaultPath);
+  for (;;) {
+    const entry = await ownEntry(vaultPath, null);
+    if (await ignoring(writeFile(file, entry, { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
+    const holder = await findHolder(vaultPath);
+    if (holder !== null) return holder;
+    await ignoring(unlink(file), "ENOENT"); // its server is dead, or another home's
+  }
+}
+
+/** Adds where this process, which was entered before, listens. */
+export async function announceHolder(vaultPath: string, url: string): Promise<void> {
+  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, url));
+}
+
+export async function removeHolder(vaultPath: string): Promise<void> {
+  await ignoring(unlink(pidFileOf(vaultPath)), "ENOENT");
+}
+
+function pidFileOf(vaultPath: string): string {
+  return join(vaultPath, "server.pid");
+}
+
+async function ownEntry(vaultPath: string, url: string | null): Promise<Buffer> {
+  const vault = await identityOf(vaultPath);
+  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url, vault };
+  return Buffer.from(JSON.stringify(entry));
+}
+
+/** Which directory it is, whatever its path. */
+async function identityOf(vaultPath: string): Promise<string> {
+  const { dev, ino } = await stat(vaultPath, { bigint: true });
+  return `${dev}:${ino}`;
+}
+
+async function readEntry(file: string): Promise<Entry | null> {
+  const text = await missingAsNull(readFile(file, "utf8"));
+  if (text === null) return null;
+  try {
+    const { pid, started, url, vault } = JSON.parse(text) as Partial<Entry>;
+    if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
+    return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
+  } catch {
+    return null;
+  }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function isAlive({ pid, started }: Entry): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (systemCode(error) !== "EPERM") return false;
+  }
+  const now = startTime(pid);
+  return now === null || now === started; // otherwise the pid was given to another process
+}
+
+/** Boot and clock tick at which a process started (proc(5), field 22 of stat); null where /proc does not tell. */
+function startTime(pid: number): string | null {
+  try {
+    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return `${boot} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
+  } catch {
+    return null;
+  }
+}

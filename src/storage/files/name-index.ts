@@ -1,0 +1,53 @@
+/** Owns the names of all secrets, in memory and in order, so that counting and listing need neither disk nor key. */
+import { compareUtf8, sortUtf8 } from "../../paths/secret-path.js";
+
+export class NameIndex {
+  readonly #paths: string[];
+
+  constructor(paths: readonly string[] = []) {
+    this.#paths = sortUtf8([...paths]);
+  }
+
+  get count(): number {
+    return this.#paths.length;
+  }
+
+  has(path: string): boolean {
+    return this.#paths[this.#position(path)] === path;
+  }
+
+  add(path: string): void {
+    const at = this.#position(path);
+    if (this.#paths[at] !== path) this.#paths.splice(at, 0, path);
+  }
+
+  delete(path: string): void {
+    const at = this.#position(path);
+    if (this.#paths[at] === path) this.#paths.splice(at, 1);
+  }
+
+  /** Paths that start with `prefix` and stand after `after`, at most `limit`. */
+  list(prefix: string, after: string, limit: number): string[] {
+    let at = this.#position(prefix);
+    if (after !== "") {
+      const behind = this.#position(after);
+      at = Math.max(at, this.#paths[behind] === after ? behind + 1 : behind);
+    }
+    const end = Math.min(this.#paths.length, at + limit);
+    const found: string[] = [];
+    for (let path = this.#paths[at]; at < end && path?.startsWith(prefix); path = this.#paths[++at]) found.push(path);
+    return found;
+  }
+
+  /** Where the path stands, or would stand. */
+  #position(path: string): number {
+    let low = 0;
+    let high = this.#paths.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareUtf8(this.#paths[middle] ?? "", path) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,159 @@
+/** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
+import { createHash } from "node:crypto";
+import pMap from "p-map";
+import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
+import type { Custody } from "./key-state.js";
+
+/** What a list asks for; see `SecretStore.list`. `limit` null: all. */
+export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
+
+/** The beginning of a blob that holds all of its sealed metadata, with room to spare. */
+const headBytes = 32 * 1024;
+
+/** Small enough that a get which waits behind a slice hardly notices. */
+const shortestSlice = 32;
+const longestSlice = 128;
+
+/** One is described while the next is on its way. */
+const slicesAtOnce = 2;
+
+type Described = Extract<ReplyOf<"describe">, { ok: true }>;
+type Slice = Pick<Described, "reply" | "damaged">;
+
+export class Lister {
+  readonly #store: SecretStore;
+  readonly #custody: Custody;
+  readonly #heads: CiphertextCache<Head>;
+  readonly #pages: CiphertextCache<Bytes>;
+
+  /** `pages` are kept by the digest of what is in them: one that has become untrue is not found any more. */
+  constructor(store: SecretStore, custody: Custody, heads: CiphertextCache<Head>, pages: CiphertextCache<Bytes>) {
+    this.#store = store;
+    this.#custody = custody;
+    this.#heads = heads;
+    this.#pages = pages;
+  }
+
+  /**
+   * The reply in pieces: `entries`, `next` where more follow, and `damaged`, the paths whose metadata cannot be opened,
+   * where there are any: one bad file must not hide all others.
+   */
+  async list(query: ListQuery): Promise<readonly Bytes[]> {
+    const limit = query.limit ?? this.#store.count;
+    const found = this.#store.list(query.prefix, query.after, limit + 1);
+    const paths = found.slice(0, limit);
+    const slices = await this.#slices(paths);
+    const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
+    const damaged = slices.flatMap((slice) => slice.damaged);
+    const extras = {
+      ...(found.length > limit && { next: paths.at(-1) }),
+      ...(damaged.length > 0 && { damaged }),
+    };
+    return [text('{"entries":['), ...separated(replies), text(`]${restOfObject(extras)}`)];
+  }
+
+  /** The head that a put is to follow; null when there is no secret. */
+  async head(path: string): Promise<Head | null> {
+    return this.#heads.get(path) ?? this.#readHead(path);
+  }
+
+  /** DANGER: it ends only once no slice is at work any more, also when one fails: a lock or init must not run beside. */
+  #slices(paths: readonly string[]): Promise<Slice[]> {
+    const begun: Promise<Slice>[] = [];
+    const begin = (slice: readonly string[]) => {
+      const work = this.#slice(slice);
+      begun.push(work);
+      return work;
+    };
+    return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
+  }
+
+  async #slice(paths: readonly string[]): Promise<Slice> {
+    return (await this.#revealSlice(paths)) ?? this.#heads.reading((keep) => this.#describeSlice(paths, keep));
+  }
+
+  async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
+    const heads = paths.map((path) => this.#heads.get(path) ?? null);
+    const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
+    if (page === undefined) return null;
+    const { reply } = await this.#custody.ask<"reveal">({ op: "reveal", page });
+    return { reply, damaged: [] };
+  }
+
+  async #describeSlice(wanted: readonly string[], keep: Keep<Head>): Promise<Described> {
+    const reading = wanted.map((path) => this.#headOrNone(path));
+    const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
+    const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
+    const all = read.filter((head) => head !== null);
+    const described = await this.#custody.ask<"describe">({ op: "describe", paths, heads: all });
+    const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
+    for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
+    if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);
+    return described;
+  }
+
+  /** What is no blob at all becomes an empty head, which cannot be opened either. */
+  async #headOrNone(path: string): Promise<Head | null> {
+    try {
+      return await this.head(path);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return "";
+      throw error;
+    }
+  }
+
+  async #readHead(path: string): Promise<Head | null> {
+    const bytes = await this.#store.read(path, headBytes);
+    return bytes && headOf(bytes, bytes.length);
+  }
+}
+
+/** A string of its own: part of a longer string would keep all of that in memory. */
+export function headOf(blob: Uint8Array, length: number): Head {
+  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
+}
+
+/** What the key worker found to be the metadata's part; nothing of what is damaged. */
+function shortened(head: Head, length: number): Head {
+  return head.length === length ? head : headOf(Buffer.from(head, "latin1"), length);
+}
+
+/** Slices end at certain paths, not after a certain number: a new secret changes its own slice, and not all after it. */
+function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
+  let from = 0;
+  for (const [i, path] of paths.entries()) {
+    const length = i + 1 - from;
+    if (length < shortestSlice || (length < longestSlice && !endsSlice(path))) continue;
+    yield paths.slice(from, i + 1);
+    from = i + 1;
+  }
+  if (from < paths.length) yield paths.slice(from);
+}
+
+/** True of one path in 32, whichever they are. */
+function endsSlice(path: string): boolean {
+  let hash = 0;
+  for (let i = 0; i < path.length; i++) hash = (Math.imul(hash, 31) + path.charCodeAt(i)) | 0;
+  return ((hash ^ (hash >>> 15)) & 31) === 0;
+}
+
+/** Every sealed metadata has a nonce of its own, so that no two states of a vault have the same digest. */
+function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): string {
+  return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
+}
+
+function separated(replies: readonly Bytes[]): Bytes[] {
+  return replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
+}
+
+/** The members as they end an object that has members already. */
+function restOfObject(members: object): string {
+  return Object.keys(members).length === 0 ? "}" : `,${JSON.stringify(members).slice(1)}`;
+}
+
+function text(json: string): Bytes {
+  return new TextEncoder().encode(json);
+}

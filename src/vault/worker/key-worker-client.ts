@@ -1,0 +1,136 @@
+/**
+ * Owns what the main thread asks of the key worker: which requests go over together, and the replacement of its thread
+ * after a lock or a crash. It moves bytes and knows nothing of what is in them.
+ */
+import type { Operation, Refusal, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "../../../workers/protocol.js";
+import type { Clock } from "../../clock.js";
+import { VaultError } from "../../errors.js";
+import { Line } from "./worker-thread.js";
+
+/** A thread that ended before it answered anything is not started again at once: its file may be gone. */
+const retryMs = 1_000;
+
+/** In one message: more would wait longer for the slowest than the message costs. */
+const maxBatch = 32;
+
+/** A value of this size takes the key worker a fraction of a millisecond. */
+const quickBytes = 16 * 1024;
+
+type Waiting = {
+  readonly request: Request;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type Success<R> = Exclude<R, Refusal>;
+
+export class KeyWorker {
+  readonly #settings: WorkerSettings;
+  readonly #clock: Clock;
+  readonly #ended: () => void;
+  /** What is to go over at the end of this turn of the event loop: one message for all halves the cost of the hop. */
+  #batch: Waiting[] = [];
+  #line: Line | null = null;
+  #stopped = false;
+
+  private constructor(settings: WorkerSettings, clock: Clock, ended: () => void) {
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#ended = ended;
+  }
+
+  /** `ended` is called when the thread has ended unasked and a fresh one, which knows nothing, is there. */
+  static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorker {
+    const worker = new KeyWorker(settings, clock, ended);
+    worker.replace();
+    return worker;
+  }
+
+  /**
+   * Asks the key worker, which takes requests in the order of the calls. A body is moved: it is gone here afterwards.
+   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it answered, UNAVAILABLE when there
+   * is none.
+   */
+  async call<O extends Operation>(request: RequestOf<O>): Promise<Success<ReplyOf<O>>> {
+    const reply = (await (isQuick(request) ? this.#inBatch(request) : this.#alone(request))) as ReplyOf<O>;
+    if (!reply.ok) throw refusal(reply as Refusal);
+    return reply as Success<ReplyOf<O>>;
+  }
+
+  /** Ends the thread, once it has wiped what it held, and starts a fresh one. */
+  replace(): void {
+    void this.#line?.end();
+    this.#line = new Line(this.#settings, (line) => this.#lineEnded(line));
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const last = this.#line;
+    this.#line = null;
+    await last?.end();
+  }
+
+  /** While the thread has nothing to do, nothing is gained by waiting for company. */
+  #inBatch(request: Request): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.#batch.push({ request, resolve, reject });
+      if (this.#line?.isIdle || this.#batch.length === maxBatch) this.#flush();
+      else if (this.#batch.length === 1) setImmediate(() => this.#flush());
+    });
+  }
+
+  /** What came before goes first. */
+  async #alone(request: Request): Promise<Reply> {
+    this.#flush();
+    const [reply] = await this.#send([request]);
+    return reply as Reply;
+  }
+
+  #flush(): void {
+    const batch = this.#batch;
+    if (batch.length === 0) return;
+    this.#batch = [];
+    const settle = (replies: readonly Reply[]) => {
+      for (const [i, { resolve }] of batch.entries()) resolve(replies[i] as Reply);
+    };
+    const fail = (error: unknown) => {
+      for (const { reject } of batch) reject(error);
+    };
+    this.#send(batch.map(({ request }) => request)).then(settle, fail);
+  }
+
+  async #send(requests: readonly Request[]): Promise<readonly Reply[]> {
+    const line = this.#line;
+    if (line === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
+    try {
+      return await line.send(requests);
+    } catch (cause) {
+      throw new VaultError("INTERNAL", "the key worker did not answer: see whether the vault is locked", { cause });
+    }
+  }
+
+  #lineEnded(line: Line): void {
+    if (this.#stopped || line !== this.#line) return;
+    this.#line = null;
+    if (line.answered) this.#startAgain();
+    else this.#clock.after(retryMs, () => this.#startAgain());
+  }
+
+  #startAgain(): void {
+    if (this.#stopped || this.#line !== null) return;
+    this.replace();
+    this.#ended();
+  }
+}
+
+/** Whether the key worker answers at once: others of its batch wait for it. */
+function isQuick(request: Request): boolean {
+  if (request.op === "open") return request.blob.byteLength <= quickBytes;
+  return request.op === "seal" && request.body.byteLength <= quickBytes;
+}
+
+function refusal({ code, detail, trace }: Refusal): VaultError {
+  const cause =
+    trace === undefined ? {} : { cause: Object.assign(new Error(), { name: "KeyWorkerError", stack: trace }) };
+  return new VaultError(code, detail, { ...cause, ...(code === "RATE_LIMITED" && { retryAfter: 1 }) });
+}

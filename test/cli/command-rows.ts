@@ -1,0 +1,56 @@
+/** Owns how tests of the command line call it: rows that run a few at a time, since each is a process. */
+import { expect } from "chai";
+import pMap from "p-map";
+import type { Ended } from "../support/process.js";
+import { runWithoutTerminal } from "../support/pseudo-terminal.js";
+
+export type Environment = Readonly<Record<string, string>>;
+
+/** Runs the real command without a terminal. */
+export function strongroom(
+  environment: Environment,
+  args: readonly string[],
+  input: string | Uint8Array = "",
+): Promise<Ended> {
+  return runWithoutTerminal(args, [input], environment);
+}
+
+/** The command has to succeed; answers what it printed. */
+export async function must(environment: Environment, args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await strongroom(environment, args, input);
+  expect(code, `strongroom ${args.join(" ")}: ${stderr}`).to.equal(0);
+  return stdout;
+}
+
+export type Row = {
+  readonly args: readonly string[];
+  readonly input?: string | Uint8Array;
+  readonly more?: Environment;
+  readonly exit: number;
+  /** What it prints on standard output: all of it, or what it must match. */
+  readonly out?: string | RegExp;
+  /** What it prints on standard error; nothing when it is left out and the exit code is 0. */
+  readonly err?: RegExp;
+};
+
+/** One test a row. No row may change what another one looks at: they run at once. */
+export function testRows(environment: () => Environment, rows: Readonly<Record<string, Row>>): void {
+  const ended = new Map<string, Ended>();
+  before(async () => {
+    const run = async ([name, { args, input, more }]: [string, Row]) => {
+      ended.set(name, await strongroom({ ...environment(), ...more }, args, input));
+    };
+    await pMap(Object.entries(rows), run, { concurrency: 4 });
+  });
+  for (const [name, { args, exit, out = "", err }] of Object.entries(rows)) {
+    it(`${name}: ${args[0]} exits ${exit}`, () => {
+      const { code, stdout, stderr } = ended.get(name) ?? { code: null, stdout: "", stderr: "it has not run" };
+      expect(code, stdout + stderr).to.equal(exit);
+      if (typeof out === "string") expect(stdout).to.equal(out);
+      else expect(stdout).to.match(out);
+      if (err !== undefined) expect(stderr).to.match(err);
+      else if (exit === 0) expect(stderr).to.equal("");
+      else expect(stderr).to.match(/^strongroom: /);
+    });
+  }
+}

@@ -1,0 +1,123 @@
+/** How the client library finds the server: each rule by a program of its own, in an environment of its own. */
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustInit } from "../support/test-client.js";
+import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+
+type Environment = Readonly<Record<string, string>>;
+
+/** What a program of this text prints. It can import the package by its name, as it does when it is installed. */
+async function program(text: string, environment: Environment): Promise<string> {
+  const clean = { PATH: process.env["PATH"], HOME: temporaryDirectory(), ...environment };
+  const args = ["--input-type=module", "--eval", text];
+  return (await promisify(execFile)(process.execPath, args, { env: clean })).stdout.trim();
+}
+
+const lists = `
+  import { StrongroomClient } from "strongroom/client";
+  const client = new StrongroomClient();
+  try {
+    console.log((await client.list()).entries.length, "found");
+  } catch (error) {
+    console.log(error.code);
+  }`;
+
+describe("the client library finds", () => {
+  const server = shareTestServer({}, mustInit);
+
+  /** As the server leaves it while it runs. */
+  function announce({ vaultPath, url }: TestServer, at = vaultPath): void {
+    const holder = JSON.parse(readFileSync(join(vaultPath, "server.pid"), "utf8")) as object;
+    writeFileSync(join(at, "server.pid"), JSON.stringify({ ...holder, url }));
+  }
+
+  it("the running server, its token and its certificate in STRONGROOM_HOME", async () => {
+    announce(server());
+    expect(await program(lists, { STRONGROOM_HOME: server().home })).to.equal("0 found");
+  });
+
+  it("the same in the user's data directory", async () => {
+    announce(server());
+    const data = temporaryDirectory();
+    symlinkSync(server().home, join(data, "strongroom"));
+    expect(await program(lists, { XDG_DATA_HOME: data })).to.equal("0 found");
+  });
+
+  it("localhost, port 13100, when no running server has left its address", async () => {
+    const text = `
+      import { StrongroomClient } from "strongroom/client";
+      await new StrongroomClient({ timeoutMs: 5000 }).lock().catch((error) => console.log(error.message));`;
+    const home = join(temporaryDirectory(), "home");
+    mkdirSync(join(home, "vault"), { recursive: true });
+    cpSync(join(server().home, "tls"), join(home, "tls"), { recursive: true });
+    writeFileSync(join(home, "token"), "wrong");
+    expect(await program(text, { STRONGROOM_HOME: home })).to.contain("https://localhost:13100");
+  });
+
+  it("the address in STRONGROOM_ADDRESS before the one that was left", async () => {
+    const other = await startTestServer();
+    const home = join(temporaryDirectory(), "home");
+    cpSync(server().home, home, { recursive: true });
+    announce(other, join(home, "vault"));
+    expect(await program(lists, { STRONGROOM_HOME: home })).to.equal("UNTRUSTED_CERTIFICATE");
+    expect(await program(lists, { STRONGROOM_HOME: home, STRONGROOM_ADDRESS: server().url })).to.equal("0 found");
+  });
+
+  it("the token in STRONGROOM_TOKEN, then in STRONGROOM_TOKEN_FILE, then in the home", async () => {
+    announce(server());
+    const STRONGROOM_HOME = server().home;
+    const file = join(temporaryDirectory(), "token");
+    writeFileSync(file, "wrong");
+    const wrong = { STRONGROOM_TOKEN_FILE: file };
+    expect(await program(lists, { STRONGROOM_HOME, ...wrong })).to.equal("UNAUTHORIZED");
+    const right = { STRONGROOM_TOKEN: server().token };
+    expect(await program(lists, { STRONGROOM_HOME, ...wrong, ...right })).to.equal("0 found");
+    writeFileSync(file, `${server().token}\n`);
+    expect(await program(lists, { STRONGROOM_HOME, STRONGROOM_TOKEN_FILE: file })).to.equal("0 found");
+    expect(await program(lists, { STRONGROOM_HOME, STRONGROOM_TOKEN: "" })).to.equal("0 found");
+  });
+
+  it("the certificate in STRONGROOM_TLS_CERT", async () => {
+    announce(server());
+    const home = join(temporaryDirectory(), "home");
+    cpSync(server().home, home, { recursive: true });
+    const moved = join(temporaryDirectory(), "cert.pem");
+    renameSync(join(home, "tls", "cert.pem"), moved);
+    expect(await program(lists, { STRONGROOM_HOME: home })).to.equal("UNREACHABLE");
+    expect(await program(lists, { STRONGROOM_HOME: home, STRONGROOM_TLS_CERT: moved })).to.equal("0 found");
+  });
+
+  it("no file at all when everything is given, and the program ends by itself", async () => {
+    const { url, token, certificate } = server();
+    const given = JSON.stringify({ address: url, token, certificate });
+    expect(await program(lists.replace("Client()", `Client(${given})`), {})).to.equal("0 found");
+  });
+
+  const platforms: readonly (readonly [string, Environment])[] = [
+    ["linux", {}],
+    ["linux", { XDG_DATA_HOME: "/data" }],
+    ["linux", { XDG_DATA_HOME: "" }],
+    ["freebsd", { XDG_DATA_HOME: "/data" }],
+    ["darwin", { XDG_DATA_HOME: "/data" }],
+    ["win32", {}],
+    ["win32", { LOCALAPPDATA: "/local" }],
+    ["win32", { LOCALAPPDATA: "" }],
+  ];
+  for (const [platform, environment] of platforms) {
+    const given = Object.entries(environment).map(([name, value]) => `${name} ${value || "empty"}`);
+    it(`the home where the server has it, on ${platform} with ${given.join() || "nothing set"}`, async () => {
+      const text = `
+        Object.defineProperty(process, "platform", { value: ${JSON.stringify(platform)} });
+        const { readSettings } = await import("./dist/src/config/settings.js");
+        const { defaultHome } = await import("./dist/src/client/find.js");
+        console.log(readSettings([], process.env).home);
+        console.log(defaultHome(process.env));`;
+      const [servers, clients] = (await program(text, environment)).split("\n");
+      expect(clients).to.equal(servers).and.contain("strongroom");
+    });
+  }
+});

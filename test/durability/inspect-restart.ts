@@ -1,0 +1,77 @@
+/** Owns what the crash loop looks at after a restart: the vault through its door, and the home on disk. */
+import { readdirSync } from "node:fs";
+import { expect } from "chai";
+import { mustGet, mustRefuse, mustStatus, mustSucceed, mustUnlock, secretTarget, send } from "../support/test-client.js";
+import type { TestServer } from "../support/server.js";
+import { descriptionOf, type Subject } from "./writers.js";
+
+/** Checks a freshly started server against the ledger, which then takes what was found as certain. */
+export async function inspect(server: TestServer, subject: Subject): Promise<void> {
+  expect(tempFiles(server.home).join("\n"), "temp files").to.equal("");
+  const { initialized, locked, secretCount } = await mustStatus(server);
+  expect({ initialized, locked }).to.deep.equal({ initialized: true, locked: true });
+  subject.ledger.crash(await unlock(server, subject));
+  const found = await readAll(server);
+  expect(subject.ledger.violations(found).join("\n")).to.equal("");
+  expect(secretCount, "secretCount").to.equal(found.size);
+  await expectAbsent(server, subject, found);
+  subject.ledger.settle(found);
+}
+
+function tempFiles(home: string): string[] {
+  return readdirSync(home, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp-"));
+}
+
+/** Whether a forced init that was not answered has happened is told by the passphrase that fits. */
+async function unlock(server: TestServer, subject: Subject): Promise<boolean> {
+  const { nextPassphrase } = subject;
+  subject.nextPassphrase = null;
+  if (nextPassphrase !== null) {
+    const body = { passphrase: nextPassphrase };
+    const answer = await send(server, { method: "POST", path: "/v1/unlock", body });
+    if (answer.status === 200) {
+      subject.passphrase = nextPassphrase;
+      return true;
+    }
+    mustRefuse(answer, 401, "UNAUTHORIZED");
+  }
+  await mustUnlock(server, subject.passphrase);
+  return false;
+}
+
+type Listed = { readonly path: string; readonly metadata: { readonly description?: string } };
+
+async function readAll(server: TestServer): Promise<Map<string, string>> {
+  const list = mustSucceed(await send(server, { path: "/v1/secrets" }));
+  expect(Object.keys(list), "a list without damage").to.deep.equal(["entries"]);
+  const found = new Map<string, string>();
+  await inLanes(list["entries"] as Listed[], async ({ path, metadata }) => {
+    const secret = await mustGet(server, path);
+    const text = String(secret["value"]);
+    expect(secret["metadata"]).to.deep.equal({ description: descriptionOf(text) });
+    expect(metadata).to.deep.equal({ description: descriptionOf(text) });
+    found.set(path, text);
+  });
+  return found;
+}
+
+/** What a list leaves out is not there for a get either. */
+async function expectAbsent(
+  server: TestServer,
+  { ledger }: Subject,
+  found: ReadonlyMap<string, string>,
+): Promise<void> {
+  const absent = [...ledger.paths()].filter((path) => !found.has(path));
+  await inLanes(absent, async (path) => {
+    mustRefuse(await send(server, { path: secretTarget(path) }), 404, "NOT_FOUND");
+  });
+}
+
+/** Some at a time, over as few connections. */
+async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const waiting = items.values();
+  const lane = async () => {
+    for (const item of waiting) await work(item);
+  };
+  await Promise.all(Array.from({ length: 8 }, lane));
+}

@@ -1,0 +1,55 @@
+/** A home that is made lasts before anything in it is acknowledged, and one that cannot be made is refused. */
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { openHome } from "../../src/files/home.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { failingFiles } from "../support/failing-files.js";
+import { recordedFiles } from "../support/recorded-files.js";
+import { startTestServer } from "../support/server.js";
+
+describe("a home that is made", () => {
+  it("lasts, with all that was made above and in it; a later start makes sure of it: who made it may have been killed", async () => {
+    const { files, steps } = recordedFiles();
+    const top = temporaryDirectory();
+    const home = join(top, "a", "b");
+    const server = await startTestServer({ home, files });
+    const made = [join(top, "a"), home, join(home, "tls"), join(home, "vault")];
+    expect(steps.filter((step) => step.startsWith("mkdir "))).to.deep.equal(made.map((path) => `mkdir ${path}`));
+    for (const path of made) {
+      expect(steps.indexOf(`sync ${dirname(path)}`, steps.indexOf(`mkdir ${path}`)), path).to.not.equal(-1);
+    }
+    await server.stop();
+    steps.length = 0;
+    await startTestServer({ home, files });
+    const again = steps.filter((step) => [top, join(top, "a"), home].includes(step.slice(5)));
+    expect(again).to.deep.equal([join(top, "a"), home, home].map((directory) => `sync ${directory}`));
+  });
+
+  it("is not left to a later start that would take it for lasting, when its name could not be synced", async () => {
+    const { files, fail, mend } = failingFiles();
+    const home = join(temporaryDirectory(), "home");
+    fail("sync", "EIO");
+    const outcome = await openHome(home, files).catch((error: Error) => error.message);
+    expect(outcome).to.contain(`${home} cannot be made (EIO)`);
+    expect(existsSync(home)).to.equal(false);
+    mend();
+    expect((await openHome(home, files)).path).to.equal(home);
+  });
+});
+
+describe("a home that cannot be made", () => {
+  it("where the system says that its parent is missing is refused at once", async function () {
+    if (process.platform !== "linux") this.skip(); // looks into /proc
+    for (const home of ["/proc/strongroom", "/proc/strongroom/home"]) {
+      const outcome = await openHome(home).catch((error: Error) => error.message);
+      expect(outcome).to.match(/ cannot be made \(ENOENT\): choose another home/);
+    }
+  });
+
+  it("beneath a file is refused", async () => {
+    const home = join(process.execPath, "home");
+    const outcome = await openHome(home).catch((error: Error) => error.message);
+    expect(outcome).to.contain(`${home} cannot be made (ENOTDIR)`);
+  });
+});

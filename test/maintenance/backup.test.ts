@@ -1,0 +1,241 @@
+/** Backup through the real command: what is saved, when, and what is refused. */
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { backUp } from "../../src/maintenance/backup/write-backup.js";
+import { start } from "../cli/run-command.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+import { run } from "../support/process.js";
+import { startTestServer } from "../support/server.js";
+import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
+
+describe("a backup", () => {
+  it("of a running server, unlocked or locked, or of a stopped one, brings every secret back in an empty home", async () => {
+    const server = await startFilled();
+    const files = temporaryDirectory();
+    expect(must(await backup(server.home, join(files, "unlocked.tar")))).to.match(/^6 secrets saved in /);
+    await mustLock(server);
+    must(await backup(server.home, join(files, "locked.tar")));
+    await server.stop();
+    must(await backup(server.home, join(files, "stopped.tar")));
+    expect(leftovers(server.home)).to.deep.equal([]);
+    for (const name of readdirSync(files)) {
+      const home = join(files, `home of ${name}`);
+      expect(must(await restore(home, join(files, name)))).to.match(/^6 secrets restored into /);
+      expect(leftovers(home)).to.deep.equal([]);
+      await mustHold(home, secrets);
+    }
+  });
+
+  it("is a tar file of ciphertext, for the user alone, whose checksums sha256sum confirms", async () => {
+    const server = await startFilled();
+    const directory = temporaryDirectory();
+    const file = join(directory, "b.tar");
+    must(await backup(server.home, file));
+    expect(statSync(file).mode & 0o777).to.equal(0o600);
+    const bytes = readFileSync(file).toString("latin1");
+    for (const hidden of ["s3cr3t", "x".repeat(100), server.token, "PRIVATE KEY"]) expect(bytes).not.to.contain(hidden);
+    execFileSync("tar", ["-xf", file, "-C", directory]);
+    execFileSync("sha256sum", ["-c", "--quiet", "--strict", "SHA256SUMS"], { cwd: directory });
+    const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    expect(files.length).to.equal(Object.keys(secrets).length + 3);
+  });
+
+  it("is one moment: of two secrets that are written in turn, the second never is ahead of the first", async () => {
+    const server = await startFilled();
+    for (const path of ["first", "second"]) await mustPut(server, path, "0");
+    const file = join(temporaryDirectory(), "b.tar");
+    let writing = true;
+    const saving = backup(server.home, file).finally(() => {
+      writing = false;
+    });
+    for (let number = 1; writing; number++) {
+      await mustPut(server, "first", String(number));
+      await mustPut(server, "second", String(number));
+    }
+    must(await saving);
+    const home = join(temporaryDirectory(), "home");
+    must(await restore(home, file));
+    const again = await startTestServer({ home });
+    await mustUnlock(again);
+    const numberAt = async (path: string) => Number((await mustGet(again, path))["value"]);
+    expect((await numberAt("first")) - (await numberAt("second"))).to.be.oneOf([0, 1]);
+  });
+
+  it("saves a damaged secret as it is, says so, and ends with 12", async () => {
+    const server = await startFilled();
+    const damagedFile = join(server.vaultPath, "gen-1", "secrets", "large.sealed");
+    truncateSync(damagedFile, 20);
+    const file = join(temporaryDirectory(), "b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect(code).to.equal(12);
+    expect(stderr).to.match(/6 secrets saved in .*, 1 of them damaged/);
+    const kept = execFileSync("tar", ["-xOf", file, "secrets/large.sealed"]);
+    expect(kept.equals(readFileSync(damagedFile))).to.equal(true);
+  });
+
+  it("prints one JSON object with --json, and nothing with --quiet", async () => {
+    const server = await startFilled();
+    const files = temporaryDirectory();
+    const saved: unknown = JSON.parse(must(await backup(server.home, join(files, "a.tar"), "--json")));
+    expect(saved).to.deep.equal({ ok: true, file: join(files, "a.tar"), secrets: 6, damaged: 0 });
+    expect(must(await backup(server.home, join(files, "b.tar"), "-q"))).to.equal("");
+    const home = join(files, "home");
+    const restored: unknown = JSON.parse(must(await restore(home, join(files, "a.tar"), "--json")));
+    expect(restored).to.deep.equal({ ok: true, dryRun: false, vaultPath: join(home, "vault"), secrets: 6 });
+  });
+});
+
+describe("a backup that is broken off ends with exit 13, and leaves nothing behind,", () => {
+  const rows = [
+    ["SIGINT", "the snapshot is read", /^snapshot-/],
+    ["SIGTERM", "the archive is written", /\.tmp-/],
+  ] as const;
+  for (const [signal, moment, name] of rows) {
+    it(`on ${signal} while ${moment}`, async () => {
+      const server = await startFilled();
+      await server.stop();
+      const vault = join(server.home, "vault");
+      const big = join(vault, "gen-1", "secrets", "big.sealed");
+      writeFileSync(big, "", { mode: 0o600 });
+      truncateSync(big, 400e6); // the work on it takes a while
+      const files = temporaryDirectory();
+      const { child, finished } = start(server, ["backup", join(files, "b.tar")]);
+      while (![...readdirSync(vault), ...readdirSync(files)].some((each) => name.test(each))) await sleep(5);
+      child.kill(signal);
+      const { code, stderr } = await finished;
+      expect([code, stderr]).to.deep.equal([13, "strongroom: broken off: nothing was kept\n"]);
+      expect([...leftovers(server.home), ...readdirSync(files)]).to.deep.equal([]);
+    });
+  }
+});
+
+describe("a backup is refused, and leaves nothing behind,", () => {
+  it("when STRONGROOM_ADDRESS names a server that does not answer, although files are here: exit 10", async () => {
+    const server = await startFilled();
+    await server.stop();
+    const file = join(temporaryDirectory(), "b.tar");
+    const elsewhere = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: "https://localhost:1" };
+    expect((await run(["backup", file], elsewhere)).code).to.equal(10);
+    expect(existsSync(file)).to.equal(false);
+  });
+
+  it("when it would overwrite a file: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "mine");
+    writeFileSync(file, "mine");
+    const { code, stderr } = await backup(server.home, file);
+    expect(code).to.equal(7);
+    expect(stderr).to.match(/exists already .* choose another name/);
+    expect(readFileSync(file, "utf8")).to.equal("mine");
+  });
+
+  it("of a vault whose header no restore would take: exit 12, stopped or served", async () => {
+    const server = await startFilled();
+    writeFileSync(join(server.vaultPath, "gen-1", "header.json"), "{}");
+    const file = join(temporaryDirectory(), "b.tar");
+    for (const stop of [async () => {}, () => server.stop()]) {
+      await stop();
+      const { code, stderr } = await backup(server.home, file);
+      expect([code, existsSync(file)]).to.deep.equal([12, false]);
+      expect(stderr).to.contain("header cannot be used");
+    }
+  });
+
+  it("of a stopped vault whose directory of secrets is gone: exit 12", async () => {
+    const server = await startFilled();
+    await server.stop();
+    rmSync(join(server.vaultPath, "gen-1", "secrets"), { recursive: true });
+    const file = join(temporaryDirectory(), "b.tar");
+    for (let times = 1; times <= 2; times++) {
+      const { code, stderr } = await backup(server.home, file);
+      expect([code, existsSync(file)]).to.deep.equal([12, false]);
+      expect(stderr).to.contain("the directory of secrets was missing").and.to.contain("nothing was saved");
+    }
+  });
+
+  it("into the vault itself: exit 2", async () => {
+    const server = await startFilled();
+    const file = join(server.home, "vault", "..b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect([code, existsSync(file)]).to.deep.equal([2, false]);
+    expect(stderr).to.contain("within the vault").and.to.contain("name a file elsewhere");
+    must(await backup(server.home, join(server.home, "b.tar")));
+  });
+
+  it("where there is no vault: exit 8, and no home is made", async () => {
+    const home = join(temporaryDirectory(), "nowhere");
+    const { code, stderr } = await backup(home, join(temporaryDirectory(), "b.tar"));
+    expect([code, existsSync(home)]).to.deep.equal([8, false]);
+    expect(stderr).to.match(/there is no vault/);
+  });
+
+  it("while a server runs that has no vault yet: exit 8", async () => {
+    const { home } = await startTestServer();
+    expect((await backup(home, join(temporaryDirectory(), "b.tar"))).code).to.equal(8);
+  });
+
+  it("with a wrong token: exit 5", async () => {
+    const server = await startFilled();
+    const token = join(temporaryDirectory(), "token");
+    writeFileSync(token, "srt_wrong");
+    chmodSync(token, 0o600);
+    const { code } = await backup(server.home, join(temporaryDirectory(), "b.tar"), "--token-file", token);
+    expect(code).to.equal(5);
+  });
+
+  it("where the file cannot be written: exit 1", async () => {
+    const server = await startFilled();
+    const { code, stderr } = await backup(server.home, join(temporaryDirectory(), "no", "such", "directory", "b.tar"));
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/cannot be written \(ENOENT\)/);
+    expect(leftovers(server.home)).to.deep.equal([]);
+  });
+});
+
+describe("a backup that is not what it should be is not kept", () => {
+  /** A snapshot of four files, and what a backup of it says. */
+  async function backUpOf(secretCount: number, tick: (directory: string) => void): Promise<string> {
+    const directory = join(temporaryDirectory(), "snapshot");
+    mkdirSync(join(directory, "secrets"), { recursive: true });
+    for (const name of ["header.json", "secrets/a.sealed", "secrets/b.sealed", "secrets/c.sealed"]) {
+      writeFileSync(join(directory, name), "as it was");
+    }
+    const judge = {
+      understands: async () => true,
+      faultsOf: async (blobs: readonly unknown[]) => blobs.map(() => null),
+    };
+    const watch = { tick: () => tick(directory), signal: new AbortController().signal };
+    const file = join(temporaryDirectory(), "b.tar");
+    const taken = async () => ({ directory, secretCount, release: async () => {} });
+    const outcome = await backUp(taken, file, judge, watch).then(
+      ({ secrets: saved }) => `${saved} saved`,
+      ({ message }: Error) => message,
+    );
+    expect(readdirSync(join(file, "..")), outcome).to.deep.equal(outcome.endsWith("saved") ? ["b.tar"] : []);
+    return outcome;
+  }
+
+  it("when a file was changed while it was read", async () => {
+    const change = (directory: string) => writeFileSync(join(directory, "secrets/c.sealed"), "as it is.");
+    expect(await backUpOf(3, () => {})).to.equal("3 saved");
+    expect(await backUpOf(3, change)).to.match(/cut short or changed/);
+  });
+
+  it("when the snapshot has fewer files than it was said to have", async () => {
+    expect(await backUpOf(4, () => {})).to.match(/lost files/);
+  });
+});

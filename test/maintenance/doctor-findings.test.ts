@@ -1,0 +1,558 @@
+/** Each kind of damage is found by its code and path; --fix mends what is safe to mend and leaves all else untouched. */
+import { spawnSync } from "node:child_process";
+import { createPrivateKey, generateKeyPairSync } from "node:crypto";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { generate } from "selfsigned";
+import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { run } from "../support/process.js";
+import { passphrase, startTestServer } from "../support/server.js";
+import { contentsOf, copyOf, doctor, makeHome, type Report } from "./doctor-homes.js";
+
+const isRoot = process.getuid?.() === 0;
+const secrets = "vault/gen-1/secrets";
+
+/** `at` is where it is found; `damage` gets the home and that path. */
+type Row = {
+  readonly name: string;
+  readonly code: FindingCode;
+  readonly at: string;
+  readonly damage: (at: string, home: string) => void | Promise<void>;
+  readonly mended: boolean;
+  /** Found only when the secrets are opened. */
+  readonly deep?: true;
+  readonly kept?: true;
+};
+
+const remove = (at: string) => rmSync(at, { recursive: true });
+const write = (text: string) => (at: string) => writeFileSync(at, text, { mode: 0o600 });
+const mode = (bits: number) => (at: string) => chmodSync(at, bits);
+const temp = ".tmp-0123456789abcdef";
+const longAgo = new Date(Date.now() - 2 * 3600 * 1000);
+
+function makeOld(at: string): void {
+  mkdirSync(join(at, "inside"), { recursive: true, mode: 0o700 });
+  utimesSync(at, longAgo, longAgo);
+}
+
+function replaceByLink(at: string): void {
+  const target = join(temporaryDirectory(), "target");
+  renameSync(at, target);
+  symlinkSync(target, at);
+}
+
+function flip(offset: number): (at: string) => void {
+  return (at) => {
+    const bytes = readFileSync(at);
+    const position = offset < 0 ? bytes.length + offset : offset;
+    bytes[position] = (bytes[position] ?? 0) ^ 1;
+    writeFileSync(at, bytes);
+  };
+}
+
+const hours = 3600 * 1000;
+
+/** A pair that doctor did not make: names, and hours from now at which it begins and ends. */
+function certificate(names: readonly string[], from: number, to: number) {
+  return async (at: string, home: string) => {
+    const altNames = names.map((name) =>
+      name === "127.0.0.1" ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
+    );
+    const { cert, private: key } = await generate([{ name: "commonName", value: "other" }], {
+      keyType: "ec",
+      algorithm: "sha256",
+      notBeforeDate: new Date(Date.now() + from * hours),
+      notAfterDate: new Date(Date.now() + to * hours),
+      extensions: [{ name: "subjectAltName", altNames }],
+    });
+    writeFileSync(at, cert);
+    writeFileSync(join(home, "tls/key.pem"), createPrivateKey(key).export({ type: "pkcs8", format: "pem" }));
+  };
+}
+
+function swapKey(at: string): void {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  writeFileSync(at, privateKey.export({ type: "pkcs8", format: "pem" }));
+}
+
+const both = ["localhost", "127.0.0.1"];
+
+const rows: readonly Row[] = [
+  ...(
+    [
+      ["", 0o750],
+      ["tls", 0o755],
+      ["vault", 0o770],
+      ["token", 0o644],
+      ["tls/key.pem", 0o640],
+      ["tls/cert.pem", 0o666],
+      ["tls/cert.pem", 0o664],
+      ["vault/current", 0o604],
+      ["vault/gen-1", 0o711],
+      ["vault/gen-1/header.json", 0o660],
+      [secrets, 0o701],
+      [`${secrets}/a`, 0o755],
+      [`${secrets}/a/b.sealed`, 0o640],
+      [`${secrets}/a/b.sealed`, 0o200],
+    ] as const
+  ).map(([at, bits]): Row => {
+    const name = `${at || "the home"} with mode ${bits.toString(8)}`;
+    return { name, code: "wrong-mode", at, damage: mode(bits), mended: true };
+  }),
+  ...["token", "tls/key.pem", "vault/current", "vault/gen-1/header.json", `${secrets}/a`, `${secrets}/a.sealed`].map(
+    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, mended: false }),
+  ),
+  ...["tls", "vault", secrets].map(
+    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, mended: false }),
+  ),
+  {
+    name: "a directory instead of the token",
+    code: "wrong-kind",
+    at: "token",
+    damage: (at) => {
+      remove(at);
+      mkdirSync(at, { mode: 0o700 });
+    },
+    mended: false,
+  },
+  ...["", "tls", "vault", "vault/gen-1", secrets, `${secrets}/a`].map(
+    (place): Row => ({
+      name: `a temp file in ${place || "the home"}`,
+      code: "stray-temp",
+      at: join(place, temp),
+      damage: write("half"),
+      mended: true,
+    }),
+  ),
+  {
+    name: "a temp file in a kept vault",
+    code: "stray-temp",
+    at: `${secrets}/${temp}`,
+    damage: write("half"),
+    mended: true,
+    kept: true,
+  },
+  {
+    name: "an empty directory",
+    code: "stray-directory",
+    at: `${secrets}/c/empty`,
+    damage: (at) => void mkdirSync(at, { mode: 0o700 }),
+    mended: true,
+  },
+  ...["snapshot", "restore"].map(
+    (word): Row => ({
+      name: `an old ${word} directory`,
+      code: "stray-directory",
+      at: `vault/${word}-0123456789abcdef`,
+      damage: makeOld,
+      mended: true,
+    }),
+  ),
+  {
+    name: "a vault that was broken off before its header",
+    code: "stray-directory",
+    at: "vault/gen-2",
+    damage: (at) => void mkdirSync(join(at, "secrets"), { recursive: true, mode: 0o700 }),
+    mended: true,
+  },
+  {
+    name: "a vault that was broken off while it wrote its header",
+    code: "stray-directory",
+    at: "vault/gen-2",
+    damage: (at) => {
+      mkdirSync(join(at, "secrets"), { recursive: true, mode: 0o700 });
+      write("half")(join(at, temp));
+    },
+    mended: true,
+  },
+  ...["vault/notes.txt", "vault/gen-1/notes.txt", `${secrets}/notes.txt`, "vault/gen-01"].map(
+    (at): Row => ({ name: `a foreign ${at}`, code: "foreign-file", at, damage: write("mine"), mended: false }),
+  ),
+  {
+    name: "a foreign directory in the vault",
+    code: "foreign-file",
+    at: "vault/old",
+    damage: (at) => void mkdirSync(at, { mode: 0o700 }),
+    mended: false,
+  },
+  ...["vault/snapshot-of-mine", "vault/restore-notes"].map(
+    (at): Row => ({
+      name: `a directory of the user's own, ${at}`,
+      code: "foreign-file",
+      at,
+      damage: (path) => {
+        mkdirSync(path, { mode: 0o700 });
+        write("mine")(join(path, "notes.txt"));
+      },
+      mended: false,
+    }),
+  ),
+  {
+    name: "a file of the user's own in the tree whose name resembles a temp file's",
+    code: "foreign-file",
+    at: `${secrets}/.tmp-notes`,
+    damage: write("mine"),
+    mended: false,
+  },
+  {
+    name: "a vault without a header in which somebody has put a file",
+    code: "header-missing",
+    at: "vault/gen-2/header.json",
+    damage: (_at, home) => {
+      mkdirSync(join(home, "vault/gen-2/secrets"), { recursive: true, mode: 0o700 });
+      write("mine")(join(home, "vault/gen-2/notes.txt"));
+    },
+    mended: false,
+  },
+  {
+    name: "a damaged secret in a kept vault",
+    code: "blob-damaged",
+    at: `${secrets}/earlier.sealed`,
+    damage: (at) => truncateSync(at, 20),
+    mended: false,
+    kept: true,
+  },
+  ...["Upper.sealed", "%C3.sealed", "con.sealed"].map(
+    (name): Row => ({
+      name: `the file name ${name}`,
+      code: name.startsWith("%") ? "foreign-file" : "foreign-name",
+      at: `${secrets}/${name}`,
+      damage: write("?"),
+      mended: false,
+    }),
+  ),
+  {
+    name: "the directory name Upper",
+    code: "foreign-name",
+    at: `${secrets}/Upper`,
+    damage: (at, home) => {
+      mkdirSync(at, { mode: 0o700 });
+      copyFileSync(join(home, secrets, "a.sealed"), join(at, "a.sealed"));
+    },
+    mended: false,
+  },
+  ...["%5c.sealed", "%20a.sealed", "e%cc%81.sealed"].map(
+    (name): Row => ({
+      name: `the file name ${name}`,
+      code: "forbidden-path",
+      at: `${secrets}/${name}`,
+      damage: write("?"),
+      mended: false,
+    }),
+  ),
+  {
+    name: "a second file for one secret",
+    code: "duplicate-secret",
+    at: `${secrets}/%61.sealed`,
+    damage: (at, home) => copyFileSync(join(home, secrets, "a.sealed"), at),
+    mended: false,
+  },
+  {
+    name: "a second file for one secret, in a directory spelled otherwise",
+    code: "duplicate-secret",
+    at: `${secrets}/%61/b.sealed`,
+    damage: (at, home) => {
+      mkdirSync(join(home, secrets, "%61"), { mode: 0o700 });
+      copyFileSync(join(home, secrets, "a/b.sealed"), at);
+    },
+    mended: false,
+  },
+  { name: "no current", code: "current-missing", at: "vault/current", damage: remove, mended: true },
+  {
+    name: "no current, and two vaults to choose from",
+    code: "current-missing",
+    at: "vault/current",
+    damage: remove,
+    mended: false,
+    kept: true,
+  },
+  {
+    name: "no current, and of two vaults the later with a header that is cut short",
+    code: "current-missing",
+    at: "vault/current",
+    damage: (at, home) => {
+      remove(at);
+      truncateSync(join(home, "vault/gen-2/header.json"), 9);
+    },
+    mended: false,
+    kept: true,
+  },
+  {
+    name: "no current, and no header",
+    code: "current-missing",
+    at: "vault/current",
+    damage: (at, home) => {
+      remove(at);
+      remove(join(home, "vault/gen-1/header.json"));
+    },
+    mended: false,
+  },
+  ...["../../etc\n", "gen-7\n", "gen-1\nx", ""].map(
+    (text): Row => ({
+      name: `current with ${JSON.stringify(text)}`,
+      code: "current-damaged",
+      at: "vault/current",
+      damage: write(text),
+      mended: false,
+    }),
+  ),
+  { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, mended: false },
+  {
+    name: "no header in a kept vault",
+    code: "header-missing",
+    at: "vault/gen-1/header.json",
+    damage: remove,
+    mended: false,
+    kept: true,
+  },
+  ...[
+    ["that is cut", (at: string) => truncateSync(at, 100)] as const,
+    ["that is longer", (at: string) => appendFileSync(at, " ")] as const,
+    [
+      "of a later version",
+      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":1', 'n":2')),
+    ] as const,
+    [
+      "with a hostile cost",
+      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('"logN":14', '"logN":31')),
+    ] as const,
+  ].map(
+    ([what, damage]): Row => ({
+      name: `a header ${what}`,
+      code: "header-damaged",
+      at: "vault/gen-1/header.json",
+      damage,
+      mended: false,
+    }),
+  ),
+  { name: "no directory of secrets", code: "secrets-missing", at: secrets, damage: remove, mended: true },
+  ...[
+    ["that is empty", (at: string) => truncateSync(at, 0)] as const,
+    ["that is cut in its metadata", (at: string) => truncateSync(at, 60)] as const,
+    [
+      "that is no blob",
+      (at: string) => writeFileSync(at, "a text that is as long as any blob, and then some, and more"),
+    ] as const,
+    ["of a later version", flip(4)] as const,
+    ["with a length that does not fit", flip(6)] as const,
+  ].map(
+    ([what, damage]): Row => ({
+      name: `a secret's file ${what}`,
+      code: "blob-damaged",
+      at: `${secrets}/c/d.sealed`,
+      damage,
+      mended: false,
+    }),
+  ),
+  ...[
+    ["with a flipped bit in its metadata", flip(40)] as const,
+    ["with a flipped bit in its value", flip(-1)] as const,
+    ["that was moved", (at: string, home: string) => copyFileSync(join(home, secrets, "a.sealed"), at)] as const,
+  ].map(
+    ([what, damage]): Row => ({
+      name: `a secret's file ${what}`,
+      code: "secret-damaged",
+      at: `${secrets}/c/d.sealed`,
+      damage,
+      mended: false,
+      deep: true,
+    }),
+  ),
+  { name: "a token of two words", code: "token-damaged", at: "token", damage: write("two words\n"), mended: false },
+  { name: "no key", code: "certificate-damaged", at: "tls/key.pem", damage: remove, mended: false },
+  { name: "no certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: remove, mended: false },
+  { name: "a damaged certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: write("?"), mended: false },
+  {
+    name: "another's key",
+    code: "certificate-mismatch",
+    at: "tls/key.pem",
+    damage: swapKey,
+    mended: false,
+  },
+  ...[
+    ["that has expired", certificate(both, -48, -24)] as const,
+    ["that soon expires", certificate(both, -24, 29 * 24)] as const,
+    ["that is not valid yet", certificate(both, 24, 1000)] as const,
+  ].map(
+    ([what, damage]): Row => ({
+      name: `a certificate ${what}`,
+      code: "certificate-expired",
+      at: "tls/cert.pem",
+      damage,
+      mended: false,
+    }),
+  ),
+  {
+    name: "a certificate for another name",
+    code: "certificate-names",
+    at: "tls/cert.pem",
+    damage: certificate(["localhost"], -24, 1000),
+    mended: false,
+  },
+];
+
+describe("doctor finds", () => {
+  const homes = { plain: "", kept: "" };
+  let passphraseFile = "";
+  let mark = 0;
+  before(async () => {
+    mark = cleanUpMark();
+    homes.plain = await makeHome();
+    homes.kept = await makeHome(true);
+    passphraseFile = join(temporaryDirectory(), "passphrase");
+    writeFileSync(passphraseFile, `${passphrase}\n`);
+  });
+  after(() => cleanUpTo(mark));
+
+  const damagedHome = async ({ at, damage, kept }: Row) => {
+    const home = copyOf(kept ? homes.kept : homes.plain);
+    await damage(join(home, at), home);
+    return { home, path: join(home, at), before: contentsOf(home) };
+  };
+  const foundAt = ({ findings }: Pick<Report, "findings">, code: string, path: string) =>
+    findings.find((finding) => finding.code === code && finding.path === path);
+
+  for (const row of rows.filter(({ mended }) => mended)) {
+    it(`${row.name}: ${row.code}, which --fix mends`, async () => {
+      const { home, path, before } = await damagedHome(row);
+      const found = await doctor(home);
+      expect(found.exit).to.equal(12);
+      expect(foundAt(found, row.code, path)).to.include({ fixable: true, fixed: false, did: null });
+      expect(contentsOf(home), "without --fix nothing is touched").to.deep.equal(before);
+      const fixed = await doctor(home, "--fix"); // looks again when it has mended
+      expect(fixed.exit).to.equal(0);
+      expect(foundAt(fixed, row.code, path)?.did).to.be.a("string");
+    });
+  }
+
+  for (const row of rows.filter(({ mended }) => !mended)) {
+    it(`${row.name}: ${row.code}, which --fix leaves alone`, async () => {
+      const { home, path, before } = await damagedHome(row);
+      const { exit, findings } = await doctor(
+        home,
+        "--fix",
+        ...(row.deep ? ["--passphrase-file", passphraseFile] : []),
+      );
+      expect(exit).to.equal(12);
+      expect(foundAt({ findings }, row.code, path)).to.include({ fixable: false, fixed: false, did: null });
+      expect(contentsOf(home)).to.deep.equal(before);
+    });
+  }
+
+  it("nothing in a home that is well, with and without the passphrase, and with a kept vault", async () => {
+    for (const home of [homes.plain, homes.kept]) {
+      expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
+      const opened = await doctor(home, "--passphrase-file", passphraseFile);
+      expect(opened).to.deep.include({ exit: 0, findings: [] });
+      expect(opened.json).to.include({ ok: true, opened: true, secrets: 4 });
+    }
+  });
+
+  it("another's key, and sends to the server only for a pair that the server would make anew", async () => {
+    const [ours, foreign] = [copyOf(homes.plain), copyOf(homes.plain)];
+    await certificate(both, -24, 1000)(join(foreign, "tls/cert.pem"), foreign);
+    for (const [home, remedy] of [
+      [ours, /^restart the server/],
+      [foreign, /^put back the pair/],
+    ] as const) {
+      const path = join(home, "tls/key.pem");
+      swapKey(path);
+      expect(foundAt(await doctor(home), "certificate-mismatch", path)?.remedy).to.match(remedy);
+    }
+  });
+
+  it("nothing wrong with a young snapshot directory beside a server, as it may be at work; without one it goes", async () => {
+    const home = copyOf(homes.plain);
+    const server = await startTestServer({ home });
+    const path = join(home, "vault", "snapshot-0123456789abcdef");
+    mkdirSync(path, { mode: 0o700 });
+    expect(await doctor(home, "--fix")).to.deep.include({ exit: 0, findings: [] });
+    await server.stop();
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const { exit, findings } = await doctor(home, "--fix");
+    expect([exit, findings.map(({ code, fixed }) => [code, fixed])]).to.deep.equal([0, [["stray-directory", true]]]);
+    expect(existsSync(path)).to.equal(false);
+  });
+
+  it("a pipe in the tree, without waiting for a writer", async function () {
+    const home = copyOf(homes.plain);
+    const path = join(home, secrets, "pipe.sealed");
+    if (spawnSync("mkfifo", ["-m", "600", path]).status !== 0) this.skip(); // there is no mkfifo on this machine
+    const { exit, findings } = await doctor(home);
+    expect(exit).to.equal(12);
+    expect(findings.map(({ code, path }) => [code, path])).to.deep.equal([["wrong-kind", path]]);
+  });
+
+  it("every damage at once, mends what it can, and names the rest", async () => {
+    const home = copyOf(homes.plain);
+    rmSync(join(home, "vault/current"));
+    chmodSync(join(home, secrets, "a"), 0o755);
+    write("half")(join(home, secrets, "a", temp));
+    truncateSync(join(home, secrets, "a.sealed"), 10);
+    mkdirSync(join(home, secrets, "x/y/z"), { recursive: true, mode: 0o700 });
+    const { exit, findings } = await doctor(home, "--fix");
+    expect(exit).to.equal(12);
+    expect(findings.filter(({ fixed }) => !fixed).map(({ code }) => code)).to.deep.equal(["blob-damaged"]);
+    expect(findings.filter(({ fixed }) => fixed)).to.have.lengthOf(6);
+  });
+
+  it("files of another user", async function () {
+    if (!isRoot) this.skip(); // only root can give files away
+    const home = copyOf(homes.plain);
+    const path = join(home, secrets, "a.sealed");
+    chownSync(path, 12345, 12345);
+    const { exit, findings } = await doctor(home, "--fix");
+    expect(exit).to.equal(12);
+    expect(findings.map(({ code, path, fixed }) => ({ code, path, fixed }))).to.deep.equal([
+      { code: "foreign-owner", path, fixed: false },
+    ]);
+  });
+
+  it("nothing wrong with another user's home when root looks at it, and leaves mending to its owner", async function () {
+    if (!isRoot) this.skip(); // only root can give files away
+    const home = copyOf(homes.plain);
+    for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
+    expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
+    const { code, stderr } = await run(["doctor", "--fix", "--home", home]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("12345");
+  });
+
+  it("what its owner may not read", async function () {
+    if (isRoot) this.skip(); // root may read everything
+    const home = copyOf(homes.plain);
+    const path = join(home, secrets, "a");
+    chmodSync(path, 0);
+    const { findings } = await doctor(home);
+    expect(findings.map(({ code }) => code)).to.include.members(["wrong-mode", "unreadable"]);
+    expect(await doctor(home, "--fix")).to.include({ exit: 0 });
+  });
+
+  it("kinds that are all in the list of codes, and each code has a row", () => {
+    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable"];
+    expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
+  });
+
+  it("the same in a home that is a copy under another name, as backups are", async () => {
+    const copy = join(temporaryDirectory(), "restored");
+    cpSync(homes.plain, copy, { recursive: true });
+    expect(await doctor(copy, "--passphrase-file", passphraseFile)).to.deep.include({ exit: 0, findings: [] });
+  });
+});

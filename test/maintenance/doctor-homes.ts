@@ -1,0 +1,72 @@
+/** Owns homes for doctor's tests: made once through a real server, and copied for each test that damages one. */
+import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { run } from "../support/process.js";
+import { passphrase, startTestServer } from "../support/server.js";
+
+export type Json = { readonly [name: string]: unknown };
+
+export type Found = {
+  readonly code: string;
+  readonly path: string;
+  readonly message: string;
+  readonly remedy: string;
+  readonly fixable: boolean;
+  readonly fixed: boolean;
+  readonly did: string | null;
+};
+
+export type Report = {
+  readonly exit: number | null;
+  readonly json: Json;
+  readonly findings: readonly Found[];
+};
+
+/** A home whose vault has the secrets a, a/b, c/d and Big/X; with `twice`, a forced init has kept an earlier one. */
+export async function makeHome(twice = false): Promise<string> {
+  const server = await startTestServer();
+  if (twice) {
+    await mustInit(server);
+    await mustPut(server, "earlier", "v");
+    mustSucceed(await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } }));
+  } else await mustInit(server);
+  for (const path of ["a", "a/b", "c/d", "Big/X"]) await mustPut(server, path, `value-canary of ${path}`);
+  await server.stop();
+  return server.home;
+}
+
+export function copyOf(home: string): string {
+  const copy = join(temporaryDirectory(), "home");
+  cpSync(home, copy, { recursive: true });
+  return copy;
+}
+
+/** Runs doctor on a home for its report. */
+export async function doctor(home: string, ...flags: readonly string[]): Promise<Report> {
+  const { code, stdout, stderr } = await run(["doctor", "--json", "--home", home, ...flags]);
+  if (stdout === "") throw new Error(`doctor printed no report: ${stderr}`);
+  const json = JSON.parse(stdout) as Json;
+  return { exit: code, json, findings: json["findings"] as readonly Found[] };
+}
+
+/** Names, and what they hold, of everything below a directory. */
+export function contentsOf(directory: string): Json {
+  const entries = readdirSync(directory, { withFileTypes: true, recursive: true });
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isFile()) return [path, textOf(path)];
+      return [path, entry.isSymbolicLink() ? readlinkSync(path) : "no file"];
+    }),
+  );
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "latin1");
+  } catch {
+    return "not to be read"; // its mode forbids it
+  }
+}

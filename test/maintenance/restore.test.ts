@@ -1,0 +1,261 @@
+/** Restore through the real command: what is refused, and that a refusal leaves a home without a vault. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { bringIntoForce } from "../../src/storage/files/generations.js";
+import { start } from "../cli/run-command.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { mustInit } from "../support/test-client.js";
+import { failingFiles } from "../support/failing-files.js";
+import { startTestServer } from "../support/server.js";
+import {
+  archiveOf,
+  backup,
+  type Entry,
+  leftovers,
+  must,
+  mustHold,
+  restore,
+  secrets,
+  startFilled,
+  summedArchiveOf,
+} from "./archives.js";
+
+async function headerOf(): Promise<string> {
+  const server = await startTestServer();
+  await mustInit(server);
+  return readFileSync(join(server.vaultPath, "gen-1", "header.json"), "utf8");
+}
+
+async function mustRefuse(file: string, exit: number, message: RegExp): Promise<void> {
+  const home = join(temporaryDirectory(), "home");
+  const { code, stderr } = await restore(home, file);
+  expect(stderr).to.match(message);
+  expect(code).to.equal(exit);
+  expect(existsSync(join(home, "vault", "current"))).to.equal(false);
+  expect(readdirSync(join(home, "vault"))).to.deep.equal([]);
+}
+
+describe("a restore", () => {
+  it("into a home with a vault is refused: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    await server.stop();
+    const { code, stderr } = await restore(server.home, file);
+    expect(code).to.equal(7);
+    expect(stderr).to.match(/holds a vault already, and is not overwritten: choose an empty home/);
+  });
+
+  it("into a home whose init was broken off before its vault was in force brings every secret back", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    const begun = join(home, "vault", "gen-1");
+    mkdirSync(join(begun, "secrets"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(begun, "header.json"), await headerOf(), { mode: 0o600 });
+    must(await restore(home, file, "--dry-run"));
+    must(await restore(home, file));
+    await mustHold(home, secrets);
+  });
+
+  it("into a home where nothing says which vault with secrets is in force is refused: exit 7", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    await server.stop();
+    rmSync(join(server.vaultPath, "current"));
+    expect((await restore(server.home, file)).code).to.equal(7);
+  });
+
+  it("with --dry-run judges the archive and the home, and writes nothing", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    expect(must(await restore(home, file, "--dry-run"))).to.match(
+      /^6 secrets could be restored .* nothing was written/,
+    );
+    expect(existsSync(home)).to.equal(false);
+    expect((await restore(server.home, file, "--dry-run")).code).to.equal(7);
+    expect((await restore(home, archiveOf([]), "--dry-run")).code).to.equal(12);
+  });
+
+  for (const [what, file, reason] of [
+    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, see how it is spelled"],
+    ["a directory", "/", "(EISDIR): it is a directory, name a file"],
+  ] as const) {
+    it(`of ${what} exits 2 and makes no home`, async () => {
+      const home = join(temporaryDirectory(), "home");
+      const { code, stderr } = await restore(home, file);
+      expect(code).to.equal(2);
+      expect(stderr).to.equal(`strongroom: the backup ${file} cannot be read ${reason}\n`);
+      expect(existsSync(home)).to.equal(false);
+    });
+  }
+
+  for (const [what, filesThatFail] of [
+    ["any one operation", failingOnce],
+    ["every fsync from one", failingSyncsFrom],
+  ] as const) {
+    it(`that cannot make its vault last leaves none, wherever ${what} fails`, async () => {
+      for (let k = 1; k <= 40; k++) {
+        const vault = temporaryDirectory();
+        const building = join(vault, "restore-0123456789abcdef");
+        mkdirSync(join(building, "secrets"), { recursive: true });
+        const outcome = await bringIntoForce(filesThatFail(k), vault, building).catch(() => "refused");
+        if (outcome === undefined) return expect(k).to.be.above(3);
+        expect(readdirSync(vault), `k = ${k}`).to.deep.equal(["restore-0123456789abcdef"]);
+      }
+      return expect.fail("no attempt succeeded");
+    });
+  }
+
+  it("into a home that is a file is refused, with --dry-run, too", async () => {
+    const file = archiveOf([]);
+    for (const flags of [[], ["--dry-run"]]) {
+      const { code, stderr } = await restore(file, file, ...flags);
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(`${file} is not a directory`);
+    }
+  });
+
+  it("into a home whose server runs is refused, with its pid", async () => {
+    const { home } = await startTestServer();
+    const { code, stderr } = await restore(home, archiveOf([]));
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(`(pid ${process.pid})`);
+  });
+
+  it("of an archive that was cut short anywhere, or changed, is refused", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const whole = readFileSync(file);
+    for (const length of [0, 1, 511, 512, 1000, 4096, 20_000, whole.length - 310_000, whole.length - 2048]) {
+      writeFileSync(file, whole.subarray(0, length));
+      await mustRefuseInProcess(file);
+    }
+    for (const place of ["header.json", "vaultId", "secrets/large", "SRVB", "SHA256SUMS", "  secrets/app"]) {
+      const changed = Buffer.from(whole);
+      const at = changed.indexOf(place);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      writeFileSync(file, changed);
+      await mustRefuseInProcess(file);
+    }
+  });
+
+  it("that a crash broke off is no vault, and can be begun anew", async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    mkdirSync(join(home, "vault", "restore-0123456789abcdef", "secrets"), { recursive: true, mode: 0o700 });
+    must(await restore(home, file));
+    await mustHold(home, secrets);
+    expect(leftovers(home), "swept by the start").to.deep.equal([]);
+  });
+});
+
+function failingOnce(k: number): FileOperations {
+  const { files, failOnce } = failingFiles();
+  failOnce(k, "EIO");
+  return files;
+}
+
+function failingSyncsFrom(k: number): FileOperations {
+  let syncs = 0;
+  const sync = async () => {
+    if (++syncs >= k) throw Object.assign(new Error("EIO"), { code: "EIO" });
+  };
+  const open: FileOperations["open"] = async (...args) => Object.assign(await systemFiles.open(...args), { sync });
+  return { ...systemFiles, open };
+}
+
+describe("a restore that is broken off ends with exit 13, and leaves no vault and nothing else behind,", () => {
+  let file: string;
+  let mark = 0;
+  before(() => {
+    mark = cleanUpMark();
+    const content = "x".repeat(8 * 2 ** 20); // the work on them takes a while
+    file = archiveOf(Array.from({ length: 12 }, (_, n) => ({ name: `secrets/big-${n}.sealed`, content })));
+  });
+  after(() => cleanUpTo(mark));
+
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    it(`on ${signal} while secrets are written`, async () => {
+      const home = join(temporaryDirectory(), "home");
+      const vault = join(home, "vault");
+      const { child, finished } = start({ home }, ["restore", file]);
+      while (!existsSync(vault) || leftovers(home).length === 0) await sleep(5);
+      child.kill(signal);
+      const { code, stderr } = await finished;
+      expect([code, stderr]).to.deep.equal([13, "strongroom: broken off: nothing was kept\n"]);
+      expect(readdirSync(vault)).to.deep.equal([]);
+    });
+  }
+});
+
+describe("a restore refuses an archive", () => {
+  const blob = "SRVB";
+  const rows: readonly (readonly [string, readonly Entry[], RegExp])[] = [
+    [
+      "whose name climbs out of the tree",
+      [{ name: "secrets/../../../evil.sealed", content: blob }],
+      /no secret's file/,
+    ],
+    ["with an absolute name", [{ name: "/secrets/a.sealed", content: blob }], /no secret's file/],
+    [
+      "with a name that is spelled otherwise than ours",
+      [{ name: "secrets/A.sealed", content: blob }],
+      /no secret's file/,
+    ],
+    ["with a path that no client could name", [{ name: "secrets/%20a.sealed", content: blob }], /no secret's file/],
+    ["with a foreign file", [{ name: "notes.txt", content: "mine" }], /no secret's file/],
+    ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is no file/],
+    ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is no file/],
+    ["with a pipe", [{ name: "secrets/a.sealed", type: "FIFO" }], /use another backup/],
+    ["with two files of one name", [1, 2].map(() => ({ name: "secrets/a.sealed", content: blob })), /two files/],
+  ];
+  for (const [what, entries, message] of rows) {
+    it(`${what}: exit 12`, async () => {
+      await mustRefuse(summedArchiveOf([{ name: "header.json", content: await headerOf() }, ...entries]), 12, message);
+    });
+  }
+
+  it("without checksums: exit 12", async () => {
+    await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no SHA256SUMS/);
+  });
+
+  it("without a header, or with one from a later version: exit 12", async () => {
+    await mustRefuse(summedArchiveOf([{ name: "secrets/a.sealed", content: blob }]), 12, /no header that can be used/);
+    const later = (await headerOf()).replace(/"version": ?1/, '"version":2');
+    await mustRefuse(summedArchiveOf([{ name: "header.json", content: later }]), 12, /no header that can be used/);
+  });
+
+  it("that is none: exit 12", async () => {
+    const text = join(temporaryDirectory(), "text");
+    writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
+    await mustRefuse(text, 12, /is not a tar file/);
+    writeFileSync(text, Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), Buffer.alloc(300_000, "noise")]));
+    await mustRefuse(text, 1, /is compressed: unpack it/); // not by us
+  });
+});
+
+/** In this process, since there are many. */
+async function mustRefuseInProcess(file: string): Promise<void> {
+  const vault = temporaryDirectory();
+  const outcome = await restoreVault(file, vault, async () => true, {
+    tick: () => {},
+    signal: new AbortController().signal,
+  }).then(
+    () => "restored",
+    (error: Error) => error.name,
+  );
+  expect(outcome).to.equal("BackupError");
+  expect(readdirSync(vault)).to.deep.equal([]);
+}

@@ -1,0 +1,448 @@
+/** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { definitions } from "../../src/config/definitions.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import { run, startProcess } from "../support/process.js";
+import { passphrase } from "../support/server.js";
+
+describe("the command", () => {
+  for (const args of [["help"], ["--help"], ["-h"]]) {
+    it(`strongroom ${args.join(" ")} prints the commands`, async () => {
+      const { code, stdout } = await run(args);
+      expect(code).to.equal(0);
+      expect(stdout).to.contain("serve");
+    });
+  }
+
+  for (const args of [["version"], ["--version"]]) {
+    it(`strongroom ${args.join(" ")} prints the version`, async () => {
+      const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+      expect(await run(args)).to.deep.equal({ code: 0, stdout: `${version}\n`, stderr: "" });
+    });
+  }
+
+  for (const args of [[], ["nonsense"], ["--port", "1"]]) {
+    it(`strongroom ${args.join(" ") || "alone"} exits 2 and shows its usage`, async () => {
+      const { code, stdout, stderr } = await run(args);
+      expect(code).to.equal(2);
+      expect(stdout).to.equal("");
+      expect(stderr).to.contain("usage: strongroom");
+    });
+  }
+
+  it("strongroom serve --help names every flag, variable and default", async () => {
+    const { code, stdout } = await run(["serve", "--help"]);
+    expect(code).to.equal(0);
+    for (const { flag, variable, shownDefault } of Object.values(definitions)) {
+      expect(stdout).to.contain(variable).and.to.contain(shownDefault);
+      if (flag !== null) expect(stdout).to.contain(`--${flag} `);
+    }
+  });
+});
+
+describe("the start line", () => {
+  it("is one line with address, token file, certificate file and vault path, and the token is never printed", async () => {
+    const server = await startProcess();
+    await mustInit(server);
+    await server.stop();
+    const { code, stdout, stderr } = await server.ended;
+    expect(code).to.equal(0);
+    expect(stdout.split("\n")).to.have.lengthOf(2);
+    for (const part of [server.url, server.tokenSource, server.certificateFile, server.vaultPath]) {
+      expect(stdout).to.contain(part);
+    }
+    expect(stdout + stderr).not.to.contain(server.token);
+  });
+
+  it("reports the port that 0 picked", async () => {
+    const server = await startProcess();
+    expect(server.port).to.be.above(0);
+    expect((await mustStatus(server))["port"]).to.equal(server.port);
+  });
+});
+
+describe("the log", () => {
+  it("is one JSON object a line, from a closed set of fields, with no path, body or token in it", async () => {
+    const server = await startProcess(["--log-level", "debug"]);
+    await mustInit(server);
+    await mustPut(server, "path-canary", { value: "value-canary", description: "description-canary" });
+    await send(server, {
+      path: "/v1/secrets/path-canary?prefix=query-canary",
+      headers: { "x-canary": "header-canary" },
+    });
+    await server.stop();
+    const { stderr } = await server.ended;
+    const fields = ["time", "level", "event", "requestId", "method", "route", "status", "code"];
+    for (const line of stderr.trimEnd().split("\n")) {
+      expect(JSON.parse(line)).to.be.an("object");
+      expect([...fields, "address", "durationMs", "count", "hint", "error"]).to.include.members(
+        Object.keys(JSON.parse(line)),
+      );
+    }
+    expect(stderr).to.match(/"route":"\/v1\/secrets\/:path","status":200/);
+    expect(stderr)
+      .not.to.match(/canary|correct horse/)
+      .and.not.to.contain(server.token);
+  });
+
+  it("at level error says nothing of a start and a stop", async () => {
+    const server = await startProcess(["--log-level", "error"]);
+    await server.stop();
+    expect((await server.ended).stderr).to.equal("");
+  });
+});
+
+describe("settings", () => {
+  it("a bad setting stops the start with one message that lists every problem, and exits 2", async () => {
+    const { code, stdout, stderr } = await run(["serve", "--port", "99999", "--nonsense", "--host"], {
+      STRONGROOM_IDLE_TIMEOUT_MS: "soon",
+      STRONGROOM_SCRYPT_LOG_N: "13",
+      STRONGROOM_MAX_VALUE_BYTES: "0",
+      STRONGROOM_TOKEN: "has a space",
+      STRONGROOM_TLS_CERT: "/cert.pem",
+      STRONGROOM_LOG_LEVEL: "loud",
+    });
+    expect(code).to.equal(2);
+    expect(stdout).to.equal("");
+    for (const named of ["--port", "--nonsense", "--host", "IDLE_TIMEOUT_MS", "SCRYPT_LOG_N", "MAX_VALUE_BYTES"]) {
+      expect(stderr).to.contain(named);
+    }
+    for (const named of ["STRONGROOM_TOKEN", "TLS_CERT", "LOG_LEVEL"]) expect(stderr).to.contain(named);
+    expect(stderr).not.to.contain("has a space");
+  });
+
+  const bad: readonly (readonly [string, string])[] = [
+    ...["-1", "65536", "1.5", "0x10", "http", " "].map((text): [string, string] => ["STRONGROOM_PORT", text]),
+    ...["-1", "1e3", "x"].map((text): [string, string] => ["STRONGROOM_IDLE_TIMEOUT_MS", text]),
+    ...["13", "21", "17.0"].map((text): [string, string] => ["STRONGROOM_SCRYPT_LOG_N", text]),
+    ...["0", "67108865", "1MB"].map((text): [string, string] => ["STRONGROOM_MAX_VALUE_BYTES", text]),
+    ...["not a host", "a/b", "-x"].map((text): [string, string] => ["STRONGROOM_HOST", text]),
+    ...["a,,b", "a b"].map((text): [string, string] => ["STRONGROOM_SERVER_NAMES", text]),
+    ...["two words", "ünï"].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
+  ];
+  for (const [variable, text] of bad) {
+    it(`${variable}=${JSON.stringify(text)} is refused with exit 2`, async () => {
+      const { code, stderr } = await run(["serve"], { [variable]: text });
+      expect(code).to.equal(2);
+      expect(stderr).to.contain(`${variable} must be`);
+    });
+  }
+
+  it("a flag goes before the environment, the environment before the default", async () => {
+    const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
+    expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
+    const other = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
+    expect((await mustStatus(other))["idleTimeoutMs"]).to.equal(222);
+    const third = await startProcess();
+    expect((await mustStatus(third))["idleTimeoutMs"]).to.equal(900_000);
+  });
+
+  it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB", () => {
+    const { host, port, scryptLogN, maxValueBytes, idleTimeoutMs } = definitions;
+    const defaults = [host, port, scryptLogN, maxValueBytes, idleTimeoutMs].map(({ fallback }) => fallback());
+    expect(defaults).to.deep.equal(["127.0.0.1", 13100, 17, 1_048_576, 900_000]);
+    for (const { shownDefault, fallback } of [host, port, scryptLogN, maxValueBytes, idleTimeoutMs]) {
+      expect(shownDefault).to.equal(String(fallback()));
+    }
+  });
+
+  for (const flag of ["--home", "--token-file", "--port"]) {
+    it(`an empty ${flag} is a problem, not a default`, async () => {
+      const { code, stderr } = await run(["serve", flag, ""]);
+      expect(code).to.equal(2);
+      expect(stderr).to.contain(`${flag} needs a value`);
+    });
+  }
+
+  it("STRONGROOM_SCRYPT_LOG_N is the cost of a new vault", async () => {
+    const server = await startProcess(["--scrypt-log-n", "15"]);
+    await mustInit(server);
+    const header = readFileSync(join(server.home, "vault", "gen-1", "header.json"), "utf8");
+    expect(header).to.contain('"logN":15');
+  });
+
+  it("STRONGROOM_TOKEN is the token, and no token file is made", async () => {
+    const server = await startProcess([], { STRONGROOM_TOKEN: "chosen-token" });
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "chosen-token" }));
+    expect(existsSync(join(server.home, "token"))).to.equal(false);
+  });
+
+  it("STRONGROOM_TOKEN_FILE is read, and must be there and hold a token", async () => {
+    const file = join(temporaryDirectory(), "token");
+    const missing = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
+    expect(missing.code).to.equal(1);
+    expect(missing.stderr).to.contain(file);
+    writeFileSync(file, "two words\n");
+    const wrong = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
+    expect(wrong.code).to.equal(1);
+    expect(wrong.stderr).to.contain(file).and.not.to.contain("two words");
+    writeFileSync(file, "from-a-file\n");
+    const server = await startProcess([], { STRONGROOM_TOKEN_FILE: file });
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "from-a-file" }));
+    expect(existsSync(join(server.home, "token"))).to.equal(false);
+  });
+
+  it("the home is the platform's data directory when nothing is set", async () => {
+    const base = temporaryDirectory();
+    const { code, stderr } = await run(["serve", "--tls-cert", "/missing", "--tls-key", "/missing"], {
+      XDG_DATA_HOME: base,
+    });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain("/missing");
+    expect(existsSync(join(base, "strongroom", "vault"))).to.equal(true);
+  });
+});
+
+describe("the home directory", () => {
+  it("has a token of 32 random bytes, base64url, prefix srt_, kept across restarts", async () => {
+    const first = await startProcess();
+    expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{43}$/);
+    await first.stop();
+    const second = await startProcess([], { STRONGROOM_HOME: first.home });
+    expect(second.token).to.equal(first.token);
+    expect(second.certificate).to.equal(first.certificate);
+  });
+
+  it("has directories 0700 and files 0600, the certificate perhaps 0644, whatever the umask", async () => {
+    const before = process.umask(0);
+    try {
+      const server = await startProcess();
+      await mustInit(server);
+      await mustPut(server, "a/b", "v");
+      const mode = (...parts: string[]) => (statSync(join(server.home, ...parts)).mode & 0o777).toString(8);
+      for (const directory of [[], ["tls"], ["vault"], ["vault", "gen-1"], ["vault", "gen-1", "secrets", "a"]]) {
+        expect(mode(...directory), directory.join("/")).to.equal("700");
+      }
+      for (const file of [["token"], ["tls", "key.pem"], ["vault", "current"], ["vault", "server.pid"]]) {
+        expect(mode(...file), file.join("/")).to.equal("600");
+      }
+      expect(mode("vault", "gen-1", "header.json")).to.equal("600");
+      expect(mode("vault", "gen-1", "secrets", "a", "b.sealed")).to.equal("600");
+      expect(mode("tls", "cert.pem")).to.be.oneOf(["600", "644"]);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  const loosened: readonly (readonly [string, number, string])[] = [
+    ["", 0o750, "chmod 700"],
+    ["tls", 0o755, "chmod 700"],
+    ["vault", 0o770, "chmod 700"],
+    ["token", 0o644, "chmod 600"],
+    ["tls/key.pem", 0o640, "chmod 600"],
+    ["tls/cert.pem", 0o666, "chmod 644"],
+  ];
+  for (const [name, mode, says] of loosened) {
+    it(`${name || "itself"} with mode ${mode.toString(8)} is an error that says how to mend it`, async () => {
+      const first = await startProcess();
+      await first.stop();
+      chmodSync(join(first.home, name), mode);
+      const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(`${says} ${join(first.home, name)}`);
+    });
+  }
+
+  it("may itself be a link, to a directory that is held to the same rules", async () => {
+    const target = join(temporaryDirectory(), "target");
+    const home = join(temporaryDirectory(), "link");
+    mkdirSync(target, { mode: 0o700 });
+    symlinkSync(target, home);
+    const server = await startProcess([], { STRONGROOM_HOME: home });
+    await mustInit(server);
+    expect((await mustStatus(server))["vaultPath"]).to.equal(join(home, "vault"));
+    await server.stop();
+    chmodSync(target, 0o777);
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain("chmod 700");
+  });
+
+  it("keeps nothing of a start that was broken off", async () => {
+    const first = await startProcess();
+    await first.stop();
+    for (const directory of ["", "tls"])
+      writeFileSync(join(first.home, directory, ".tmp-0123456789abcdef"), "half a secret");
+    await startProcess([], { STRONGROOM_HOME: first.home });
+    for (const directory of ["", "tls"])
+      expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
+  });
+
+  it("is not written to by a start that is refused because another server holds it", async () => {
+    const first = await startProcess();
+    const { code } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
+      STRONGROOM_HOME: first.home,
+    });
+    expect(code).to.equal(1);
+    expect(readFileSync(first.certificateFile, "utf8")).to.equal(first.certificate);
+  });
+
+  it("with a link where the vault should be is refused", async () => {
+    const home = join(temporaryDirectory(), "home");
+    mkdirSync(home, { mode: 0o700 });
+    symlinkSync(temporaryDirectory(), join(home, "vault"));
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain("is not a directory");
+  });
+});
+
+describe("a start that cannot succeed", () => {
+  it("names the file that is in the way, and what is wrong with it", async () => {
+    const first = await startProcess();
+    await first.stop();
+    mkdirSync(join(first.home, "vault", "server.pid"));
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(join(first.home, "vault", "server.pid"));
+  });
+
+  it("says that the port is taken, and frees the vault again", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    later(() => void taken.close());
+    await new Promise((resolve) => taken.once("listening", resolve));
+    const { port } = taken.address() as { port: number };
+    const home = join(temporaryDirectory(), "home");
+    const { code, stderr } = await run(["serve", "--port", String(port)], { STRONGROOM_HOME: home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(`port ${port}`).and.to.contain("--port");
+    await startProcess([], { STRONGROOM_HOME: home });
+  });
+
+  it("refuses a second server on the same vault and names the first one's pid", async () => {
+    const first = await startProcess();
+    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
+    expect(code).to.equal(1);
+    expect(stderr).to.contain(`pid ${first.child.pid}`);
+  });
+
+  it("takes a killed server's vault over at once, by hand nothing is cleaned", async () => {
+    const first = await startProcess();
+    await mustInit(first);
+    await mustPut(first, "a", "v");
+    first.child.kill("SIGKILL");
+    await first.ended;
+    const second = await startProcess([], { STRONGROOM_HOME: first.home });
+    await mustUnlock(second);
+    expect((await mustGet(second, "a"))["value"]).to.equal("v");
+  });
+
+  const broken: readonly (readonly [string, string, string])[] = [
+    ["a header that is cut", "gen-1/header.json", '{"format":"strongroom"'],
+    ["a header with other parameters", "gen-1/header.json", "{}"],
+    ["a pointer to nothing", "current", "gen-7\n"],
+    ["a pointer that is none", "current", "../../etc\n"],
+  ];
+  for (const [name, file, text] of broken) {
+    it(`says so of ${name}, and changes nothing`, async () => {
+      const first = await startProcess();
+      await mustInit(first);
+      await mustPut(first, "a", "v");
+      await first.stop();
+      writeFileSync(join(first.home, "vault", file), text);
+      const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
+      expect(code).to.equal(1);
+      expect(stderr).to.contain(join(first.home, "vault"));
+      expect(readFileSync(join(first.home, "vault", file), "utf8")).to.equal(text);
+      expect(existsSync(join(first.home, "vault", "gen-1", "secrets", "a.sealed"))).to.equal(true);
+    });
+  }
+});
+
+describe("stopping", () => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    it(`${signal} answers what is under way, locks, and exits 0`, async () => {
+      const server = await startProcess();
+      await mustInit(server);
+      const puts = Array.from({ length: 20 }, (_, n) =>
+        send(server, { method: "PUT", path: `/v1/secrets/${n}`, body: { value: "v" } }).catch(() => null),
+      );
+      await puts[0];
+      server.child.kill(signal);
+      server.child.kill(signal);
+      const { code, stderr } = await server.ended;
+      expect(code).to.equal(0);
+      expect(stderr).to.contain('"event":"locked"').and.to.contain('"event":"stopped"');
+      const acknowledged = (await Promise.all(puts)).flatMap((answer, n) =>
+        answer?.status === 200 ? [String(n)] : [],
+      );
+      const again = await startProcess([], { STRONGROOM_HOME: server.home });
+      await mustUnlock(again);
+      for (const path of acknowledged) expect((await mustGet(again, path))["value"]).to.equal("v");
+    });
+  }
+
+  it("goes on when the readers of its output have gone", async () => {
+    const server = await startProcess(["--log-level", "debug"]);
+    server.child.stderr?.destroy();
+    server.child.stdout?.destroy();
+    for (let i = 0; i < 20; i++) await mustStatus(server);
+    server.child.kill("SIGTERM");
+    expect((await server.ended).code).to.equal(0);
+  });
+
+  it("POST /v1/shutdown answers 200, then exits 0", async () => {
+    const server = await startProcess();
+    mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
+    expect((await server.ended).code).to.equal(0);
+  });
+
+  it("takes at most 5 s when a client never ends its request", async () => {
+    const server = await startProcess();
+    const { connectRaw } = await import("../support/test-client.js");
+    const socket = connectRaw(server);
+    socket.on("error", () => {});
+    await new Promise((resolve) => socket.once("secureConnect", resolve));
+    socket.write(
+      `POST /v1/init HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\nContent-Length: 100\r\n\r\n{`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
+    expect((await server.ended).code).to.equal(0);
+    socket.destroy();
+  });
+});
+
+describe("hardening", () => {
+  before(function () {
+    if (process.platform !== "linux") this.skip(); // looks into /proc
+  });
+
+  it("SIGUSR1 does not open the debugger", async () => {
+    const server = await startProcess();
+    server.child.kill("SIGUSR1");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await mustStatus(server);
+    await server.stop();
+    const { code, stderr } = await server.ended;
+    expect(code).to.equal(0);
+    expect(stderr).not.to.match(/debugger/i);
+  });
+
+  it("memory is kept out of core dumps", async () => {
+    const server = await startProcess();
+    expect(readFileSync(`/proc/${server.child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
+  });
+
+  it("an open debugger is warned of", async () => {
+    const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
+    expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
+  });
+});
+
+describe("the whole way", () => {
+  it("init, put, lock, restart, unlock, get, over a process of its own", async () => {
+    const server = await startProcess();
+    await mustInit(server);
+    await mustPut(server, "a/b", "v");
+    await server.stop();
+    const again = await startProcess([], { STRONGROOM_HOME: server.home });
+    expect(await mustStatus(again)).to.include({ initialized: true, locked: true, secretCount: 1 });
+    await mustUnlock(again, passphrase);
+    expect((await mustGet(again, "a/b"))["value"]).to.equal("v");
+  });
+});

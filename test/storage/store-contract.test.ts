@@ -1,0 +1,205 @@
+/** The contract of a store, kept by every engine; and stores that break it, each of which is caught. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { VaultError } from "../../src/errors.js";
+import { FileStore } from "../../src/storage/files/file-store.js";
+import type { SecretStore } from "../../src/storage/secret-store.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { failingFiles } from "../support/failing-files.js";
+import { type Kept, MemoryStore } from "../support/memory-store.js";
+import { type Engine, rules } from "./store-contract.js";
+
+function fileEngine(directory: string): Engine {
+  const { files, failOnce, failFrom, mend } = failingFiles();
+  let opened: FileStore | null = null;
+  later(async () => opened?.close());
+  return {
+    failOnce,
+    failFrom,
+    mend,
+    async open() {
+      await opened?.close();
+      opened = await FileStore.open(directory, files);
+      return opened;
+    },
+  };
+}
+
+function memoryEngine(make: (kept: Kept, step: () => void) => SecretStore): Engine {
+  const kept: Kept = { header: null, blobs: new Map(), generations: 0 };
+  let due = 0;
+  let forGood = false;
+  let struck = false;
+  const step = () => {
+    if (due === 0) return;
+    if (due > 1) due--;
+    else {
+      struck = true;
+      if (!forGood) due = 0;
+      throw new Error("made to fail");
+    }
+  };
+  const order = (k: number, always: boolean) => {
+    [due, forGood, struck] = [k, always, false];
+  };
+  return {
+    open: async () => make(kept, step),
+    failOnce: (k) => order(k, false),
+    failFrom: (k) => order(k, true),
+    mend() {
+      due = 0;
+      return struck;
+    },
+  };
+}
+
+describe("the contract of a store, kept in files", () => {
+  for (const { name, check } of rules) {
+    it(name, async () => {
+      const directory = temporaryDirectory();
+      const engine = fileEngine(directory);
+      await check(engine);
+      await (await engine.open()).close();
+      const names = readdirSync(directory, { recursive: true }).map(String);
+      const leftovers = names.filter((each) => /tmp-|snapshot-/.test(each));
+      expect([...leftovers, ...emptyDirectories(directory)], "left behind").to.deep.equal([]);
+    });
+  }
+});
+
+describe("the contract of a store, kept in memory", () => {
+  for (const { name, check } of rules) {
+    it(name, () => check(memoryEngine((kept, step) => new MemoryStore(kept, step))));
+  }
+});
+
+/** Directories in the trees of secrets that have nothing in them. */
+function emptyDirectories(directory: string): string[] {
+  const entries = readdirSync(directory, { withFileTypes: true });
+  if (entries.length === 0) return directory.includes("/secrets/") ? [directory] : [];
+  return entries.flatMap((entry) => (entry.isDirectory() ? emptyDirectories(join(directory, entry.name)) : []));
+}
+
+/** Stores with one defect each. */
+const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretStore>> = {
+  "acknowledges a write before it is kept": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        setTimeout(() => void super.write(path, blob).catch(() => {}), 5);
+      }
+    })(kept, step),
+  "forgets what it holds when it is opened again": (_, step) =>
+    new MemoryStore({ header: null, blobs: new Map(), generations: 0 }, step),
+  "hands out its own bytes": (kept, step) =>
+    new (class extends MemoryStore {
+      override async read(path: string): Promise<Bytes | null> {
+        return kept.blobs.get(path) ?? null;
+      }
+    })(kept, step),
+  "keeps the bytes that it was given": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        kept.blobs.set(path, blob);
+      }
+    })(kept, step),
+  "lists by UTF-16 units": (kept, step) =>
+    new (class extends MemoryStore {
+      override list(prefix: string, after: string, limit: number): readonly string[] {
+        const paths = [...kept.blobs.keys()].sort();
+        return paths.filter((path) => path.startsWith(prefix) && path > after).slice(0, limit);
+      }
+    })(kept, step),
+  "takes a prefix for a directory": (kept, step) =>
+    new (class extends MemoryStore {
+      override list(prefix: string, after: string, limit: number): readonly string[] {
+        return super.list(prefix === "a" ? "a/" : prefix, after, limit);
+      }
+    })(kept, step),
+  "ignores case": (kept, step) =>
+    new (class extends MemoryStore {
+      override read(path: string, first?: number): Promise<Bytes | null> {
+        return super.read(path.toLowerCase(), first);
+      }
+      override write(path: string, blob: Bytes): Promise<void> {
+        return super.write(path.toLowerCase(), blob);
+      }
+    })(kept, step),
+  "loses the old value when a write fails": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        kept.blobs.delete(path);
+        await super.write(path, blob);
+      }
+    })(kept, step),
+  "keeps half of what it could not write": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        try {
+          await super.write(path, blob);
+        } catch (error) {
+          kept.blobs.set(path, blob.slice(0, blob.length >>> 1));
+          throw error;
+        }
+      }
+    })(kept, step),
+  "says that it removed what it did not": (kept, step) =>
+    new (class extends MemoryStore {
+      override async remove(path: string): Promise<boolean> {
+        return super.remove(path).catch(() => true);
+      }
+    })(kept, step),
+  "says that it wrote what it did not": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        await super.write(path, blob).catch(() => {});
+      }
+    })(kept, step),
+  "throws what is no refusal": (kept, step) =>
+    new (class extends MemoryStore {
+      override async write(path: string, blob: Bytes): Promise<void> {
+        step();
+        await super.write(path, blob);
+      }
+    })(kept, step),
+  "takes its snapshot bit by bit": (kept, step) =>
+    new (class extends MemoryStore {
+      override async snapshot() {
+        const late = kept.blobs.get("second");
+        const picture = await super.snapshot();
+        if (late === undefined) return picture;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        const newer = { ...kept, blobs: new Map([...kept.blobs, ["second", late]]) };
+        return new MemoryStore(newer, step).snapshot();
+      }
+    })(kept, step),
+  "puts old secrets into a new vault": (kept, step) =>
+    new (class extends MemoryStore {
+      override async startNewVault(header: Bytes): Promise<string | null> {
+        const { blobs } = kept;
+        const before = await super.startNewVault(header);
+        kept.blobs = blobs;
+        return before;
+      }
+    })(kept, step),
+};
+
+describe("the contract catches a store that", () => {
+  for (const [defect, make] of Object.entries(defects)) {
+    it(defect, async () => {
+      expect(await brokenRules(() => memoryEngine(make))).to.not.equal(0);
+    });
+  }
+});
+
+async function brokenRules(engine: () => Engine): Promise<number> {
+  let broken = 0;
+  for (const { check } of rules) {
+    await check(engine()).catch((error: unknown) => {
+      if (!(error instanceof Error) || error instanceof VaultError) throw error;
+      broken++;
+    });
+  }
+  return broken;
+}

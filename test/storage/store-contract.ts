@@ -1,0 +1,391 @@
+/**
+ * Owns the contract of a store: the rules that whatever stands behind the vault must keep. Each rule is a check that
+ * throws when it is broken, so that the rules themselves can be tried on stores that break them.
+ */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect } from "chai";
+import { VaultError } from "../../src/errors.js";
+import type { SecretStore } from "../../src/storage/secret-store.js";
+import { blobFile } from "../../src/storage/files/tree-scan.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { type Fault, faults } from "../support/failing-files.js";
+
+/** One kept state, opened as often as need be. */
+export type Engine = {
+  /** Opens what is kept; whatever was opened before is closed first. */
+  open(): Promise<SecretStore>;
+  failOnce(k: number, fault: Fault): void;
+  failFrom(k: number, fault: Fault): void;
+  /** Answers whether the fault has come about. */
+  mend(): boolean;
+};
+
+export type Rule = { readonly name: string; readonly check: (engine: Engine) => Promise<void> };
+
+const header = bytes("a header");
+
+export const rules: readonly Rule[] = [
+  {
+    name: "before the first vault there is no header and no secret",
+    async check(engine) {
+      const store = await engine.open();
+      expect([store.header, store.count, store.list("", "", 10)]).to.deep.equal([null, 0, []]);
+      expect(await store.read("a")).to.equal(null);
+    },
+  },
+  {
+    name: "a new vault has the header that it was given and no secret, and answers where the old one is kept",
+    async check(engine) {
+      const store = await engine.open();
+      expect(await store.startNewVault(bytes("first"))).to.equal(null);
+      await store.write("a", bytes("1"));
+      expect(await store.startNewVault(bytes("second")))
+        .to.be.a("string")
+        .that.is.not.equal("");
+      const again = await engine.open();
+      for (const each of [store, again]) {
+        expect(text(each.header)).to.equal("second");
+        expect([each.count, each.list("", "", 9), await each.read("a")]).to.deep.equal([0, [], null]);
+      }
+    },
+  },
+  {
+    name: "what was written is read back byte by byte, or its first bytes, also after a reopening",
+    async check(engine) {
+      const blobs = [0, 1, 255, 4096, 65_537, 2 ** 20].map((size) => ({ path: `s/${size}`, blob: random(size) }));
+      const store = await begin(engine);
+      for (const { path, blob } of blobs) await store.write(path, blob.slice());
+      for (const each of [store, await engine.open()]) {
+        for (const { path, blob } of blobs) {
+          expect(Buffer.compare(await mustRead(each, path), blob)).to.equal(0);
+          expect(Buffer.compare((await each.read(path, 100)) ?? bytes("none"), blob.subarray(0, 100))).to.equal(0);
+        }
+      }
+    },
+  },
+  {
+    name: "bytes that were handed over or out belong to their holder: changing them changes nothing stored",
+    async check(engine) {
+      const store = await begin(engine);
+      const given = bytes("as written");
+      await store.write("a", given);
+      given.fill(0);
+      for (let reading = 0; reading < 3; reading++) {
+        const read = await mustRead(store, "a");
+        expect(text(read)).to.equal("as written");
+        read.fill(0);
+      }
+    },
+  },
+  {
+    name: "a write replaces, a removal removes, and the second removal finds nothing",
+    async check(engine) {
+      const store = await begin(engine);
+      await store.write("a/b", bytes("old, and longer"));
+      await store.write("a/b", bytes("new"));
+      expect(text(await mustRead(store, "a/b"))).to.equal("new");
+      expect([await store.remove("a/b"), await store.remove("a/b"), await store.read("a/b")]).to.deep.equal([
+        true,
+        false,
+        null,
+      ]);
+      const again = await engine.open();
+      expect([again.count, await again.read("a/b")]).to.deep.equal([0, null]);
+    },
+  },
+  {
+    name: "paths that are alike never share a blob",
+    async check(engine) {
+      const alike = ["a", "A", "a/a", "a/a/a", "a.sealed", "a%2fa", "a.", ".a", "con", "å", "Å", "a b", "ａ"];
+      const store = await begin(engine);
+      for (const path of alike) await store.write(path, bytes(path));
+      for (const each of [store, await engine.open()]) {
+        for (const path of alike) expect(text(await mustRead(each, path))).to.equal(path);
+        expect(each.count).to.equal(alike.length);
+      }
+    },
+  },
+  {
+    name: "a list has the paths that start with the prefix and stand after a path, by UTF-8 bytes, up to a limit",
+    async check(engine) {
+      const ordered = ["a", "a-b", "a/b", "a/c", "ab", "b/a", "é", "\uffff", "\u{10000}"];
+      const store = await begin(engine);
+      for (const path of [...ordered].reverse()) await store.write(path, bytes(path));
+      for (const each of [store, await engine.open()]) {
+        expect(each.list("", "", 100)).to.deep.equal(ordered);
+        expect(each.list("a", "", 100)).to.deep.equal(["a", "a-b", "a/b", "a/c", "ab"]);
+        expect(each.list("a/", "a/b", 100)).to.deep.equal(["a/c"]);
+        expect(each.list("", "a0", 3)).to.deep.equal(["ab", "b/a", "é"]);
+        expect(each.list("c", "", 100)).to.deep.equal([]);
+      }
+    },
+  },
+  {
+    name: "of writes to one path, one after the other, the last one stands, also after a reopening",
+    async check(engine) {
+      const store = await begin(engine);
+      for (let version = 1; version <= 50; version++) await store.write("a/b", bytes(`version ${version}`));
+      for (const each of [store, await engine.open()]) {
+        expect(text(await mustRead(each, "a/b"))).to.equal("version 50");
+      }
+    },
+  },
+  {
+    name: "a reader amid writes sees one whole version, and never an older one than before",
+    async check(engine) {
+      const store = await begin(engine);
+      await store.write("a/b", version(0));
+      let writing = true;
+      const writer = (async () => {
+        for (let number = 1; number <= 100; number++) await store.write("a/b", version(number));
+      })().finally(() => {
+        writing = false;
+      });
+      await Promise.all([writer, ...[1, 2, 3].map(() => readVersions(store, () => writing))]);
+    },
+  },
+  {
+    name: "many write and remove side by side in directories that come and go: each finds its own last word",
+    async check(engine) {
+      const store = await begin(engine);
+      const last = new Map<string, string>();
+      await Promise.all(Array.from({ length: 24 }, (_, client) => churn(store, client, last)));
+      for (const each of [store, await engine.open()]) await mustEqual(each, last);
+    },
+  },
+  {
+    name: "a snapshot is one moment amid writes, and what comes later does not change it",
+    async check(engine) {
+      const store = await begin(engine);
+      for (let filler = 0; filler < 200; filler++) await store.write(`filler/${filler}`, bytes(`${filler}`));
+      for (let round = 0; round < 5; round++) await snapshotAmidWrites(store);
+    },
+  },
+  {
+    name: "a snapshot has the header and every secret, as they are",
+    async check(engine) {
+      const store = await begin(engine);
+      const last = new Map<string, string>();
+      await churn(store, 0, last);
+      const { directory, count } = await store.snapshot();
+      expect(count).to.equal(last.size);
+      expect(text(readFileSync(join(directory, "header.json")))).to.equal(text(header));
+      for (const [path, blob] of last) expect(inSnapshot(directory, path)).to.equal(blob);
+    },
+  },
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a write that meets ${fault} at any step is refused or stands, whole, and the next one works`,
+      check: (engine) => everyStep(engine, fault, writeFaulty),
+    }),
+  ),
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a removal that meets ${fault} at any step is refused or stands, and what it said is so after a reopening`,
+      check: (engine) => everyStep(engine, fault, removeFaulty),
+    }),
+  ),
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a new vault that meets ${fault} at any step leaves the old one whole or replaces it`,
+      check: (engine) => everyStep(engine, fault, startFaulty),
+    }),
+  ),
+  {
+    name: "a new vault that meets a disk which fails for good from any step on leaves the old one whole or replaces it",
+    check: (engine) => everyStep({ ...engine, failOnce: engine.failFrom }, "EIO", startFaulty),
+  },
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a snapshot that meets ${fault} at any step is refused or whole, and writes go on`,
+      check: (engine) => everyStep(engine, fault, snapshotFaulty),
+    }),
+  ),
+];
+
+/** Tries the operation with its first, second, … step failing, until it has no more steps. */
+async function everyStep(engine: Engine, fault: Fault, attempt: (store: SecretStore, meet: Meet) => Promise<Check>) {
+  let struck = true;
+  for (let k = 1; struck; k++) {
+    expect(k, "steps of one operation").to.be.below(60);
+    const meet: Meet = async (work) => {
+      engine.failOnce(k, fault);
+      const refused = await refusal(work);
+      struck = engine.mend();
+      return refused;
+    };
+    const check = await attempt(await engine.open(), meet);
+    await check(await engine.open());
+  }
+}
+
+/** Does the work with the fault, and answers whether it was refused. */
+type Meet = (work: () => Promise<unknown>) => Promise<boolean>;
+/** What must be so after a reopening. */
+type Check = (reopened: SecretStore) => Promise<void>;
+
+async function writeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+  await store.startNewVault(header);
+  await store.write("a/b", bytes("old"));
+  const refused = await meet(() => store.write("a/b", bytes("new")));
+  const allowed = refused ? ["old", "new"] : ["new"];
+  expect(text(await mustRead(store, "a/b"))).to.be.oneOf(allowed);
+  const refusedNew = await meet(() => store.write("new/tree/c", bytes("c")));
+  if (!refusedNew) expect(text(await mustRead(store, "new/tree/c"))).to.equal("c");
+  await store.write("new/tree/d", bytes("d"));
+  return async (reopened) => {
+    expect(text(await mustRead(reopened, "a/b"))).to.be.oneOf(allowed);
+    expect(text(await mustRead(reopened, "new/tree/d"))).to.equal("d");
+    const found = await reopened.read("new/tree/c");
+    if (!refusedNew || found !== null) expect(text(found)).to.equal("c");
+  };
+}
+
+async function removeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+  await store.startNewVault(header);
+  await store.write("a/b/c", bytes("c"));
+  await store.write("a/d", bytes("d"));
+  const refused = await meet(() => store.remove("a/b/c"));
+  if (!refused) expect(await store.read("a/b/c")).to.equal(null);
+  if (refused) expect(await store.remove("a/b/c"), "what may still be there can be removed again").to.equal(true);
+  await store.write("a/b/e", bytes("e"));
+  return async (reopened) => {
+    expect(await reopened.read("a/b/c")).to.equal(null);
+    expect(reopened.list("", "", 9)).to.deep.equal(["a/b/e", "a/d"]);
+  };
+}
+
+async function startFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+  await store.startNewVault(bytes("old vault"));
+  await store.write("a", bytes("in the old one"));
+  const refused = await meet(() => store.startNewVault(bytes("new vault")));
+  const later = await refusal(() => store.write("b", bytes("later")));
+  if (later) expect(refused, "a vault that takes no more writes has refused to be replaced").to.equal(true);
+  const now = text(store.header);
+  return async (reopened) => {
+    if (!refused) expect(text(reopened.header)).to.equal("new vault");
+    if (!later) expect(text(await mustRead(reopened, "b"))).to.equal("later");
+    if (!later) expect(text(reopened.header)).to.equal(now);
+    if (text(reopened.header) === "old vault") expect(text(await mustRead(reopened, "a"))).to.equal("in the old one");
+  };
+}
+
+async function snapshotFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+  await store.startNewVault(header);
+  await store.write("a/b", bytes("1"));
+  await store.write("c", bytes("2"));
+  const taken: string[] = [];
+  const refused = await meet(async () => taken.push((await store.snapshot()).directory));
+  if (!refused) expect([inSnapshot(taken[0] ?? "", "a/b"), inSnapshot(taken[0] ?? "", "c")]).to.deep.equal(["1", "2"]);
+  await store.write("c", bytes("3"));
+  const { directory } = await store.snapshot();
+  expect(inSnapshot(directory, "c")).to.equal("3");
+  return async (reopened) => {
+    expect(text(await mustRead(reopened, "c"))).to.equal("3");
+  };
+}
+
+/** Whether the store refused, and in the one way in which it may. */
+async function refusal(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return false;
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    expect(error.code).to.equal("UNAVAILABLE");
+    return true;
+  }
+}
+
+async function snapshotAmidWrites(store: SecretStore): Promise<void> {
+  for (const path of ["first", "second"]) await store.write(path, bytes("0"));
+  let writing = true;
+  const writer = (async () => {
+    for (let number = 1; writing; number++) {
+      await store.write("first", bytes(`${number}`));
+      await store.write("second", bytes(`${number}`));
+      await nextTurn();
+    }
+  })();
+  const { directory } = await store.snapshot().finally(() => {
+    writing = false;
+  });
+  const seen = ["first", "second"].map((path) => Number(inSnapshot(directory, path)));
+  await writer;
+  await store.remove("filler/0");
+  await store.write("filler/1", bytes("later"));
+  const [first = -1, second = -1] = seen;
+  expect(first - second, "the second write follows the first").to.be.oneOf([0, 1]);
+  expect(["first", "second"].map((path) => Number(inSnapshot(directory, path)))).to.deep.equal(seen);
+  expect(inSnapshot(directory, "filler/0")).to.equal("0");
+  expect(inSnapshot(directory, "filler/1")).to.equal("1");
+  for (const filler of [0, 1]) await store.write(`filler/${filler}`, bytes(`${filler}`));
+}
+
+/** Writes and removes at paths of its own, in directories that all share. */
+async function churn(store: SecretStore, client: number, last: Map<string, string>): Promise<void> {
+  for (let turn = 0; turn < 40; turn++) {
+    const path = `d${turn % 3}/e${turn % 5}/${client}-${turn % 7}`;
+    if (turn % 4 === 3) {
+      expect(await store.remove(path)).to.equal(last.delete(path));
+      continue;
+    }
+    await store.write(path, bytes(`${client} ${turn}`));
+    last.set(path, `${client} ${turn}`);
+  }
+}
+
+async function mustEqual(store: SecretStore, wanted: ReadonlyMap<string, string>): Promise<void> {
+  expect(store.count).to.equal(wanted.size);
+  expect(store.list("", "", wanted.size + 1)).to.have.members([...wanted.keys()]);
+  for (const [path, blob] of wanted) expect(text(await mustRead(store, path))).to.equal(blob);
+}
+
+async function readVersions(store: SecretStore, going: () => boolean): Promise<void> {
+  for (let newest = 0; going(); ) {
+    const read = await mustRead(store, "a/b");
+    const number = read[0] ?? -1;
+    expect(Buffer.compare(read, version(number)), "a whole version").to.equal(0);
+    expect(number).to.be.at.least(newest);
+    newest = number;
+    await nextTurn();
+  }
+}
+
+/** A blob of a size and content of its own. */
+function version(number: number): Bytes {
+  const blob = new Uint8Array(new ArrayBuffer(1000 + 37 * number));
+  return blob.fill(number);
+}
+
+async function begin(engine: Engine): Promise<SecretStore> {
+  const store = await engine.open();
+  await store.startNewVault(header.slice());
+  return store;
+}
+
+async function mustRead(store: SecretStore, path: string): Promise<Bytes> {
+  const blob = await store.read(path);
+  if (blob === null) throw new Error(`nothing at ${path}`);
+  return blob;
+}
+
+function inSnapshot(directory: string, path: string): string {
+  return readFileSync(blobFile(join(directory, "secrets"), path), "utf8");
+}
+
+function bytes(content: string): Bytes {
+  const encoded = new TextEncoder().encode(content);
+  return new Uint8Array(new ArrayBuffer(encoded.length)).map((_, at) => encoded[at] ?? 0);
+}
+
+function random(size: number): Bytes {
+  return new Uint8Array(randomBytes(size));
+}
+
+function text(content: Uint8Array | null): string {
+  return content === null ? "none" : Buffer.from(content).toString("utf8");
+}

@@ -1,0 +1,192 @@
+/** Owns how tests talk to a server: through its public door, trusting its certificate and no other. */
+
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { Agent, request as httpsRequest, type RequestOptions } from "node:https";
+import { connect, type TLSSocket } from "node:tls";
+import { expect } from "chai";
+import supertest, { type Test } from "supertest";
+import { later } from "./clean-up.js";
+import { judge, judgeRaw } from "./contract-judge.js";
+import { passphrase, type TestServer } from "./server.js";
+
+export type Json = { readonly [name: string]: unknown };
+export type Answer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly json: Json;
+};
+
+type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
+
+/** A supertest request with the right token, or without any. */
+export function api(server: TestServer, method: Method, path: string, token: string | null = server.token): Test {
+  const test = supertest(server.url)[method](path).ca(server.certificate);
+  test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
+  return token === null ? test : test.set("Authorization", `Bearer ${token}`);
+}
+
+export type Send = {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: Uint8Array | string | object;
+  /** Null: no Authorization header. */
+  readonly token?: string | null;
+  readonly localAddress?: string;
+};
+
+/** Sends a request target exactly as given, which no URL library may tidy up. */
+export function send(
+  server: TestServer,
+  { method = "GET", path, headers, body, token, localAddress }: Send,
+): Promise<Answer> {
+  const bytes = bodyBytes(body);
+  const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
+  const options: RequestOptions = {
+    host: localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, ""),
+    port: server.port,
+    servername: "localhost",
+    ca: server.certificate,
+    agent: agentOf(server),
+    method,
+    path,
+    headers: { ...authorization, ...(bytes && { "content-length": bytes.length }), ...headers } as OutgoingHttpHeaders,
+    ...(localAddress && { localAddress, agent: false }),
+  };
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest(options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString("utf8");
+        const { statusCode: status = 0, headers } = response;
+        judge({ method, target: path, status, headers, text });
+        resolve({ status, headers, text, json: asObject(text) });
+      });
+    });
+    request.on("error", reject);
+    request.end(bytes);
+  });
+}
+
+const agents = new WeakMap<TestServer, Agent>();
+
+function agentOf(server: TestServer): Agent {
+  let agent = agents.get(server);
+  if (agent === undefined) {
+    const fresh = new Agent({ keepAlive: true, maxSockets: 64 });
+    agents.set(server, fresh);
+    later(() => fresh.destroy());
+    agent = fresh;
+  }
+  return agent;
+}
+
+/** Ends the connections that are kept between requests; the next request opens a new one. */
+export function closeConnections(server: TestServer): void {
+  agents.get(server)?.destroy();
+}
+
+function bodyBytes(body: Send["body"]): Buffer | undefined {
+  if (body === undefined) return undefined;
+  if (typeof body === "string") return Buffer.from(body);
+  return body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(JSON.stringify(body));
+}
+
+function asObject(text: string): Json {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === "object" && parsed !== null ? (parsed as Json) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Every error is a JSON object with a text and a code of the table, whatever happened. */
+export function mustRefuse(answer: Answer, status: number, code: string): void {
+  expect(`${answer.status} ${String(answer.json["code"])}`, answer.text).to.equal(`${status} ${code}`);
+  expect(answer.json["error"]).to.be.a("string").with.length.above(0);
+  expect(answer.headers["content-type"]).to.match(/^application\/json/);
+  expect(answer.headers["cache-control"]).to.equal("no-store");
+}
+
+/** The answer's JSON, once it is the 200 that it must be. */
+export function mustSucceed(answer: Answer): Json {
+  expect(answer.status, answer.text).to.equal(200);
+  return answer.json;
+}
+
+export async function mustInit(server: TestServer, body: object = { passphrase }): Promise<Json> {
+  return mustSucceed(await send(server, { method: "POST", path: "/v1/init", body }));
+}
+
+export async function mustUnlock(server: TestServer, text = passphrase): Promise<Json> {
+  return mustSucceed(await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } }));
+}
+
+export async function mustLock(server: TestServer): Promise<Json> {
+  return mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+}
+
+export async function mustPut(server: TestServer, path: string, body: string | object): Promise<Json> {
+  const put = { method: "PUT", path: secretTarget(path), body: typeof body === "string" ? { value: body } : body };
+  return mustSucceed(await send(server, put));
+}
+
+export async function mustGet(server: TestServer, path: string): Promise<Json> {
+  return mustSucceed(await send(server, { path: secretTarget(path) }));
+}
+
+export type Entry = {
+  readonly path: string;
+  readonly metadata: Json;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+};
+
+export async function mustList(server: TestServer, query = ""): Promise<Entry[]> {
+  const { entries } = mustSucceed(await send(server, { path: `/v1/secrets${query}` }));
+  return entries as Entry[];
+}
+
+export async function mustStatus(server: TestServer): Promise<Json> {
+  return mustSucceed(await send(server, { path: "/v1/status", token: null }));
+}
+
+export function secretTarget(path: string): string {
+  return `/v1/secrets/${encodeURIComponent(path)}`;
+}
+
+/** Writes bytes onto a TLS connection and collects what comes back until the server closes it, or says no more. */
+export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connectRaw(server);
+    let received = "";
+    let quiet = setTimeout(() => socket.destroy(), 5_000);
+    socket.on("error", (error) => (received === "" ? reject(error) : socket.destroy()));
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+      clearTimeout(quiet);
+      quiet = setTimeout(() => socket.destroy(), quietMs);
+    });
+    socket.on("close", () => {
+      clearTimeout(quiet);
+      judgeRaw(received);
+      resolve(received);
+    });
+    socket.once("secureConnect", () => socket.write(text));
+  });
+}
+
+export function connectRaw(server: TestServer): TLSSocket {
+  return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", ca: server.certificate });
+}
+
+/** The status line, headers and JSON of a raw answer. */
+export function parseRaw(received: string): { status: number; head: string; json: Json } {
+  const split = received.indexOf("\r\n\r\n");
+  const head = received.slice(0, split);
+  return { status: Number(head.split(" ")[1]), head, json: asObject(received.slice(split + 4)) };
+}

@@ -1,0 +1,122 @@
+/** A damaged blob is always refused, all others stay readable, and a person in trouble finds a way on. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import {
+  mustGet,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
+import { blobFile, damage, everyDamage, flipped } from "../support/damage.js";
+import { shareTestServer, startTestServer, uncached } from "../support/server.js";
+import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
+
+describe("a damaged blob", function () {
+  this.timeout(0);
+  const server = shareTestServer(uncached, prepare);
+
+  for (const [kind, { path, body }] of Object.entries(kinds)) {
+    it(`(${kind}) with any one bit flipped, of any shorter length, or longer by a byte is refused`, async () => {
+      const file = blobFile(server(), path);
+      const blob = readFileSync(file);
+      expect(blob.length).to.be.below(400);
+      let damages = 0;
+      for (const [what, bytes] of everyDamage(blob)) {
+        damage(file, bytes);
+        await mustRefuseGet(server(), path, what);
+        if (damages++ % 8 === 0) expect((await mustGet(server(), witness))["value"]).to.equal("readable");
+        expect(readFileSync(file).equals(bytes), `${what}: the refusal changed the file`).to.equal(true);
+      }
+      damage(file, blob);
+      expect(await mustGet(server(), path)).to.deep.include({ value: (body as { value: string }).value });
+    });
+  }
+
+  it("of a future version is refused, whatever the version", async () => {
+    const { path } = kinds["a longer value"] as { path: string };
+    const file = blobFile(server(), path);
+    const blob = readFileSync(file);
+    for (let version = 0; version < 256; version++) {
+      if (version === blob[4]) continue;
+      const bytes = Buffer.from(blob);
+      bytes[4] = version;
+      damage(file, bytes);
+      await mustRefuseGet(server(), path, `version ${version}`);
+      mustRefuse(await put(server(), path), 500, "INTEGRITY");
+      expect(readFileSync(file).equals(bytes)).to.equal(true);
+    }
+    damage(file, blob);
+    await mustGet(server(), path);
+  });
+
+  it("keeps the vault serving: lock, unlock, status, lists and a restart go on with it", async () => {
+    const own = await startTestServer(uncached);
+    await prepare(own);
+    const file = blobFile(own, "empty");
+    const blob = readFileSync(file);
+    damage(file, flipped(blob, 100));
+    await mustLock(own);
+    await mustUnlock(own);
+    await own.stop();
+    const again = await startTestServer({ ...uncached, home: own.home });
+    await mustUnlock(again);
+    await mustRefuseGet(again, "empty", "after a restart");
+    expect((await mustStatus(again))["secretCount"]).to.equal(4);
+    expect((await mustList(again)).map(({ path }) => path)).to.have.members([...allPaths.slice(1), witness]);
+    damage(file, blob);
+    expect((await mustGet(again, "empty"))["value"]).to.equal("");
+  });
+});
+
+describe("what a person can do with a damaged secret", () => {
+  async function damagedServer(bitOf: (blob: Buffer) => number) {
+    const server = await startTestServer(uncached);
+    await prepare(server);
+    const file = blobFile(server, "empty");
+    const blob = readFileSync(file);
+    const bytes = flipped(blob, bitOf(blob));
+    damage(file, bytes);
+    return { server, file, blob, bytes };
+  }
+
+  it("damaged metadata: get and put are refused, a list names it, a delete makes room for another", async () => {
+    const { server, file, bytes } = await damagedServer(() => 8 * 40);
+    await mustRefuseGet(server, "empty", "metadata");
+    const refused = await put(server, "empty");
+    mustRefuse(refused, 500, "INTEGRITY");
+    expect(refused.json["error"]).to.contain("delete it before");
+    const { entries, damaged } = mustSucceed(await send(server, { path: "/v1/secrets" }));
+    expect(damaged).to.deep.equal(["empty"]);
+    expect(entries).to.have.lengthOf(3);
+    expect(readFileSync(file).equals(bytes)).to.equal(true);
+    mustSucceed(await send(server, { method: "DELETE", path: secretTarget("empty") }));
+    await mustPut(server, "empty", "a new one");
+    expect((await mustGet(server, "empty"))["value"]).to.equal("a new one");
+  });
+
+  it("a damaged value: get is refused, a list still describes it, a put replaces it and keeps createdAt", async () => {
+    const { server, file, blob, bytes } = await damagedServer((whole) => 8 * (whole.length - 1));
+    await mustRefuseGet(server, "empty", "value");
+    const [entry] = await mustList(server, "?prefix=empty");
+    expect(readFileSync(file).equals(bytes)).to.equal(true);
+    damage(file, blob);
+    const { createdAt } = await mustGet(server, "empty");
+    damage(file, bytes);
+    expect(entry?.createdAt).to.equal(createdAt);
+    await mustPut(server, "empty", "a new one");
+    expect(await mustGet(server, "empty")).to.deep.include({ value: "a new one", createdAt });
+  });
+
+  it("a file put back from a backup at the same place is read at once, without a restart", async () => {
+    const { server, file, blob } = await damagedServer(() => 0);
+    await mustRefuseGet(server, "empty", "magic");
+    damage(file, blob);
+    expect((await mustGet(server, "empty"))["value"]).to.equal("");
+  });
+});

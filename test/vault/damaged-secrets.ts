@@ -1,0 +1,41 @@
+/** Owns the secrets that the integrity tests damage: three of different kinds, and one that must stay readable. */
+import { expect } from "chai";
+import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
+import type { TestServer } from "../support/server.js";
+
+export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
+  "an empty value without metadata": { path: "empty", body: { value: "" } },
+  "type, description and value beyond ASCII": {
+    path: "grüße/🗝️/密码",
+    body: { value: "pässwörd \u0000\u2028 🗝️", type: "password", description: "für den Schlüsselbund – 密码" },
+  },
+  "a longer value": { path: "a/long/one", body: { value: "0123456789abcdef".repeat(10), type: "certificate" } },
+};
+
+export const allPaths = Object.values(kinds).map(({ path }) => path);
+/** A secret that is never damaged. */
+export const witness = "witness/of/others";
+
+export async function prepare(server: TestServer): Promise<void> {
+  await mustInit(server);
+  for (const { path, body } of Object.values(kinds)) await mustPut(server, path, body);
+  await mustPut(server, witness, "readable");
+}
+
+function get(server: TestServer, path: string): Promise<Answer> {
+  return send(server, { path: secretTarget(path) });
+}
+
+export function put(server: TestServer, path: string, value = "overwritten"): Promise<Answer> {
+  return send(server, { method: "PUT", path: secretTarget(path), body: { value } });
+}
+
+/** A get is answered with INTEGRITY, with the path and what to do, and with nothing of a value. */
+export async function mustRefuseGet(server: TestServer, path: string, what: string): Promise<void> {
+  const refused = await get(server, path);
+  expect(refused.text, what).not.to.contain('"value"');
+  mustRefuse(refused, 500, "INTEGRITY");
+  expect(refused.json["error"])
+    .to.contain(path)
+    .and.to.match(/backup|not a plain file/);
+}

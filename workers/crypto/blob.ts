@@ -1,0 +1,93 @@
+/**
+ * Owns the blob: one entry as storage sees it, metadata and value sealed apart so that a list never opens a value.
+ *
+ *   offset  size  what
+ *   0       4     magic, "SRVB"
+ *   4       1     version, 1
+ *   5       4     m, length of the metadata box, big endian
+ *   9       m     metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
+ *   9 + m   …     value box, the same, to the end
+ *
+ * Plaintexts are UTF-8 JSON, so that a reply is made by putting pieces together:
+ *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…"}
+ *   value     a JSON string, spelled as JSON.stringify spells it
+ *
+ * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
+ *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
+ */
+import { allocate, borrowed, byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "../memory.js";
+import type { BlobFault, Bytes } from "../protocol.js";
+import { nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
+
+const magic = utf8("SRVB");
+const version = 1;
+const versionByte = bytesOf(version);
+const boxesAt = 9;
+const shortestBox = nonceBytes + tagBytes;
+const label = utf8("strongroom v1 entry");
+const metadataPart = utf8("m");
+const valuePart = utf8("v");
+
+/** Opens under no key. */
+const noBox = allocate(0);
+
+/** What an unlocked vault seals with. */
+export type SealingKey = { readonly masterKey: XaesKey; readonly vaultId: Bytes };
+
+export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Bytes {
+  const [metadataBox = [], valueBox = []] = seal(key.masterKey, [
+    { plaintext: metadata, aad: () => metadataAad(key, path) },
+    { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
+  ]);
+  return concat([magic, versionByte, uint32(metadata.length + shortestBox), ...metadataBox, ...valueBox]);
+}
+
+export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
+
+/** The metadata of blobs, of which the beginning is enough, in borrowed memory; null for those that are damaged, moved or foreign. */
+export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
+  const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
+  return open(key.masterKey, sealed);
+}
+
+export type OpenedBlob = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+
+/** Metadata and value of a whole blob, in borrowed memory; null when it is damaged, moved or foreign. */
+export function openBlob(key: SealingKey, path: string, blob: Uint8Array): OpenedBlob | null {
+  const box = metadataBox(blob);
+  if (box === null) return null;
+  const [metadata, value] = open(key.masterKey, [
+    { box, aad: metadataAad(key, path) },
+    { box: blob.subarray(boxesAt + box.length), aad: valueAad(key, path, box.subarray(0, nonceBytes)) },
+  ]);
+  return metadata && value ? { metadata, value } : null;
+}
+
+/** How much of a blob whose metadata could be opened holds its metadata. */
+export function metadataEnd(blob: Uint8Array): number {
+  return boxesAt + readUint32(blob, 5);
+}
+
+/** What is wrong with a blob of this length that begins with `head`; null when only the key can tell more. */
+export function faultOf(head: Uint8Array, length: number): BlobFault | null {
+  if (head.length < boxesAt) return "length";
+  if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
+  if (head[magic.length] !== version) return "version";
+  const metadataLength = readUint32(head, 5);
+  return metadataLength >= shortestBox && boxesAt + metadataLength + shortestBox <= length ? null : "length";
+}
+
+/** Of a blob whose beginning is enough: its value may be missing. */
+function metadataBox(blob: Uint8Array): Uint8Array | null {
+  if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
+  const end = metadataEnd(blob);
+  return end <= blob.length ? blob.subarray(boxesAt, end) : null;
+}
+
+function metadataAad(key: SealingKey, path: string): Uint8Array {
+  return borrowed(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
+}
+
+function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
+  return borrowed(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
+}

@@ -1,0 +1,83 @@
+/**
+ * Owns key derivation: scrypt, one at a time, behind a short queue. Each derivation takes 128 · N · r bytes of memory
+ * and about 0.4 s of a libuv thread, so more than one at once would starve the file operations of the whole process.
+ */
+import { scrypt } from "node:crypto";
+import { viewOf, wipe } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+
+/** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
+export type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
+
+/** `length` bytes of scrypt (RFC 7914) outside the event loop, in memory that the caller wipes. */
+export function derive(
+  passphrase: Uint8Array,
+  salt: Uint8Array,
+  { logN, r, p }: KdfParameters,
+  length = 32,
+): Promise<Bytes> {
+  const cost = { N: 2 ** logN, r, p, maxmem: 128 * r * (2 ** logN + p + 2) };
+  return new Promise((resolve, reject) => {
+    scrypt(passphrase, salt, length, cost, (error, key) => {
+      // DANGER: the job keeps its copy of the passphrase until this callback, and all that it sets off, has returned.
+      setImmediate(() => {
+        if (error) reject(error);
+        else resolve(viewOf(key));
+      });
+    });
+  });
+}
+
+type Turn = "start" | "cancelled";
+
+/** Lets one job run at a time and at most `limit` wait. */
+export class DerivationQueue {
+  readonly #limit: number;
+  readonly #waiting: ((turn: Turn) => void)[] = [];
+  readonly #idle: (() => void)[] = [];
+  #busy = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Runs the job in its turn; `passphrase` is wiped whatever happens to the job. */
+  async run<T>(passphrase: Uint8Array, job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
+    try {
+      const turn = await this.#turn();
+      if (turn !== "start") return turn;
+      try {
+        return await job();
+      } finally {
+        this.#next();
+      }
+    } finally {
+      wipe(passphrase);
+    }
+  }
+
+  /** Refuses all that wait, and resolves once the one that runs has ended. */
+  async cancel(): Promise<void> {
+    for (const wake of this.#waiting.splice(0)) wake("cancelled");
+    if (this.#busy) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #turn(): Turn | "full" | Promise<Turn> {
+    if (!this.#busy) {
+      this.#busy = true;
+      return "start";
+    }
+    if (this.#waiting.length >= this.#limit) return "full";
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #next(): void {
+    const wake = this.#waiting.shift();
+    if (wake) {
+      wake("start");
+      return;
+    }
+    this.#busy = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Owns the vault's header: how the master key is wrapped under the passphrase, and the file's strict form.
+ *
+ * One line of JSON, members in this order, nothing else in the file; binary members are base64url without padding:
+ *
+ *   {"format":"strongroom","version":1,"vaultId":<16>,"createdAt":<ISO 8601>,
+ *    "kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},"wrappedKey":<32>,"mac":<32>}
+ *
+ *   KEK        = scrypt(passphrase, salt, N = 2^logN, r, p), 32 bytes (RFC 7914)
+ *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v1 key wrap" ‖ vaultId)
+ *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
+ *
+ * The salt is new with every header, so a KEK wraps one key once and the xor is a one-time pad; the MAC is checked
+ * before anything is unwrapped. An AEAD would do the same, but Node's deciphers leave halves of a 32-byte plaintext in
+ * freed memory (measured on Node 24), and the master key must not survive a lock there.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { derive, type KdfParameters } from "./derivation.js";
+import {
+  allocate,
+  allocateVanishing,
+  base64url,
+  equal,
+  fromBase64url,
+  randomize,
+  takeOver,
+  textOf,
+  utf8,
+  wipe,
+} from "../memory.js";
+import type { Bytes } from "../protocol.js";
+
+const vaultIdBytes = 16;
+const saltBytes = 16;
+const masterKeyBytes = 32;
+const macBytes = 32;
+const maxKdfMemory = 2 ** 30;
+
+export interface Header {
+  /** The file, byte for byte. */
+  readonly bytes: Bytes;
+  readonly vaultId: Bytes;
+  readonly kdf: KdfParameters & { readonly salt: Bytes };
+  readonly wrappedKey: Bytes;
+  readonly mac: Bytes;
+}
+
+/** A new vault's header and its master key, which the caller wipes. */
+export async function createHeader(
+  passphrase: Uint8Array,
+  logN: number,
+  now: number,
+): Promise<{ header: Header; masterKey: Bytes }> {
+  const vaultId = randomize(allocate(vaultIdBytes));
+  const kdf = { logN, r: 8, p: 1, salt: randomize(allocate(saltBytes)) };
+  const kek = await derive(passphrase, kdf.salt, kdf);
+  try {
+    const masterKey = randomize(allocateVanishing(masterKeyBytes));
+    const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
+    const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
+    const mac = headerMac(kek, utf8(signed));
+    const bytes = utf8(`${signed},"mac":${base64(mac)}}\n`);
+    return { header: { bytes, vaultId, kdf, wrappedKey, mac }, masterKey };
+  } finally {
+    wipe(kek);
+  }
+}
+
+/** The master key, which the caller wipes; null when the passphrase, or any byte of the header, is wrong. */
+export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): Promise<Bytes | null> {
+  const kek = await derive(passphrase, header.kdf.salt, header.kdf);
+  try {
+    const signed = header.bytes.subarray(0, header.bytes.lastIndexOf(0x2c)); // the comma before "mac"
+    if (!timingSafeEqual(headerMac(kek, signed), header.mac)) return null;
+    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateVanishing(masterKeyBytes));
+  } finally {
+    wipe(kek);
+  }
+}
+
+/** Reads a header, checking every bound before any work is done with it; null when it is not one that we wrote. */
+export function parseHeader(bytes: Bytes): Header | null {
+  try {
+    const parsed: unknown = JSON.parse(textOf(bytes)); // nothing in a header is secret
+    return checkedHeader(bytes, parsed);
+  } catch {
+    return null;
+  }
+}
+
+type Members = { readonly [name: string]: unknown };
+
+function checkedHeader(bytes: Bytes, parsed: unknown): Header | null {
+  const members = parsed as Members;
+  const kdfMembers = members["kdf"] as Members;
+  const kdf = {
+    logN: boundedInteger(kdfMembers["logN"], 14, 20),
+    r: boundedInteger(kdfMembers["r"], 8, 8),
+    p: boundedInteger(kdfMembers["p"], 1, 16),
+    salt: fromBase64(kdfMembers["salt"], saltBytes),
+  };
+  if (128 * kdf.r * 2 ** kdf.logN > maxKdfMemory) return null;
+  const vaultId = fromBase64(members["vaultId"], vaultIdBytes);
+  const wrappedKey = fromBase64(members["wrappedKey"], masterKeyBytes);
+  const mac = fromBase64(members["mac"], macBytes);
+  const signed = signedPart(vaultId, isoTime(members["createdAt"]), kdf, wrappedKey);
+  // One spelling only: written again, the header must be the very same bytes.
+  if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
+  return { bytes, vaultId, kdf, wrappedKey, mac };
+}
+
+function signedPart(vaultId: Bytes, createdAt: string, kdf: Header["kdf"], wrappedKey: Bytes): string {
+  const { logN, r, p, salt } = kdf;
+  const kdfText = `{"name":"scrypt","logN":${logN},"r":${r},"p":${p},"salt":${base64(salt)}}`;
+  return (
+    `{"format":"strongroom","version":1,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
+    `"kdf":${kdfText},"wrappedKey":${base64(wrappedKey)}`
+  );
+}
+
+function headerMac(kek: Bytes, signed: Uint8Array): Bytes {
+  const macKey = hmac(kek, utf8("strongroom v1 header key"));
+  try {
+    return hmac(macKey, signed);
+  } finally {
+    wipe(macKey);
+  }
+}
+
+function xorWithPad(key: Bytes, kek: Bytes, vaultId: Bytes, result: Bytes): Bytes {
+  const pad = hmac(kek, utf8("strongroom v1 key wrap"), vaultId);
+  for (let i = 0; i < masterKeyBytes; i++) result[i] = (key[i] ?? 0) ^ (pad[i] ?? 0);
+  wipe(pad);
+  return result;
+}
+
+function hmac(key: Bytes, ...parts: readonly Uint8Array[]): Bytes {
+  const mac = createHmac("sha256", key);
+  for (const part of parts) mac.update(part);
+  return takeOver(mac.digest());
+}
+
+function base64(bytes: Bytes): string {
+  return `"${base64url(bytes)}"`;
+}
+
+function fromBase64(text: unknown, length: number): Bytes {
+  const decoded = fromBase64url(String(text));
+  if (decoded.length !== length) throw new RangeError("length");
+  return decoded;
+}
+
+function boundedInteger(value: unknown, min: number, max: number): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max)
+    throw new RangeError("bounds");
+  return value;
+}
+
+function isoTime(text: unknown): string {
+  return new Date(String(text)).toISOString();
+}

@@ -1,0 +1,97 @@
+/**
+ * Owns the reading of JSON as bytes (RFC 8259): a strict reader that takes known fields out of an object.
+ *
+ * It exists because `JSON.parse` makes strings, which nobody can wipe, and quotes its input in its errors. It accepts
+ * exactly what `JSON.parse` accepts of UTF-8, decodes every string into memory of our own, and refuses without a reason.
+ */
+import { isUtf8 } from "node:buffer";
+import {
+  backslash,
+  braceClose,
+  braceOpen,
+  type Cursor,
+  comma,
+  type Found,
+  Malformed,
+  type Span,
+  skipName,
+  skipSpace,
+  skipValue,
+  take,
+} from "./json-scan.js";
+import { decodeString, JsonText, type Memory } from "./json-string.js";
+import { allocate, borrow, wipe } from "../memory.js";
+
+/** What a field holds. */
+export type JsonValue = JsonText | Exclude<Found, Span>;
+
+/** The named fields of the object that `source` is, the last of equal names; null when it is not one JSON object. */
+export function readObject(
+  source: Uint8Array,
+  names: readonly string[],
+  memory: Memory = borrow,
+): Map<string, JsonValue> | null {
+  if (!isUtf8(source)) return null;
+  const cursor: Cursor = { bytes: source, at: 0 };
+  const fields = new Map<string, Found>();
+  try {
+    readFields(cursor, names, fields);
+    skipSpace(cursor);
+    if (cursor.at !== source.length) throw new Malformed();
+  } catch (error) {
+    if (error instanceof Malformed) return null;
+    throw error;
+  }
+  return new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)]));
+}
+
+export function wipeFields(fields: Map<string, JsonValue>): void {
+  for (const value of fields.values()) if (value instanceof JsonText) wipe(value.bytes);
+}
+
+/** A string is decoded once, at the end: a name given a thousand times costs nothing. */
+function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
+  if (typeof found !== "object" || found === null) return found;
+  return decodeString(source.subarray(found.start, found.end), memory);
+}
+
+function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, Found>): void {
+  skipSpace(cursor);
+  take(cursor, braceOpen);
+  skipSpace(cursor);
+  if (cursor.bytes[cursor.at] === braceClose) {
+    cursor.at++;
+    return;
+  }
+  for (;;) {
+    skipSpace(cursor);
+    const name = nameAt(cursor, skipName(cursor), names);
+    const found = skipValue(cursor);
+    if (name !== undefined) fields.set(name, found);
+    skipSpace(cursor);
+    if (cursor.bytes[cursor.at] !== comma) break;
+    cursor.at++;
+  }
+  take(cursor, braceClose);
+}
+
+/** A name that is looked for is shorter, even when each of its characters is spelled as an escape. */
+const scratch = allocate(128);
+
+/** The one of `names` that a string spells. A body may have a million others: they must cost next to nothing. */
+function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
+  const plain = names.find((name) => isName(bytes, start, end, name));
+  if (plain !== undefined || end - start > scratch.length) return plain;
+  const spelling = bytes.subarray(start, end);
+  if (!spelling.includes(backslash)) return undefined;
+  const { length } = decodeString(spelling, () => scratch).bytes;
+  const escaped = names.find((name) => isName(scratch, 0, length, name));
+  wipe(scratch);
+  return escaped;
+}
+
+function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  if (end - start !== name.length) return false;
+  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name.charCodeAt(i)) return false;
+  return true;
+}

@@ -1,0 +1,157 @@
+/** Owns how JSON as bytes is passed over (RFC 8259): each piece is checked, nothing is decoded, no depth is too much. */
+import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
+import { utf8 } from "../memory.js";
+
+export class Malformed extends Error {}
+
+export type Cursor = { readonly bytes: Uint8Array; at: number };
+
+/** Where a string's content stands: between its quotes. */
+export type Span = { readonly start: number; readonly end: number };
+
+/** What a value is. Of a string, where it stands; numbers, arrays and objects are told by their type only. */
+export type Found = Span | boolean | null | "number" | "array" | "object";
+
+const quote = code('"');
+export const backslash = code("\\");
+export const comma = code(",");
+const colon = code(":");
+export const braceOpen = code("{");
+export const braceClose = code("}");
+const bracketOpen = code("[");
+const bracketClose = code("]");
+
+const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
+  [utf8("true"), true],
+  [utf8("false"), false],
+  [utf8("null"), null],
+];
+
+/** Checks and passes one value of any type; answers what it is. */
+export function skipValue(cursor: Cursor): Found {
+  skipSpace(cursor);
+  const first = cursor.bytes[cursor.at];
+  if (first === braceOpen || first === bracketOpen) {
+    skipContainer(cursor);
+    return first === braceOpen ? "object" : "array";
+  }
+  return skipScalar(cursor);
+}
+
+function skipScalar(cursor: Cursor): Found {
+  if (cursor.bytes[cursor.at] === quote) return skipString(cursor);
+  for (const [spelling, value] of literals) {
+    if (startsWith(cursor, spelling)) {
+      cursor.at += spelling.length;
+      return value;
+    }
+  }
+  skipNumber(cursor);
+  return "number";
+}
+
+function startsWith(cursor: Cursor, spelling: Uint8Array): boolean {
+  return spelling.every((byte, i) => cursor.bytes[cursor.at + i] === byte);
+}
+
+/** Nesting is counted, not recursed into: a body of a million brackets must not overflow the stack. */
+function skipContainer(cursor: Cursor): void {
+  const closers: number[] = [];
+  let afterValue = openContainer(cursor, closers);
+  while (closers.length > 0) {
+    skipSpace(cursor);
+    if (afterValue) {
+      afterValue = false;
+      if (cursor.bytes[cursor.at] === closers.at(-1)) {
+        cursor.at++;
+        closers.pop();
+        afterValue = true;
+        continue;
+      }
+      take(cursor, comma);
+      skipSpace(cursor);
+    }
+    if (closers.at(-1) === braceClose) skipName(cursor);
+    const next = cursor.bytes[cursor.at];
+    if (next === braceOpen || next === bracketOpen) {
+      afterValue = openContainer(cursor, closers);
+      continue;
+    }
+    skipScalar(cursor);
+    afterValue = true;
+  }
+}
+
+/** Goes inside; true when the container is empty, so that its closer comes next. */
+function openContainer(cursor: Cursor, closers: number[]): boolean {
+  const closer = cursor.bytes[cursor.at] === braceOpen ? braceClose : bracketClose;
+  cursor.at++;
+  closers.push(closer);
+  skipSpace(cursor);
+  return cursor.bytes[cursor.at] === closer;
+}
+
+/** Passes a member's name and what parts it from its value; answers where the name is. */
+export function skipName(cursor: Cursor): Span {
+  const name = skipString(cursor);
+  skipSpace(cursor);
+  take(cursor, colon);
+  skipSpace(cursor);
+  return name;
+}
+
+export function skipSpace(cursor: Cursor): void {
+  for (;;) {
+    const byte = cursor.bytes[cursor.at];
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+    cursor.at++;
+  }
+}
+
+export function take(cursor: Cursor, byte: number): void {
+  if (cursor.bytes[cursor.at] !== byte) throw new Malformed();
+  cursor.at++;
+}
+
+function skipNumber(cursor: Cursor): void {
+  if (cursor.bytes[cursor.at] === code("-")) cursor.at++;
+  if (cursor.bytes[cursor.at] === code("0")) cursor.at++;
+  else skipDigits(cursor);
+  if (cursor.bytes[cursor.at] === code(".")) {
+    cursor.at++;
+    skipDigits(cursor);
+  }
+  if (((cursor.bytes[cursor.at] ?? 0) | 0x20) === code("e")) {
+    cursor.at++;
+    const sign = cursor.bytes[cursor.at];
+    if (sign === code("+") || sign === code("-")) cursor.at++;
+    skipDigits(cursor);
+  }
+}
+
+function skipDigits(cursor: Cursor): void {
+  const start = cursor.at;
+  while (isDigit(cursor.bytes[cursor.at])) cursor.at++;
+  if (cursor.at === start) throw new Malformed();
+}
+
+/** Passes a string, checking its escapes; answers where its content began and ended. */
+function skipString(cursor: Cursor): Span {
+  take(cursor, quote);
+  const { bytes, at: start } = cursor;
+  let at = start;
+  for (let byte = bytes[at]; byte !== quote; byte = bytes[at]) {
+    if (byte === undefined || byte < 0x20) throw new Malformed();
+    at = byte === backslash ? endOfEscape(bytes, at + 1) : at + 1;
+  }
+  cursor.at = at + 1;
+  return { start, end: at };
+}
+
+/** `at` is behind the backslash. */
+function endOfEscape(bytes: Uint8Array, at: number): number {
+  const letter = bytes[at] ?? 0;
+  if (isShortEscape(letter)) return at + 1;
+  if (letter !== letterU || hexUnit(bytes, at + 1) < 0) throw new Malformed();
+  return at + 5;
+}

@@ -1,0 +1,146 @@
+/**
+ * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
+ * JSON.stringify does.
+ */
+import { allocate, borrow, textOf, utf8 } from "../memory.js";
+
+export function code(character: string): number {
+  return character.charCodeAt(0);
+}
+
+const quote = code('"');
+const backslash = code("\\");
+export const letterU = code("u");
+
+/** A decoded JSON string. Not well-formed: it has a lone surrogate, which UTF-8 cannot express. */
+export class JsonText {
+  readonly bytes: Uint8Array;
+  readonly wellFormed: boolean;
+
+  constructor(bytes: Uint8Array, wellFormed: boolean) {
+    this.bytes = bytes;
+    this.wellFormed = wellFormed;
+  }
+
+  /** For texts that are not secret. */
+  toString(): string {
+    return textOf(this.bytes);
+  }
+}
+
+/** Where decoded strings go: `borrow` or `allocateVanishing`. */
+export type Memory = (length: number) => Uint8Array;
+
+/** What stands after the backslash, and what it means. */
+const shortEscapes = new Map(
+  Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }).map(
+    ([letter, meaning]) => [code(letter), code(meaning)],
+  ),
+);
+
+export function isShortEscape(letter: number): boolean {
+  return shortEscapes.has(letter);
+}
+
+export function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+/** The UTF-16 code unit that four hex digits spell, or -1. */
+export function hexUnit(bytes: Uint8Array, at: number): number {
+  let unit = 0;
+  for (let i = at; i < at + 4; i++) {
+    const digit = hexDigit(bytes[i] ?? 0);
+    if (digit < 0) return -1;
+    unit = unit * 16 + digit;
+  }
+  return unit;
+}
+
+function hexDigit(byte: number): number {
+  if (isDigit(byte)) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}
+
+/** Undoes the escapes of a string whose spelling was checked before. Decoding never makes it longer. */
+export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
+  const decoded = memory(escaped.length);
+  let wellFormed = true;
+  let length = 0;
+  for (let at = 0; at < escaped.length; ) {
+    const next = escaped.indexOf(backslash, at);
+    const plain = escaped.subarray(at, next < 0 ? escaped.length : next);
+    decoded.set(plain, length);
+    length += plain.length;
+    if (next < 0) break;
+    const { point, size } = readEscape(escaped, next + 1);
+    if (point >= 0xd800 && point <= 0xdfff) wellFormed = false;
+    length += writeUtf8(decoded, length, point);
+    at = next + 1 + size;
+  }
+  return new JsonText(decoded.subarray(0, length), wellFormed);
+}
+
+/** The code point of the escape after a backslash, and how many bytes spell it; a surrogate pair is one. */
+function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
+  const letter = escaped[at] ?? 0;
+  if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
+  const high = hexUnit(escaped, at + 1);
+  const paired = escaped[at + 5] === backslash && escaped[at + 6] === letterU;
+  const low = paired ? hexUnit(escaped, at + 7) : -1;
+  if (high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff) {
+    return { point: 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00), size: 11 };
+  }
+  return { point: high, size: 5 };
+}
+
+function writeUtf8(target: Uint8Array, at: number, point: number): number {
+  if (point < 0x80) {
+    target[at] = point;
+    return 1;
+  }
+  const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  target[at] = ([0, 0xc0, 0xe0, 0xf0][tail] ?? 0) | (point >> (6 * tail));
+  for (let i = 1; i <= tail; i++) target[at + i] = 0x80 | ((point >> (6 * (tail - i))) & 0x3f);
+  return tail + 1;
+}
+
+const hexDigits = utf8("0123456789abcdef");
+const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
+
+/** By byte: how long it is when it is written. A table, since a megabyte has a million lookups. */
+const writtenLengths = allocate(256).map((_, byte) => (writtenEscapes.has(byte) ? 2 : byte < 0x20 ? 6 : 1));
+
+/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. In borrowed memory. */
+export function writeString(text: Uint8Array): Uint8Array {
+  let length = 2;
+  for (let i = 0; i < text.length; i++) length += writtenLengths[text[i] ?? 0] ?? 0;
+  const json = borrow(length);
+  let at = 0;
+  json[at++] = quote;
+  for (let from = 0; from < text.length; ) {
+    const to = endOfPlain(text, from);
+    json.set(text.subarray(from, to), at);
+    at += to - from;
+    if (to < text.length) at += writeEscape(json, at, text[to] ?? 0);
+    from = to + 1;
+  }
+  json[at] = quote;
+  return json;
+}
+
+/** Where the next byte stands that must be escaped. */
+function endOfPlain(text: Uint8Array, from: number): number {
+  let to = from;
+  while (to < text.length && writtenLengths[text[to] ?? 0] === 1) to++;
+  return to;
+}
+
+function writeEscape(json: Uint8Array, at: number, byte: number): number {
+  const letter = writtenEscapes.get(byte);
+  json[at] = backslash;
+  json[at + 1] = letter ?? letterU;
+  if (letter === undefined) json.set([0x30, 0x30, hexDigits[byte >> 4] ?? 0, hexDigits[byte & 15] ?? 0], at + 2);
+  return letter === undefined ? 6 : 2;
+}

@@ -1,0 +1,88 @@
+/** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
+import { metadataEnd, openBlob, openMetadata, type PathAndBlob, type SealingKey, sealBlob } from "./crypto/blob.js";
+import type { BodyReaders, PutBody } from "./request-bodies.js";
+import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
+import type { Keyring } from "./keyring.js";
+import { concat, fromLatin1, lendMemory, wipe } from "./memory.js";
+import { openPage, sealPage } from "./crypto/page.js";
+import type { DescribeReply, ReplyOf, RequestOf } from "./protocol.js";
+import { damaged, lockedNow } from "./refusals.js";
+
+export class Secrets {
+  readonly #keyring: Keyring;
+  readonly #readers: BodyReaders;
+
+  constructor(keyring: Keyring, readers: BodyReaders) {
+    this.#keyring = keyring;
+    this.#readers = readers;
+  }
+
+  seal({ path, body, previous, now }: RequestOf<"seal">): ReplyOf<"seal"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) {
+      wipe(body);
+      return lockedNow;
+    }
+    return lendMemory(() => {
+      const read = this.#readers.put(body);
+      return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
+    });
+  }
+
+  open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    return lendMemory(() => {
+      const opened = openBlob(key, path, blob);
+      return opened
+        ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
+        : damaged(path, "put its file back from a backup, or delete it");
+    });
+  }
+
+  describe({ paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    return lendMemory(() => {
+      const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
+      return describeBlobs(key, blobs);
+    });
+  }
+
+  reveal({ page }: RequestOf<"reveal">): ReplyOf<"reveal"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    const entries = lendMemory(() => openPage(key, page));
+    if (entries === null) throw new Error("a page that was sealed here does not open");
+    return { ok: true, reply: entries };
+  }
+}
+
+function sealFields(
+  key: SealingKey,
+  path: string,
+  body: PutBody,
+  previous: string | null,
+  now: number,
+): ReplyOf<"seal"> {
+  const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
+  if (previous !== null && before === null) return damaged(path, "delete it before you store another");
+  const supplied = suppliedMetadata(body);
+  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), valueText(body));
+  return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
+}
+
+function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): DescribeReply {
+  const opened = openMetadata(key, blobs);
+  const parts: (Uint8Array | string)[] = [];
+  const unreadable: string[] = [];
+  const lengths: number[] = [];
+  for (const [i, { path, blob }] of blobs.entries()) {
+    const metadata = opened[i] ?? null;
+    lengths.push(metadata === null ? 0 : metadataEnd(blob));
+    if (metadata === null) unreadable.push(path);
+    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata));
+  }
+  const reply = concat(parts);
+  return { ok: true, reply, page: unreadable.length === 0 ? sealPage(key, reply) : null, damaged: unreadable, lengths };
+}
