@@ -2,9 +2,9 @@
 import { arch, cpus } from "node:os";
 import { type Options, readOptions, UsageError, usage } from "./options.js";
 import type { Outcome } from "./outcome.js";
-import { markdownOutcome, showOutcome, showPromises } from "./tables.js";
 import { cleaningUp, run } from "./run-scenarios.js";
 import { scenarios } from "./scenarios/all.js";
+import { markdownOutcome, showOutcome, showPromises } from "./tables.js";
 import { canMeasure } from "./usage.js";
 
 try {

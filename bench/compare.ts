@@ -7,16 +7,16 @@ import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../test/support/clean-up.js";
-import { mustUnlock } from "../test/support/test-client.js";
 import { mainFile } from "../test/support/process.js";
+import { mustUnlock } from "../test/support/test-client.js";
+import { filledHome } from "./filled-vaults.js";
 import { alternate, contender, type Loader, startLoader } from "./measure.js";
 import { type Options, readOptions, UsageError } from "./options.js";
 import { compare, cpu, mainCpu, type Outcome, p50, p99, throughput } from "./outcome.js";
-import { markdownOutcome, showOutcome } from "./tables.js";
 import { cleaningUp } from "./run-scenarios.js";
 import { type StrongroomSubject, startStrongroom } from "./subjects.js";
+import { markdownOutcome, showOutcome } from "./tables.js";
 import { canMeasure } from "./usage.js";
-import { filledHome } from "./filled-vaults.js";
 import { type Workload, workloads } from "./workloads.js";
 
 const usage = `usage: npm run bench:compare -- <git-ref> [--only A,B] [--rounds N] [--seconds S] [--markdown] [--json]

@@ -5,15 +5,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { directoryName, secretFileName } from "../src/paths/file-name.js";
-import { bodyReaders } from "../workers/request-bodies.js";
+import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
+import { passphrase } from "../test/support/server.js";
+import { mustInit } from "../test/support/test-client.js";
 import { parseHeader, unwrapMasterKey } from "../workers/crypto/header.js";
 import { Keyring } from "../workers/keyring.js";
 import { utf8, wipe } from "../workers/memory.js";
 import type { Bytes } from "../workers/protocol.js";
+import { bodyReaders } from "../workers/request-bodies.js";
 import { Secrets } from "../workers/secret-operations.js";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
-import { mustInit } from "../test/support/test-client.js";
-import { passphrase } from "../test/support/server.js";
 import { startStrongroom } from "./subjects.js";
 
 export const valueBytes = 200;

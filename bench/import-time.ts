@@ -8,8 +8,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { temporaryDirectory } from "../test/support/clean-up.js";
-import { mustInit, mustStatus } from "../test/support/test-client.js";
 import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
+import { mustInit, mustStatus } from "../test/support/test-client.js";
 import { cleaningUp } from "./run-scenarios.js";
 import { ratios, spreadOf } from "./statistics.js";
 

@@ -3,11 +3,11 @@
 import { join } from "node:path";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { mustUnlock } from "../test/support/test-client.js";
+import { filledHome } from "./filled-vaults.js";
 import { type Loader, startLoader } from "./measure.js";
 import type { Options } from "./options.js";
 import type { Outcome } from "./outcome.js";
 import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
-import { filledHome } from "./filled-vaults.js";
 
 export type Scenario = {
   readonly name: string;

@@ -1,9 +1,9 @@
 /** Owns the workloads: which requests go to a vault of how many secrets, and on how many connections. */
 import { mustPut } from "../test/support/test-client.js";
+import { pathOf, perDirectory } from "./filled-vaults.js";
 import type { Options } from "./options.js";
 import type { Request } from "./programs/load.js";
 import type { StrongroomSubject } from "./subjects.js";
-import { pathOf, perDirectory } from "./filled-vaults.js";
 
 export type Workload = {
   readonly name: string;

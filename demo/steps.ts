@@ -1,9 +1,10 @@
 /** Owns the demonstration's play: a vault's life, and after each step where its secrets are found. */
-import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../test/support/test-client.js";
+
 import { decodeKeys, type Keys } from "../test/support/decoder.js";
+import { hitsIn, type Snapshots, takeSnapshots } from "../test/support/heap-snapshot.js";
 import { type ServerProcess, startProcess } from "../test/support/process.js";
 import { scanProcess } from "../test/support/scanner.js";
-import { hitsIn, type Snapshots, takeSnapshots } from "../test/support/heap-snapshot.js";
+import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "../test/support/test-client.js";
 import type { Row, Step } from "./printout.js";
 
 const passphrase = "correct horse battery staple";

@@ -1,8 +1,9 @@
 /** Owns an entry's plaintext: what put makes of a body, and the replies of put, get and list that are made of it. */
-import type { PutBody } from "./request-bodies.js";
+
 import { writeString } from "./json/json-string.js";
-import { borrowed, concat, textOf, utf8 } from "./memory.js";
+import { concat, scratchOf, textOf, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
+import type { PutBody } from "./request-bodies.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };
@@ -15,9 +16,9 @@ export function suppliedMetadata(body: PutBody): string {
   });
 }
 
-/** Sealed metadata, in borrowed memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…"}`. */
+/** Sealed metadata, in scratchOf memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…"}`. */
 export function metadataText(supplied: string, times: Times): Uint8Array {
-  return borrowed(`{"metadata":${supplied},"createdAt":"${times.createdAt}","updatedAt":"${times.updatedAt}"}`);
+  return scratchOf(`{"metadata":${supplied},"createdAt":"${times.createdAt}","updatedAt":"${times.updatedAt}"}`);
 }
 
 /** The times of a put now: creation is kept, and `updatedAt` never runs backwards, even when the clock does. */
@@ -41,7 +42,7 @@ export function listEntry(path: string, metadata: Uint8Array): [string, Uint8Arr
   return [`{"path":${JSON.stringify(path)},`, metadata.subarray(1)];
 }
 
-/** The value as it is sealed: a JSON string, in borrowed memory. */
+/** The value as it is sealed: a JSON string, in scratchOf memory. */
 export function valueText(body: PutBody): Uint8Array {
   return writeString(body.value.bytes);
 }

@@ -4,11 +4,11 @@
  */
 import { workerData } from "piscina";
 import { faultOf } from "./crypto/blob.js";
-import { bodyReaders } from "./request-bodies.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings } from "./protocol.js";
 import { unexpected } from "./refusals.js";
+import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
 
 const readers = bodyReaders((workerData as WorkerSettings).maxValueBytes);

@@ -4,9 +4,9 @@
  */
 import type { SealingKey } from "./crypto/blob.js";
 import type { Header } from "./crypto/header.js";
+import { XaesKey } from "./crypto/xaes.js";
 import { wipe } from "./memory.js";
 import type { Bytes } from "./protocol.js";
-import { XaesKey } from "./crypto/xaes.js";
 
 type Candidate = {
   readonly header: Header;

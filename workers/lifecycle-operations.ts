@@ -1,5 +1,5 @@
 /** Owns what a passphrase can do, make a vault and unlock it, and what ends it, lock. */
-import type { BodyReaders, InitBody } from "./request-bodies.js";
+
 import { DerivationQueue } from "./crypto/derivation.js";
 import { createHeader, parseHeader, unwrapMasterKey } from "./crypto/header.js";
 import type { Keyring } from "./keyring.js";
@@ -15,6 +15,7 @@ import {
   unexpected,
   wrongPassphrase,
 } from "./refusals.js";
+import type { BodyReaders, InitBody } from "./request-bodies.js";
 
 const waitingDerivations = 16;
 const done: Done = { ok: true };

@@ -26,36 +26,43 @@ export function allocateVanishing(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(Math.max(length, mappedBytes)), 0, length);
 }
 
-/** What operations work in, one after the other: making a buffer takes 0.8 µs, a small GCM 5, and an operation made dozens. */
-const working = allocate(256 * 1024);
-let lent = 0;
-let lending = false;
-const lentBesides: Bytes[] = [];
+/** One block for all operations, which run one after the other: a buffer of its own costs 0.8 µs, and an operation needs dozens. */
+const block = allocate(256 * 1024);
+let used = 0;
+let isOpen = false;
+/** Buffers that did not fit into the block. */
+const overflow: Bytes[] = [];
 
-/** Runs an operation that begins and ends within one turn of the event loop, and wipes all that it borrowed. */
-export function lendMemory<T>(operation: () => T): T {
-  if (lending) throw new Error("an operation within another would wipe what that one has borrowed");
-  lending = true;
+/**
+ * Runs an operation within one turn of the event loop and wipes all scratch memory that it used.
+ * @throws Error inside another operation, whose scratch memory it would wipe.
+ */
+export function withScratch<T>(operation: () => T): T {
+  if (isOpen) throw new Error("withScratch inside withScratch");
+  isOpen = true;
   try {
     return operation();
   } finally {
-    working.fill(0, 0, lent);
-    for (const besides of lentBesides.splice(0)) wipe(besides); // not spread: arguments are limited, these are not
-    lent = 0;
-    lending = false;
+    block.fill(0, 0, used);
+    for (const bytes of overflow.splice(0)) wipe(bytes); // not spread: the number of arguments is limited
+    used = 0;
+    isOpen = false;
   }
 }
 
-/** Zeroed bytes until the operation ends, which wipes them: not to be kept or moved. Without an operation, its own. */
-export function borrow(length: number): Uint8Array {
-  if (!lending) return allocate(length);
-  if (length > working.length - lent) {
-    const besides = allocate(length);
-    lentBesides.push(besides);
-    return besides;
+/**
+ * Zeroed bytes that are wiped when the operation ends: do not keep or move them.
+ * @throws Error outside an operation: nothing would wipe them.
+ */
+export function scratch(length: number): Uint8Array {
+  if (!isOpen) throw new Error("scratch outside withScratch");
+  if (length > block.length - used) {
+    const bytes = allocate(length);
+    overflow.push(bytes);
+    return bytes;
   }
-  lent += length;
-  return working.subarray(lent - length, lent);
+  used += length;
+  return block.subarray(used - length, used);
 }
 
 /** Fills the target with random bytes. */
@@ -73,7 +80,7 @@ export function freshNonce(length: number): Uint8Array {
     randomFillSync(nonceStock);
     nonceStockAt = 0;
   }
-  const nonce = borrowed(nonceStock.subarray(nonceStockAt, nonceStockAt + length));
+  const nonce = scratchOf(nonceStock.subarray(nonceStockAt, nonceStockAt + length));
   nonceStockAt += length; // DANGER: a nonce that is handed out twice gives plaintexts away
   return nonce;
 }
@@ -101,9 +108,9 @@ export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   return joined;
 }
 
-/** The same in borrowed memory. */
-export function borrowed(...parts: readonly (Uint8Array | string)[]): Uint8Array {
-  const joined = borrow(lengthOf(parts));
+/** As `concat`, in scratch memory. */
+export function scratchOf(...parts: readonly (Uint8Array | string)[]): Uint8Array {
+  const joined = scratch(lengthOf(parts));
   write(joined, parts);
   return joined;
 }
@@ -161,9 +168,9 @@ export function textOf(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("utf8");
 }
 
-/** Bytes of a string that has one character for each, in borrowed memory. */
+/** Bytes of a string that has one character for each, in scratch memory. */
 export function fromLatin1(text: string): Uint8Array {
-  const bytes = borrow(text.length);
+  const bytes = scratch(text.length);
   asBuffer(bytes).write(text, "latin1");
   return bytes;
 }

@@ -3,11 +3,11 @@
  * written here and never repeat any input.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes, type TextRule } from "./body-schemas.js";
 import { type JsonValue, readObject, wipeFields } from "./json/json-reader.js";
 import { JsonText, type Memory } from "./json/json-string.js";
-import { allocateVanishing, borrow, wipe } from "./memory.js";
+import { allocateVanishing, scratch, wipe } from "./memory.js";
 import type { Bytes, Refusal } from "./protocol.js";
-import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes, type TextRule } from "./body-schemas.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
@@ -43,7 +43,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   return {
     init: reader<InitBody>(schemas.init, allocateVanishing),
     unlock: reader<UnlockBody>(schemas.unlock, allocateVanishing),
-    put: reader<PutBody>(schemas.put, borrow),
+    put: reader<PutBody>(schemas.put, scratch),
   };
 }
 

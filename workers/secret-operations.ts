@@ -1,12 +1,12 @@
 /** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
 import { metadataEnd, openBlob, openMetadata, type PathAndBlob, type SealingKey, sealBlob } from "./crypto/blob.js";
-import type { BodyReaders, PutBody } from "./request-bodies.js";
+import { openPage, sealPage } from "./crypto/page.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
-import { concat, fromLatin1, lendMemory, wipe } from "./memory.js";
-import { openPage, sealPage } from "./crypto/page.js";
+import { concat, fromLatin1, wipe, withScratch } from "./memory.js";
 import type { DescribeReply, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
+import type { BodyReaders, PutBody } from "./request-bodies.js";
 
 export class Secrets {
   readonly #keyring: Keyring;
@@ -23,7 +23,7 @@ export class Secrets {
       wipe(body);
       return lockedNow;
     }
-    return lendMemory(() => {
+    return withScratch(() => {
       const read = this.#readers.put(body);
       return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
     });
@@ -32,7 +32,7 @@ export class Secrets {
   open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    return lendMemory(() => {
+    return withScratch(() => {
       const opened = openBlob(key, path, blob);
       return opened
         ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
@@ -43,7 +43,7 @@ export class Secrets {
   describe({ paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    return lendMemory(() => {
+    return withScratch(() => {
       const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
       return describeBlobs(key, blobs);
     });
@@ -52,7 +52,7 @@ export class Secrets {
   reveal({ page }: RequestOf<"reveal">): ReplyOf<"reveal"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    const entries = lendMemory(() => openPage(key, page));
+    const entries = withScratch(() => openPage(key, page));
     if (entries === null) throw new Error("a page that was sealed here does not open");
     return { ok: true, reply: entries };
   }

@@ -1,10 +1,10 @@
 /** Owns the scenarios of reading: warm and cold, from 1 to 256 connections, and large. */
 import { mustPut } from "../../test/support/test-client.js";
+import { pathOf, valueBytes } from "../filled-vaults.js";
 import { alternate, contender } from "../measure.js";
 import { againstEach, compare, cpu, type Outcome, p50, type Target, throughput } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
 import { type StrongroomSubject, type Subject, startFixed, startNaive } from "../subjects.js";
-import { pathOf, valueBytes } from "../filled-vaults.js";
 import { get, getCold, getLarge, getOn, type Workload } from "../workloads.js";
 import { replyTo } from "./replies.js";
 

@@ -1,6 +1,7 @@
 /** Owns what happens beyond the queue of derivations: refused at once with 429 and Retry-After, and nothing else fails. */
-import { type Answer, mustStatus, send } from "../../test/support/test-client.js";
+
 import { passphrase } from "../../test/support/server.js";
+import { type Answer, mustStatus, send } from "../../test/support/test-client.js";
 import type { Outcome } from "../outcome.js";
 import { type Spread, spreadOf } from "../statistics.js";
 import type { StrongroomSubject } from "../subjects.js";

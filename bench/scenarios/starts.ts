@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpMark, cleanUpTo } from "../../test/support/clean-up.js";
 import { mustGet, mustList, mustStatus, mustUnlock } from "../../test/support/test-client.js";
+import { pathOf } from "../filled-vaults.js";
 import type { Finding, Outcome, Target } from "../outcome.js";
 import type { Scenario } from "../scenario.js";
 import { ratios, spreadOf } from "../statistics.js";
 import { startProgram, startStrongroom } from "../subjects.js";
 import { memoryOf } from "../usage.js";
-import { pathOf } from "../filled-vaults.js";
 
 const counts = [0, 10_000, 100_000] as const;
 

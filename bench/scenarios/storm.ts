@@ -6,8 +6,9 @@
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { later } from "../../test/support/clean-up.js";
-import { mustInit, mustPut } from "../../test/support/test-client.js";
 import { passphrase } from "../../test/support/server.js";
+import { mustInit, mustPut } from "../../test/support/test-client.js";
+import { pathOf, valueBytes } from "../filled-vaults.js";
 import { type Loader, measure, sendLoad, settle, startLoader, stream } from "../measure.js";
 import type { Finding, Outcome } from "../outcome.js";
 import type { LoadReport, Stream } from "../programs/load.js";
@@ -15,7 +16,6 @@ import type { Bench, Scenario } from "../scenario.js";
 import { ratios, spreadOf } from "../statistics.js";
 import { ask, type StrongroomSubject, startProgram } from "../subjects.js";
 import { memoryOf } from "../usage.js";
-import { pathOf, valueBytes } from "../filled-vaults.js";
 import { beyondTheQueue } from "./overflow.js";
 import { drawStorm, type Timelines } from "./storm-chart.js";
 

@@ -1,5 +1,5 @@
 /** Owns where the bearer token comes from: a setting, a file, or 32 random bytes at first start. */
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Settings } from "../config/definitions.js";
 import { isToken } from "../config/readers.js";
@@ -23,6 +23,10 @@ export async function writeNewToken(file: string): Promise<string> {
   const made = `srt_${randomBytes(32).toString("base64url")}`;
   await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
   return made;
+}
+
+export function digestToken(token: string): Uint8Array {
+  return hash("sha256", token, "buffer");
 }
 
 /** A named file is never made: it may be misspelled. Null: there is none in the home yet. */

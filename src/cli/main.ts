@@ -2,9 +2,9 @@
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
+import { type CommandRow, runProgram } from "./program.js";
 import { CommandFailure, exitCodes } from "./session/exit-codes.js";
 import { printable } from "./session/output.js";
-import { type CommandRow, runProgram } from "./program.js";
 
 const commands: readonly CommandRow[] = [
   { name: "serve", summary: "start the vault server", load: () => import("./commands/serve.js") },
@@ -31,9 +31,17 @@ const commands: readonly CommandRow[] = [
   { name: "run", summary: "run a command with secrets in its environment", load: () => import("./commands/run.js") },
   { name: "inject", summary: "fill a template with secrets", load: () => import("./commands/inject.js") },
   { name: "export", summary: "write secrets as plaintext", load: () => import("./commands/export.js") },
-  { name: "import", summary: "store the secrets of another program's file", load: () => import("./commands/import.js") },
+  {
+    name: "import",
+    summary: "store the secrets of another program's file",
+    load: () => import("./commands/import.js"),
+  },
   { name: "token", summary: "say where the bearer token is, or replace it", load: () => import("./commands/token.js") },
-  { name: "trust", summary: "say how other programs come to trust the server", load: () => import("./commands/trust.js") },
+  {
+    name: "trust",
+    summary: "say how other programs come to trust the server",
+    load: () => import("./commands/trust.js"),
+  },
   {
     name: "completion",
     summary: "print a completion script for a shell",

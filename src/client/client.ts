@@ -1,10 +1,5 @@
 /** Owns the client of a Strongroom server for programs: one method for each endpoint of the contract. */
-import { answerIn } from "./decode-response.js";
-import { type Field, jsonObject } from "./encode-body.js";
-import { StrongroomError } from "./client-error.js";
-import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
-import { Secret } from "./secret.js";
-import { type Ask, type CallOptions, closed, Transport } from "./transport.js";
+
 import type {
   Acknowledgement,
   Deleted,
@@ -16,11 +11,14 @@ import type {
   Stored,
   VaultStatus,
 } from "./api-types.js";
+import { StrongroomError } from "./client-error.js";
+import { answerIn } from "./decode-response.js";
+import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
+import { type Field, jsonObject } from "./encode-body.js";
+import type { ApiRequest, CallOptions } from "./request.js";
+import { Secret } from "./secret.js";
+import { closed, Transport } from "./transport.js";
 
-export { type ErrorCode, StrongroomError } from "./client-error.js";
-export type { PlaceOptions } from "./discovery.js";
-export type { Secret } from "./secret.js";
-export type { CallOptions } from "./transport.js";
 export type {
   Acknowledgement,
   Deleted,
@@ -32,6 +30,10 @@ export type {
   Stored,
   VaultStatus,
 } from "./api-types.js";
+export { type ErrorCode, StrongroomError } from "./client-error.js";
+export type { PlaceOptions } from "./discovery.js";
+export type { CallOptions } from "./request.js";
+export type { Secret } from "./secret.js";
 
 export type ClientOptions = PlaceOptions & Pick<CallOptions, "timeoutMs">;
 
@@ -139,7 +141,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /** With a body of these fields, where there are any. */
   async #send<T extends object>(
-    method: Ask["method"],
+    method: ApiRequest["method"],
     path: string,
     options: CallOptions,
     fields?: Readonly<Record<string, Field>>,
@@ -152,7 +154,7 @@ export class StrongroomClient implements AsyncDisposable {
     }
   }
 
-  async #ask<T extends object>(ask: Ask, options: CallOptions, withToken: boolean): Promise<T> {
+  async #ask<T extends object>(ask: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
     this.#transport ??= findServer(this.#options).then((place) => new Transport(place));

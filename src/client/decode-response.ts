@@ -1,8 +1,9 @@
 /** Owns what the server's answers become: the contract's objects, or an error. Their bytes are wiped. */
+
+import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import type { Place } from "./discovery.js";
-import type { Received } from "./transport.js";
-import type { Failure, Refusal } from "./api-types.js";
+import type { Received } from "./request.js";
 
 /** @throws StrongroomError the server's, or PROTOCOL when it is no answer of a Strongroom server. */
 export function answerIn<T extends object>(received: Received, place: Place): T {

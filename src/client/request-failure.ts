@@ -3,7 +3,7 @@ import type { ClientRequest } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { StrongroomError, systemCode } from "./client-error.js";
 import type { Place } from "./discovery.js";
-import type { Ask } from "./transport.js";
+import type { ApiRequest } from "./request.js";
 
 const nobodyThere = [
   "ECONNREFUSED",
@@ -15,7 +15,7 @@ const nobodyThere = [
   "ETIMEDOUT",
 ];
 
-export function failureOf(error: Error, request: ClientRequest, ask: Ask, place: Place): StrongroomError {
+export function failureOf(error: Error, request: ClientRequest, ask: ApiRequest, place: Place): StrongroomError {
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
   const at = place.address.origin;
@@ -36,7 +36,7 @@ export function failureOf(error: Error, request: ClientRequest, ask: Ask, place:
 }
 
 /** A write may have been done although nobody has said so. */
-export function afterwards({ method }: Ask): string {
+export function afterwards({ method }: ApiRequest): string {
   return method === "GET" ? "" : "; it may have been done all the same: look before you repeat it";
 }
 

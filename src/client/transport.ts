@@ -2,26 +2,13 @@
  * Owns the connections to one server: kept alive and reused, trusting its certificate and no other. What may have reached
  * the server is not sent again, but for a read whose kept connection had ended before any answer began.
  */
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { Agent, type AgentOptions, request as httpsRequest, type RequestOptions } from "node:https";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StrongroomError, systemCode } from "./client-error.js";
-import { afterwards, failureOf } from "./request-failure.js";
 import type { Place } from "./discovery.js";
-
-export type Ask = {
-  readonly method: "GET" | "PUT" | "POST" | "DELETE";
-  readonly path: string;
-  readonly body?: Uint8Array | undefined;
-};
-
-export type CallOptions = {
-  readonly signal?: AbortSignal | undefined;
-  /** How long to wait for the whole answer; 0 is for ever. */
-  readonly timeoutMs?: number | undefined;
-};
-
-export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
+import type { ApiRequest, CallOptions, Received } from "./request.js";
+import { afterwards, failureOf } from "./request-failure.js";
 
 const defaultTimeoutMs = 30_000;
 const maxConnections = 32;
@@ -42,7 +29,7 @@ export class Transport {
   }
 
   /** @throws StrongroomError when there is no whole answer. */
-  async send(ask: Ask, token: string | null, call: CallOptions): Promise<Received> {
+  async send(ask: ApiRequest, token: string | null, call: CallOptions): Promise<Received> {
     try {
       return await this.#sendOnce(ask, token, call);
     } catch (error) {
@@ -71,7 +58,7 @@ export class Transport {
   }
 
   async #sendOnce(
-    ask: Ask,
+    ask: ApiRequest,
     token: string | null,
     { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
   ): Promise<Received> {
@@ -95,7 +82,7 @@ export class Transport {
     });
   }
 
-  #optionsOf({ method, path, body }: Ask, token: string | null): RequestOptions {
+  #optionsOf({ method, path, body }: ApiRequest, token: string | null): RequestOptions {
     const { hostname, port } = this.place.address;
     return {
       host: hostname.replace(/^\[|\]$/g, ""),
@@ -115,7 +102,7 @@ export class Transport {
 /** A read on a kept connection that had ended: it can be sent again, since no answer has begun. */
 class StaleConnection extends Error {}
 
-function answerTo(request: ClientRequest, ask: Ask, place: Place): Promise<Received> {
+function answerTo(request: ClientRequest, ask: ApiRequest, place: Place): Promise<Received> {
   return new Promise((resolve, reject) => {
     let answering = false;
     request.on("error", (error) => {
@@ -141,11 +128,11 @@ export function closed(): StrongroomError {
   return new StrongroomError("ABORTED", "the client is closed: make another");
 }
 
-function aborted(ask: Ask, { reason }: AbortSignal): StrongroomError {
+function aborted(ask: ApiRequest, { reason }: AbortSignal): StrongroomError {
   return new StrongroomError("ABORTED", `the request was ended by its caller${afterwards(ask)}`, { cause: reason });
 }
 
-function tooLate(ask: Ask, timeoutMs: number): StrongroomError {
+function tooLate(ask: ApiRequest, timeoutMs: number): StrongroomError {
   return new StrongroomError(
     "TIMEOUT",
     `there was no answer within ${timeoutMs} ms: wait longer, or see what the server is at${afterwards(ask)}`,

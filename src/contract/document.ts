@@ -14,10 +14,10 @@ import {
   unroutedResponses,
 } from "./common-responses.js";
 import { type Schema, schemaNamed } from "./json-schema.js";
+import { componentSchemas } from "./named-schemas.js";
 import { type Operation, operations } from "./operations.js";
 import { overview } from "./overview.js";
 import { parameters } from "./parameters.js";
-import { componentSchemas } from "./named-schemas.js";
 
 export type ContractSettings = { readonly maxValueBytes: number };
 

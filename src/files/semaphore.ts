@@ -1,6 +1,6 @@
 /** Owns how many pieces of work run at once; the others wait in the order in which they came. */
 
-export class Slots {
+export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 

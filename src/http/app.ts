@@ -1,13 +1,13 @@
 /** Owns the order in which a request is judged; each step is a middleware that answers, refuses or lets pass. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Request } from "express";
+import { createLockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
 import { requireBearer } from "./bearer.js";
-import { exchangeOf } from "./request-context.js";
+import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.js";
 import { type GuardSettings, guardOrigin } from "./host-guard.js";
-import { createLockout } from "./lockout.js";
-import { adoptMessages, type Messages } from "./express-prototypes.js";
 import { discardBody } from "./plaintext-hygiene.js";
+import { contextOf } from "./request-context.js";
 import { answerErrors, cameTooLate, logRequests } from "./responses.js";
 import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
 
@@ -23,7 +23,7 @@ export function createApp(
   service: Omit<Service, "passphraseLockout">,
   settings: AppSettings,
   clock: Clock,
-  messages: Messages,
+  messages: MessageClasses,
 ): Handler {
   const tokenLockout = createLockout(
     clock,
@@ -33,7 +33,7 @@ export function createApp(
   const passphraseLockout = createLockout(clock, "too many wrong passphrases: wait before you try again", isUnlock);
   const full = { ...service, passphraseLockout };
   const app = express();
-  adoptMessages(app, messages);
+  adoptMessageClasses(app, messages);
   app.disable("x-powered-by").disable("etag");
   if (service.log.tells("debug")) app.use(logRequests(service.log, routeOf));
   app.use(guardOrigin(settings));
@@ -45,7 +45,7 @@ export function createApp(
   app.use(answerErrors(service.log, routeOf));
   return (req, res) => {
     if (cameTooLate(req)) return void discardBody(req);
-    exchangeOf(req as Request);
+    contextOf(req as Request);
     req.url = "/"; // Express skips every middleware when it cannot parse a target: it gets none to parse
     app(req, res);
   };

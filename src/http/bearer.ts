@@ -1,10 +1,11 @@
 /** Owns the bearer token's check (RFC 6750), with no more told by its timing than that it failed. */
-import { hash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { RequestHandler } from "express";
+import { addressOf, type Lockout } from "../access/lockout.js";
+import { digestToken } from "../access/root-token.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import { exchangeOf } from "./request-context.js";
-import { addressOf, type Lockout } from "./lockout.js";
+import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
 
 const credentials = /^bearer +([^\s,]+)$/i;
@@ -18,11 +19,7 @@ export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout, log: Lo
       if (lockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong tokens", address: addressOf(req) });
       throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
     }
-    exchangeOf(req).authenticated = true;
+    contextOf(req).authenticated = true;
     next();
   };
-}
-
-export function digestToken(token: string): Uint8Array {
-  return hash("sha256", token, "buffer");
 }

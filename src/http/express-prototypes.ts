@@ -6,13 +6,13 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express } from "express";
 
-export type Messages = {
+export type MessageClasses = {
   readonly IncomingMessage: typeof IncomingMessage;
   readonly ServerResponse: typeof ServerResponse;
 };
 
 /** For a server's options. One app's alone: each app marks its prototypes as its own. */
-export function createMessages(): Messages {
+export function createMessageClasses(): MessageClasses {
   class AppRequest extends IncomingMessage {}
   class AppResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {}
   Object.setPrototypeOf(AppRequest.prototype, express.request);
@@ -21,7 +21,7 @@ export function createMessages(): Messages {
 }
 
 /** Makes the classes' prototypes those that the app gives out. */
-export function adoptMessages(app: Express, { IncomingMessage, ServerResponse }: Messages): void {
+export function adoptMessageClasses(app: Express, { IncomingMessage, ServerResponse }: MessageClasses): void {
   for (const { prototype } of [IncomingMessage, ServerResponse]) {
     Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });
   }

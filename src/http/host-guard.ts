@@ -4,7 +4,7 @@
  */
 import type { RequestHandler } from "express";
 import { VaultError } from "../errors.js";
-import { exchangeOf } from "./request-context.js";
+import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
 
 export type GuardSettings = {
@@ -27,7 +27,7 @@ export function guardOrigin({ address, host, serverNames }: GuardSettings): Requ
   ]);
   const anyName = !isLoopback(address);
   return (req, _res, next) => {
-    const authority = exchangeOf(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
+    const authority = contextOf(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
     if (authority === "" || !(anyName || names.has(nameIn(authority)))) {
       throw new VaultError(
         "BAD_REQUEST",

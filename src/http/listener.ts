@@ -4,16 +4,16 @@ import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
+import type { MessageClasses } from "./express-prototypes.js";
 import { answerBrokenRequests } from "./malformed-requests.js";
-import type { Messages } from "./express-prototypes.js";
 import { cleansePlaintext, wipeReceived } from "./plaintext-hygiene.js";
-import { SilentConnections } from "./unused-connections.js";
+import { UnusedConnections } from "./unused-connections.js";
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 export type Credentials = { readonly cert: string; readonly key: string };
 
-export type Listener = { readonly server: Server; readonly silent: SilentConnections };
+export type Listener = { readonly server: Server; readonly unused: UnusedConnections };
 
 const limits = {
   handshakeTimeout: 5_000,
@@ -26,7 +26,7 @@ const limits = {
 const maxConnections = 256;
 
 /** @throws StartError when the certificate cannot be used. */
-export function createListener(credentials: Credentials, messages: Messages, handle: Handle, log: Log): Listener {
+export function createListener(credentials: Credentials, messages: MessageClasses, handle: Handle, log: Log): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
   const server = secureServer(
     {
@@ -46,7 +46,7 @@ export function createListener(credentials: Credentials, messages: Messages, han
   server.on("secureConnection", wipeReceived);
   server.on("drop", warnOncePerMinute(log));
   answerBrokenRequests(server);
-  return { server, silent: new SilentConnections(server) };
+  return { server, unused: new UnusedConnections(server) };
 }
 
 /** A flood of connections must not become a flood of lines. */
@@ -83,9 +83,9 @@ function whyNotListening(code: string | undefined, host: string, port: number): 
 }
 
 /** Takes no new connections, lets requests under way finish for at most `graceMs`, then cuts what is left. */
-export async function drain({ server, silent }: Listener, graceMs: number): Promise<void> {
+export async function drain({ server, unused }: Listener, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  silent.close();
+  unused.close();
   server.closeIdleConnections();
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);

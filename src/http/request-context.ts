@@ -2,17 +2,17 @@
 import type { Request } from "express";
 import { parseTarget, type Target } from "./request-target.js";
 
-export interface Exchange {
+export interface RequestContext {
   readonly target: Target;
   readonly started: number;
   /** The token was accepted. */
   authenticated: boolean;
 }
 
-const exchange = Symbol("exchange");
+const context = Symbol("context");
 
 /** A member rather than a WeakMap's entry, which costs garbage collection dearly for each request. */
-export function exchangeOf(req: Request & { [exchange]?: Exchange }): Exchange {
-  req[exchange] ??= { target: parseTarget(req.url), started: performance.now(), authenticated: false };
-  return req[exchange];
+export function contextOf(req: Request & { [context]?: RequestContext }): RequestContext {
+  req[context] ??= { target: parseTarget(req.url), started: performance.now(), authenticated: false };
+  return req[context];
 }

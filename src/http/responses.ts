@@ -6,9 +6,9 @@ import type { ErrorRequestHandler, Request, RequestHandler, Response } from "exp
 import helmet from "helmet";
 import { statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import { ClientGone } from "./request-body.js";
-import { exchangeOf } from "./request-context.js";
 import { discardBody } from "./plaintext-hygiene.js";
+import { ClientGone } from "./request-body.js";
+import { contextOf } from "./request-context.js";
 
 /** Tells the pattern of a path's route, for the log: the path itself must not get there. */
 type RouteOf = (path: string) => string;
@@ -133,7 +133,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
     return;
   }
   const requestId = randomUUID();
-  const route = routeOf(exchangeOf(req).target.path);
+  const route = routeOf(contextOf(req).target.path);
   const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
   log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
   sendJson(res, status, { error: message, code, requestId });
@@ -156,14 +156,14 @@ function closeGently({ socket }: Request, res: Response): void {
 function mustClose(req: Request): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = req.headers;
   if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return !exchangeOf(req).authenticated || encoding !== undefined || Number(length) > discardableBytes;
+  return !contextOf(req).authenticated || encoding !== undefined || Number(length) > discardableBytes;
 }
 
 /** One debug line a request, once it is answered. */
 export function logRequests(log: Log, routeOf: RouteOf): RequestHandler {
   return (req, res, next) => {
     res.once("finish", () => {
-      const { target, started } = exchangeOf(req);
+      const { target, started } = contextOf(req);
       const route = routeOf(target.path);
       const durationMs = Math.round(performance.now() - started);
       log.debug({ event: "request", method: req.method, route, status: res.statusCode, durationMs });

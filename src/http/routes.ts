@@ -1,16 +1,16 @@
 /** Owns the table of endpoints: which path has which methods, and what each does with the vault. */
 import type { Request, RequestHandler, Response } from "express";
+import { addressOf, type Lockout } from "../access/lockout.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
 import type { Vault } from "../vault/vault.js";
-import { readBody } from "./request-body.js";
-import { exchangeOf } from "./request-context.js";
-import { addressOf, type Lockout } from "./lockout.js";
 import { ownMemory, vanishingMemory } from "./plaintext-hygiene.js";
-import { sendBytes, sendJson } from "./responses.js";
+import { readBody } from "./request-body.js";
+import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
+import { sendBytes, sendJson } from "./responses.js";
 
 export type Service = {
   readonly vault: Vault;
@@ -54,11 +54,11 @@ const resources = new Map<string, Resource>([
 ]);
 
 export function isStatus(req: Request): boolean {
-  return req.method === "GET" && exchangeOf(req).target.path === "/v1/status";
+  return req.method === "GET" && contextOf(req).target.path === "/v1/status";
 }
 
 export function isUnlock(req: Request): boolean {
-  return req.method === "POST" && exchangeOf(req).target.path === "/v1/unlock";
+  return req.method === "POST" && contextOf(req).target.path === "/v1/unlock";
 }
 
 /** `GET /v1/status`, which needs no token and is never limited; all else goes on. */
@@ -72,7 +72,7 @@ export function answerStatus(service: Service): RequestHandler {
 /** Unknown route 404 → shutting down 503 → vault locked 403 → the endpoint. */
 export function dispatch(service: Service): RequestHandler {
   return async (req, res) => {
-    const { path } = exchangeOf(req).target;
+    const { path } = contextOf(req).target;
     const resource = resourceAt(path);
     if (resource === undefined) throw new VaultError("NOT_FOUND", "there is no such endpoint");
     const endpoint = Object.hasOwn(resource.methods, req.method) ? resource.methods[req.method] : undefined;
@@ -167,7 +167,7 @@ async function remove({ vault }: Service, _req: Request, res: Response, rest: st
 }
 
 async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const query = listQuery(exchangeOf(req).target.query);
+  const query = listQuery(contextOf(req).target.query);
   sendBytes(res, 200, await vault.list(query));
 }
 

@@ -2,7 +2,7 @@
 import type { Server } from "node:https";
 import type { Socket } from "node:net";
 
-export class SilentConnections {
+export class UnusedConnections {
   /** By the client's address and port: a TLS socket and the one that it reads from have both, and nothing else in common. */
   readonly #sockets = new Map<string, Socket>();
 

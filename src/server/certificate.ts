@@ -5,10 +5,10 @@ import { isIP } from "node:net";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
-import type { Credentials } from "../http/listener.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
-import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
 import type { Home } from "../files/home.js";
+import type { Credentials } from "../http/listener.js";
+import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
 
 const lifetime = 730 * day;
 

@@ -1,24 +1,23 @@
 /** Owns the service on a claimed vault: puts the rooms together, and takes them apart in order at the end. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { digestToken, findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
+import { systemFiles } from "../files/durable.js";
+import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { createApp, type Handler } from "../http/app.js";
-import { digestToken } from "../http/bearer.js";
+import { createMessageClasses } from "../http/express-prototypes.js";
 import { isLoopback } from "../http/host-guard.js";
 import { createListener, drain, listen } from "../http/listener.js";
-import { createMessages } from "../http/express-prototypes.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
-import { systemFiles } from "../files/durable.js";
 import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
-import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { openOrRelease } from "./release.js";
-import type { Strongroom, Surroundings } from "./strongroom.js";
-import { findToken } from "../access/root-token.js";
+import type { Strongroom, Surroundings } from "./server-handle.js";
 
 const drainMs = 5_000;
 
@@ -38,7 +37,7 @@ export async function serveStore(
     log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
   if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
   const stopper = createStopper();
-  const messages = createMessages();
+  const messages = createMessageClasses();
   let handle: Handler = () => {};
   const listener = createListener(certificate, messages, (req, res) => handle(req, res), log);
   const vault = await Vault.open(store, settings, clock, log);

@@ -1,28 +1,11 @@
-/** Owns the start of a server: home, claim, service. What the service needs is loaded only once the vault is claimed. */
-import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError } from "../errors.js";
-import type { Log } from "../log.js";
+import { systemFiles } from "../files/durable.js";
 import { problemOfFile } from "../files/file-problem.js";
-import { type FileOperations, systemFiles } from "../files/durable.js";
-import { FileStore } from "../storage/files/file-store.js";
 import { openHome } from "../files/home.js";
+import { FileStore } from "../storage/files/file-store.js";
 import { openOrRelease } from "./release.js";
-
-/** What tests replace. */
-export type Surroundings = { readonly log: Log; readonly clock?: Clock; readonly files?: FileOperations };
-
-export interface Strongroom {
-  readonly url: string;
-  readonly port: number;
-  readonly tokenSource: string;
-  readonly certificateFile: string;
-  readonly vaultPath: string;
-  /** Resolves once the server has stopped, for whatever reason. */
-  readonly stopped: Promise<void>;
-  /** Locks, drains for at most 5 s, stops; the same promise however often it is asked. */
-  stop(): Promise<void>;
-}
+import type { Strongroom, Surroundings } from "./server-handle.js";
 
 /** @throws StartError that says what to mend. */
 export async function startStrongroom(settings: Settings, surroundings: Surroundings): Promise<Strongroom> {

@@ -7,15 +7,15 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache } from "./ciphertext-cache.js";
-import type { Custody } from "./key-state.js";
+import type { KeyState } from "./key-state.js";
 import { headOf, Lister, type ListQuery } from "./lister.js";
-import { Turns } from "./sync/keyed-mutex.js";
+import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export class Entries {
   readonly #store: SecretStore;
-  readonly #custody: Custody;
+  readonly #keyState: KeyState;
   readonly #clock: Clock;
-  readonly #paths = new Turns();
+  readonly #paths = new KeyedMutex();
   /** Whole blobs. A get that finds its blob here needs no file: that took a quarter of the main thread's time. */
   readonly #blobs: CiphertextCache<Bytes>;
   /** The beginnings of blobs, up to the end of their sealed metadata, for lists and puts. */
@@ -24,18 +24,18 @@ export class Entries {
   readonly #pages: CiphertextCache<Bytes>;
   readonly #lister: Lister;
 
-  constructor(store: SecretStore, custody: Custody, clock: Clock, cacheBytes: number) {
+  constructor(store: SecretStore, keyState: KeyState, clock: Clock, cacheBytes: number) {
     this.#store = store;
-    this.#custody = custody;
+    this.#keyState = keyState;
     this.#clock = clock;
     this.#blobs = new CiphertextCache(cacheBytes / 2);
     this.#heads = new CiphertextCache(cacheBytes / 4);
     this.#pages = new CiphertextCache(cacheBytes / 4);
-    this.#lister = new Lister(store, custody, this.#heads, this.#pages);
+    this.#lister = new Lister(store, keyState, this.#heads, this.#pages);
   }
 
   put(path: string, body: Bytes): Promise<Bytes> {
-    return this.#paths.take(path, () => this.#putInTurn(path, body));
+    return this.#paths.run(path, () => this.#putInTurn(path, body));
   }
 
   async get(path: string): Promise<Bytes> {
@@ -44,7 +44,7 @@ export class Entries {
   }
 
   remove(path: string): Promise<void> {
-    return this.#paths.take(path, async () => {
+    return this.#paths.run(path, async () => {
       if (!(await this.#changing(path, () => this.#store.remove(path)))) throw notFound(path);
     });
   }
@@ -62,7 +62,7 @@ export class Entries {
 
   async #putInTurn(path: string, body: Bytes): Promise<Bytes> {
     const previous = await this.#lister.head(path);
-    const sealed = await this.#custody.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
+    const sealed = await this.#keyState.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
     await this.#changing(path, () => this.#store.write(path, sealed.blob));
     this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
@@ -80,7 +80,7 @@ export class Entries {
   }
 
   async #open(path: string, blob: Bytes): Promise<Bytes> {
-    return (await this.#custody.ask<"open">({ op: "open", path, blob })).reply;
+    return (await this.#keyState.ask<"open">({ op: "open", path, blob })).reply;
   }
 
   #changing<T>(path: string, change: () => Promise<T>): Promise<T> {

@@ -6,20 +6,20 @@ import type { Bytes, Operation, RequestOf, WorkerSettings } from "../../workers/
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Gate } from "./sync/read-write-lock.js";
 import { IdleDeadline } from "./idle.js";
-import { KeyWorker } from "./worker/key-worker-client.js";
+import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import { KeyWorkerClient } from "./worker/key-worker-client.js";
 
-export type CustodySettings = WorkerSettings & { readonly idleTimeoutMs: number };
+export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
 
 type Derivation = Extract<RequestOf<Operation>, { op: "init" | "unlock" }>["op"];
 
-export class Custody {
+export class KeyState {
   readonly #header: () => Bytes | null;
-  readonly #gate: Gate;
+  readonly #gate: ReadWriteLock;
   readonly #log: Log;
   readonly #idle: IdleDeadline;
-  readonly #worker: KeyWorker;
+  readonly #worker: KeyWorkerClient;
   #unlocked = false;
   #closed = false;
   /** The present thread has seen a passphrase. */
@@ -28,13 +28,19 @@ export class Custody {
   /** How many vaults the thread has yet to say that it serves. */
   #mounting = 0;
 
-  private constructor(header: () => Bytes | null, gate: Gate, settings: CustodySettings, clock: Clock, log: Log) {
+  private constructor(
+    header: () => Bytes | null,
+    gate: ReadWriteLock,
+    settings: KeyStateSettings,
+    clock: Clock,
+    log: Log,
+  ) {
     const { idleTimeoutMs, maxValueBytes } = settings;
     this.#header = header;
     this.#gate = gate;
     this.#log = log;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorker.start({ maxValueBytes }, clock, () => this.#workerEnded());
+    this.#worker = KeyWorkerClient.start({ maxValueBytes }, clock, () => this.#workerEnded());
   }
 
   /**
@@ -43,17 +49,17 @@ export class Custody {
    */
   static async begin(
     header: () => Bytes | null,
-    gate: Gate,
-    settings: CustodySettings,
+    gate: ReadWriteLock,
+    settings: KeyStateSettings,
     clock: Clock,
     log: Log,
-  ): Promise<Custody> {
-    const custody = new Custody(header, gate, settings, clock, log);
+  ): Promise<KeyState> {
+    const keyState = new KeyState(header, gate, settings, clock, log);
     try {
-      await custody.mount();
-      return custody;
+      await keyState.mount();
+      return keyState;
     } catch (error) {
-      await custody.#worker.stop();
+      await keyState.#worker.stop();
       throw error;
     }
   }

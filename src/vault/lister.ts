@@ -5,7 +5,7 @@ import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
-import type { Custody } from "./key-state.js";
+import type { KeyState } from "./key-state.js";
 
 /** What a list asks for; see `SecretStore.list`. `limit` null: all. */
 export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
@@ -25,14 +25,14 @@ type Slice = Pick<Described, "reply" | "damaged">;
 
 export class Lister {
   readonly #store: SecretStore;
-  readonly #custody: Custody;
+  readonly #keyState: KeyState;
   readonly #heads: CiphertextCache<Head>;
   readonly #pages: CiphertextCache<Bytes>;
 
   /** `pages` are kept by the digest of what is in them: one that has become untrue is not found any more. */
-  constructor(store: SecretStore, custody: Custody, heads: CiphertextCache<Head>, pages: CiphertextCache<Bytes>) {
+  constructor(store: SecretStore, keyState: KeyState, heads: CiphertextCache<Head>, pages: CiphertextCache<Bytes>) {
     this.#store = store;
-    this.#custody = custody;
+    this.#keyState = keyState;
     this.#heads = heads;
     this.#pages = pages;
   }
@@ -79,7 +79,7 @@ export class Lister {
     const heads = paths.map((path) => this.#heads.get(path) ?? null);
     const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
     if (page === undefined) return null;
-    const { reply } = await this.#custody.ask<"reveal">({ op: "reveal", page });
+    const { reply } = await this.#keyState.ask<"reveal">({ op: "reveal", page });
     return { reply, damaged: [] };
   }
 
@@ -88,7 +88,7 @@ export class Lister {
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
     const all = read.filter((head) => head !== null);
-    const described = await this.#custody.ask<"describe">({ op: "describe", paths, heads: all });
+    const described = await this.#keyState.ask<"describe">({ op: "describe", paths, heads: all });
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
     if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);

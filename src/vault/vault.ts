@@ -4,12 +4,12 @@ import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { Custody, type CustodySettings } from "./key-state.js";
 import { Entries } from "./entries.js";
-import { Gate } from "./sync/read-write-lock.js";
+import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListQuery } from "./lister.js";
+import { ReadWriteLock } from "./sync/read-write-lock.js";
 
-export type VaultSettings = CustodySettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
 
 export type VaultStatus = {
   readonly initialized: boolean;
@@ -25,8 +25,8 @@ export class Vault {
   readonly #settings: VaultSettings;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #gate: Gate;
-  readonly #custody: Custody;
+  readonly #gate: ReadWriteLock;
+  readonly #keyState: KeyState;
   readonly #entries: Entries;
 
   private constructor(
@@ -34,24 +34,24 @@ export class Vault {
     settings: VaultSettings,
     clock: Clock,
     log: Log,
-    gate: Gate,
-    custody: Custody,
+    gate: ReadWriteLock,
+    keyState: KeyState,
   ) {
     this.#store = store;
     this.#settings = settings;
     this.#clock = clock;
     this.#log = log;
     this.#gate = gate;
-    this.#custody = custody;
-    this.#entries = new Entries(store, custody, clock, settings.cacheBytes);
+    this.#keyState = keyState;
+    this.#entries = new Entries(store, keyState, clock, settings.cacheBytes);
   }
 
   /** @throws StartError when the vault's header cannot be understood. */
   static async open(store: SecretStore, settings: VaultSettings, clock: Clock, log: Log): Promise<Vault> {
-    const gate = new Gate();
+    const gate = new ReadWriteLock();
     try {
-      const custody = await Custody.begin(() => store.header, gate, settings, clock, log);
-      return new Vault(store, settings, clock, log, gate, custody);
+      const keyState = await KeyState.begin(() => store.header, gate, settings, clock, log);
+      return new Vault(store, settings, clock, log, gate, keyState);
     } catch (error) {
       const reason =
         error instanceof VaultError
@@ -62,14 +62,14 @@ export class Vault {
   }
 
   status(): VaultStatus {
-    this.#custody.lockIfIdle();
+    this.#keyState.lockIfIdle();
     return {
       initialized: this.#store.header !== null,
-      locked: !this.#custody.unlocked,
+      locked: !this.#keyState.unlocked,
       secretCount: this.#store.count,
       vaultPath: this.#store.vaultPath,
       idleTimeoutMs: this.#settings.idleTimeoutMs,
-      lastActivity: new Date(this.#custody.lastActivity).toISOString(),
+      lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
     };
   }
 
@@ -79,11 +79,11 @@ export class Vault {
    */
   async init(body: Bytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const request = { op: "init", body, logN: this.#settings.scryptLogN, now: this.#clock.now() } as const;
-    const { header } = await wipingAfter(body, this.#custody.derive<"init">(request));
+    const { header } = await wipingAfter(body, this.#keyState.derive<"init">(request));
     const keptAt = await this.#gate.exclusive(() => this.#startNewVault(header));
-    this.#custody.becomeUnlocked();
+    this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
-    return { keptAt, locked: !this.#custody.unlocked };
+    return { keptAt, locked: !this.#keyState.unlocked };
   }
 
   /**
@@ -91,28 +91,28 @@ export class Vault {
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
    */
   async unlock(body: Bytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#custody.derive<"unlock">({ op: "unlock", body }));
+    const { reply } = await wipingAfter(body, this.#keyState.derive<"unlock">({ op: "unlock", body }));
     try {
       permit();
     } catch (error) {
-      if (!this.#custody.unlocked) await this.#custody.lock();
+      if (!this.#keyState.unlocked) await this.#keyState.lock();
       throw error;
     }
-    this.#custody.becomeUnlocked();
+    this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
     return reply;
   }
 
   /** Resolves once the master key is wiped and everything that was under way has ended. */
   lock(): Promise<void> {
-    return this.#custody.lock();
+    return this.#keyState.lock();
   }
 
   /** Counts as activity; to be called for every secret operation before anything else of it is looked at. */
   admit(): void {
-    this.#custody.lockIfIdle();
-    this.#custody.touch();
-    this.#custody.mustBeUnlocked();
+    this.#keyState.lockIfIdle();
+    this.#keyState.touch();
+    this.#keyState.mustBeUnlocked();
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
@@ -151,7 +151,7 @@ export class Vault {
   /** Locks, lets what is under way end, and gives the thread and the claim on the files back. */
   async close(): Promise<void> {
     try {
-      await this.#custody.close();
+      await this.#keyState.close();
     } finally {
       await this.#gate.exclusive(() => this.#store.close());
     }
@@ -159,7 +159,7 @@ export class Vault {
 
   #secretOperation<T>(work: () => Promise<T>): Promise<T> {
     return this.#gate.shared(() => {
-      this.#custody.mustBeUnlocked();
+      this.#keyState.mustBeUnlocked();
       return work();
     });
   }
@@ -169,15 +169,15 @@ export class Vault {
     try {
       keptAt = await this.#store.startNewVault(header);
     } catch (error) {
-      await this.#custody.ask<"discard">({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
+      await this.#keyState.ask<"discard">({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
     this.#entries.forget();
     try {
-      await this.#custody.ask<"adopt">({ op: "adopt" });
+      await this.#keyState.ask<"adopt">({ op: "adopt" });
       return keptAt;
     } catch (cause) {
-      await this.#custody.mount(); // the thread that knew the new key is gone; the new vault stands
+      await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands
       throw new VaultError("INTERNAL", "the key worker ended: the new vault is made and locked, unlock it", { cause });
     }
   }

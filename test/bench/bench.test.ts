@@ -5,16 +5,16 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, node } from "../support/process.js";
 import { type Options, readOptions, UsageError } from "../../bench/options.js";
 import { type Finding, isReached, type Outcome } from "../../bench/outcome.js";
-import { markdownOutcome, showOutcome, showPromises } from "../../bench/tables.js";
 import { chosen, run } from "../../bench/run-scenarios.js";
 import { scenarios } from "../../bench/scenarios/all.js";
 import { drawStorm } from "../../bench/scenarios/storm-chart.js";
 import { median, ratios, spreadOf } from "../../bench/statistics.js";
+import { markdownOutcome, showOutcome, showPromises } from "../../bench/tables.js";
 import { canMeasure, perRequest } from "../../bench/usage.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { environment, node } from "../support/process.js";
 
 const finding: Finding = {
   what: "speed",

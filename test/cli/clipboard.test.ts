@@ -3,8 +3,8 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 type Fake = { readonly environment: Readonly<Record<string, string>>; readonly held: string; readonly log: string };

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];

@@ -5,10 +5,10 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
+import { shareTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom edit", () => {

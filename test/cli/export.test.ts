@@ -6,9 +6,9 @@ import { parse } from "dotenv";
 import fc from "fast-check";
 import { dotenvLine, parseDotenv } from "../../src/cli/import/formats/dotenv.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 const values: Readonly<Record<string, string>> = {

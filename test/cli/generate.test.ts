@@ -1,8 +1,8 @@
 /** `strongroom generate`: the shape of what is made, who sees it, and that nothing is replaced by accident. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, testRows } from "./command-rows.js";
 
 describe("strongroom generate", () => {

@@ -6,10 +6,10 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
 describe("strongroom import, through the real command", () => {

@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 describe("strongroom inject, through the real command", () => {

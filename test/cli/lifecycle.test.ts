@@ -3,9 +3,9 @@ import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { send } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
+import { send } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 const passphrase = "quiet lamp river song";

@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("moving secrets on the command line", () => {

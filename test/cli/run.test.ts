@@ -8,9 +8,9 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { Masker } from "../../src/cli/run/output-mask.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
 
 const secrets: Readonly<Record<string, string>> = {

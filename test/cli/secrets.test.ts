@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { shareTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("secrets on the command line", () => {

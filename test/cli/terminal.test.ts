@@ -1,9 +1,9 @@
 /** The command line on a terminal: what it asks, what it never shows, colours, and newlines that only a terminal gets. */
 import { expect } from "chai";
 import pMap from "p-map";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
-import { shareTestServer, startTestServer } from "../support/server.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const strong = "quiet lamp river song";

@@ -7,11 +7,11 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
 import { clientOf } from "../support/library.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { startProxy } from "../support/proxy.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/test-client.js";
 
 async function mustFail(work: Promise<unknown>, code: ErrorCode, hint: RegExp): Promise<StrongroomError> {
   const error = await work.then(

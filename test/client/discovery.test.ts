@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit } from "../support/test-client.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { mustInit } from "../support/test-client.js";
 
 type Environment = Readonly<Record<string, string>>;
 

@@ -2,10 +2,10 @@
 import { inspect } from "node:util";
 import { expect } from "chai";
 import { type Secret, StrongroomClient } from "strongroom/client";
-import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { contract } from "../support/contract-judge.js";
 import { clientOf } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -8,10 +8,10 @@ import fc from "fast-check";
 import { openApiDocument } from "../../src/contract/document.js";
 import { readManifest } from "../../src/manifest.js";
 import { bodyReaders } from "../../workers/request-bodies.js";
-import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/test-client.js";
-import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
 import { contractFiles } from "../support/contract-files.js";
+import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
+import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 
 const request = { path: "/v1/openapi.json" };
 

@@ -3,6 +3,10 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { documented, judge, unseenResponses } from "../support/contract-judge.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   type Answer,
   connectRaw,
@@ -13,10 +17,6 @@ import {
   type Send,
   send,
 } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { documented, judge, unseenResponses } from "../support/contract-judge.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 /** What each operation is asked; `get` and `delete` find their secret. */
 const requests: Readonly<Record<string, Send>> = {

@@ -7,11 +7,11 @@ import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
 import { definitions } from "../../src/config/definitions.js";
 import { meanings } from "../../src/contract/common-responses.js";
 import { operations } from "../../src/contract/operations.js";
-import { findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
-import { mustInit } from "../support/test-client.js";
+import { findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { run, startProcess } from "../support/process.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
+import { mustInit } from "../support/test-client.js";
 
 const readme = readFileSync("README.md", "utf8");
 const tables = readme.replace(/ +/g, " ");

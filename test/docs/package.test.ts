@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { extract, list } from "tar";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustPut } from "../support/test-client.js";
 import { environment, startProcess } from "../support/process.js";
+import { mustInit, mustPut } from "../support/test-client.js";
 
 type Manifest = {
   readonly version: string;

@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/test-client.js";
 import { mainFile, NotStarted, run, type ServerProcess, startProcess } from "../support/process.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/test-client.js";
 
 const starters = 20;
 

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { mustInit } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
+import { mustInit } from "../support/test-client.js";
 import { inspect } from "./inspect-restart.js";
 import { forceInit, Subject, untilKilled, write } from "./writers.js";
 

@@ -1,8 +1,16 @@
 /** Owns what the crash loop looks at after a restart: the vault through its door, and the home on disk. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
-import { mustGet, mustRefuse, mustStatus, mustSucceed, mustUnlock, secretTarget, send } from "../support/test-client.js";
 import type { TestServer } from "../support/server.js";
+import {
+  mustGet,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
 import { descriptionOf, type Subject } from "./writers.js";
 
 /** Checks a freshly started server against the ledger, which then takes what was found as certain. */

@@ -1,9 +1,9 @@
 /** Eight clients at once on one path: what they see must be explained by one order of what they did. */
 import { expect } from "chai";
-import { mustInit, mustRefuse, mustSucceed, secretTarget, send } from "../support/test-client.js";
 import { startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import type { TestServer } from "../support/server.js";
+import { mustInit, mustRefuse, mustSucceed, secretTarget, send } from "../support/test-client.js";
 import { type Event, isLinearizable, type Timed } from "./register.js";
 
 const clients = 8;

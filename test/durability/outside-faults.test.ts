@@ -1,9 +1,9 @@
 /** System calls of the real server that are made to fail from outside: clear answers, whole values, and it recovers. */
 import { expect } from "chai";
-import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
+import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
 
 /** What is to become of a put over a secret, and of a delete, while every such call fails. */

@@ -1,9 +1,9 @@
 /** Owns what all faults from outside have in common: requests, clear answers, temp files, and a restart after them. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
-import { type Answer, mustUnlock, secretTarget, send } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase, type TestServer } from "../support/server.js";
+import { type Answer, mustUnlock, secretTarget, send } from "../support/test-client.js";
 
 /** A secret's value; null: there is no such secret. */
 export type State = string | null;

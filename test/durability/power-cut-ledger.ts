@@ -1,7 +1,7 @@
 /** Owns what writers were promised: which value each secret must have after a power cut, or may have. */
 import { expect } from "chai";
-import { type Answer, type Json, mustList, secretTarget, send } from "../support/test-client.js";
 import type { TestServer } from "../support/server.js";
+import { type Answer, type Json, mustList, secretTarget, send } from "../support/test-client.js";
 
 /** A value, or null: there is no such secret. */
 type State = string | null;

@@ -3,8 +3,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
+import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { Disk, whyNoDisk } from "./power-cut-disk.js";
 import { Ledger } from "./power-cut-ledger.js";
 

@@ -1,7 +1,8 @@
 /** Owns the soak's load: clients at full speed on a fixed set of paths, while another one locks and unlocks. */
-import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/test-client.js";
+
 import type { ServerProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
+import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/test-client.js";
 
 const clients = 16;
 const paths = 400;

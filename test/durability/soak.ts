@@ -6,8 +6,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpTo } from "../support/clean-up.js";
-import { closeConnections, mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
+import { closeConnections, mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { startLoad } from "./soak-load.js";
 import { rises, trendOf } from "./trend.js";
 

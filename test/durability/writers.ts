@@ -1,7 +1,8 @@
 /** Owns the crash loop's writers: each puts and deletes at random on paths of its own, in directories that all share. */
-import { type Answer, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
+
 import type { ServerProcess } from "../support/process.js";
 import type { Random } from "../support/random.js";
+import { type Answer, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
 import { Ledger } from "./ledger.js";
 
 const pathsPerWriter = 20;

@@ -1,5 +1,7 @@
 /** Section 5 of the interface and "Authentication" of the decisions: token, lockout, passphrase counter. */
 import { expect } from "chai";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   mustInit,
   mustRefuse,
@@ -10,8 +12,6 @@ import {
   send,
   sendRaw,
 } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 const endpoints: readonly (readonly [string, string])[] = [
   ["POST", "/v1/init"],

@@ -1,8 +1,17 @@
 /** Bad input: each with a clear 400, and nothing changed. */
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, mustSucceed, send } from "../support/test-client.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import {
+  mustGet,
+  mustInit,
+  mustList,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  send,
+} from "../support/test-client.js";
 
 /** Every shape that JSON allows where a string is wanted. */
 const otherTypes: readonly (readonly [string, unknown])[] = [

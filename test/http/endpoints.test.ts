@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { expect } from "chai";
-import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/test-client.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
+import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/test-client.js";
 
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 

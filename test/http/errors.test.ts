@@ -3,6 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { failingFiles } from "../support/failing-files.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   connectRaw,
   mustGet,
@@ -18,9 +21,6 @@ import {
   type Send,
   send,
 } from "../support/test-client.js";
-import { failingFiles } from "../support/failing-files.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 

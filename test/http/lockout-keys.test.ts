@@ -1,6 +1,6 @@
 /** What counts as one address for the lockout, and that its table is bounded. */
 import { expect } from "chai";
-import { FailureStore, keyOfAddress } from "../../src/http/lockout.js";
+import { FailureStore, keyOfAddress } from "../../src/access/lockout.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 const same: readonly (readonly [string, string])[] = [

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Answer,
   mustGet,
@@ -17,7 +18,6 @@ import {
   type Send,
   send,
 } from "../support/test-client.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 type State = "not initialized" | "locked" | "unlocked";
 

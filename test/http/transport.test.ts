@@ -9,6 +9,8 @@ import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { later } from "../support/clean-up.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
   mustInit,
@@ -21,8 +23,6 @@ import {
   send,
   sendRaw,
 } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 
 const day = 24 * 3600 * 1000;
 

@@ -2,6 +2,10 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { decodeKeys } from "../support/decoder.js";
+import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { type Found, scanProcess } from "../support/scanner.js";
 import {
   connectRaw,
   mustGet,
@@ -14,10 +18,6 @@ import {
   type Send,
   send,
 } from "../support/test-client.js";
-import { decodeKeys } from "../support/decoder.js";
-import { type ServerProcess, startProcess } from "../support/process.js";
-import { type Found, scanProcess } from "../support/scanner.js";
-import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
 
 const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";

@@ -12,7 +12,9 @@ const makers: readonly (readonly [string, RegExp])[] = [
 ];
 
 describe("the key worker's source", () => {
-  const files = readdirSync("workers").filter((name) => name !== "memory.ts");
+  const files = readdirSync("workers", { recursive: true, encoding: "utf8" }).filter(
+    (name) => name.endsWith(".ts") && name !== "memory.ts",
+  );
   for (const file of files) {
     for (const [name, pattern] of makers) {
       it(`${file} has no ${name}`, () => {

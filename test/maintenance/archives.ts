@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Header } from "tar";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
 import { type Ended, run } from "../support/process.js";
 import { startTestServer, type TestServer } from "../support/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
 
 export const secrets: Readonly<Record<string, string>> = {
   "app/db/password": "s3cr3t",

@@ -17,9 +17,9 @@ import { expect } from "chai";
 import { backUp } from "../../src/maintenance/backup/write-backup.js";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 import { run } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
+import { mustGet, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
 describe("a backup", () => {

@@ -3,10 +3,10 @@ import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } f
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
 import { run, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
+import { passphrase } from "../support/server.js";
+import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
 import { copyOf, doctor, makeHome } from "./doctor-homes.js";
 
 function fileWith(bytes: string | Uint8Array): string {

@@ -2,9 +2,9 @@
 import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { run } from "../support/process.js";
 import { passphrase, startTestServer } from "../support/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 export type Json = { readonly [name: string]: unknown };
 

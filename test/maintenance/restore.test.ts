@@ -3,14 +3,14 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
 import { bringIntoForce } from "../../src/storage/files/generations.js";
 import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
-import { mustInit } from "../support/test-client.js";
 import { failingFiles } from "../support/failing-files.js";
 import { startTestServer } from "../support/server.js";
+import { mustInit } from "../support/test-client.js";
 import {
   archiveOf,
   backup,

@@ -1,9 +1,9 @@
 /** 10,000 generated requests: no 500, no hang, no answer that is not JSON, and no canary where it does not belong. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Answer, connectRaw, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
+import { type Answer, connectRaw, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
 /** A path may be told to the client that sent it, but not to the log. */
 const pathCanary = "canary-of-a-path";

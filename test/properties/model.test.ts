@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
+import { startTestServer, type TestServer } from "../support/server.js";
 import {
   type Entry,
   mustGet,
@@ -15,7 +16,6 @@ import {
   secretTarget,
   send,
 } from "../support/test-client.js";
-import { startTestServer, type TestServer } from "../support/server.js";
 
 type Secret = { readonly value: string; readonly type?: string; readonly description?: string };
 

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { run, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 describe("the command", () => {
   for (const args of [["help"], ["--help"], ["-h"]]) {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/files/claim-holder.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustSucceed, send } from "../support/test-client.js";
 import { startProcess } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
+import { mustSucceed, send } from "../support/test-client.js";
 
 describe("the holder of a vault", () => {
   it("is found with its pid and address while it serves, and not after it has stopped", async () => {

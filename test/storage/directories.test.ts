@@ -2,8 +2,8 @@
 import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
-import { BlobTree } from "../../src/storage/files/blob-tree.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { BlobTree } from "../../src/storage/files/blob-tree.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";

@@ -1,7 +1,7 @@
 /** Shared syncs of one directory: who shares which, and what a failure means to those who wait. */
 import { expect } from "chai";
-import { DirectorySyncs } from "../../src/storage/files/directory-syncs.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { DirectorySyncs } from "../../src/storage/files/directory-syncs.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 
 /** Directories whose syncs end when the test says so. */

@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileS
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { faults as allFaults, type FailingFiles, failingFiles } from "../support/failing-files.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Answer,
   connectRaw,
@@ -16,8 +18,6 @@ import {
   mustUnlock,
   send,
 } from "../support/test-client.js";
-import { faults as allFaults, type FailingFiles, failingFiles } from "../support/failing-files.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 
 const another = "another passphrase";
 

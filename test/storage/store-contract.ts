@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import { VaultError } from "../../src/errors.js";
-import type { SecretStore } from "../../src/storage/secret-store.js";
 import { blobFile } from "../../src/storage/files/tree-scan.js";
+import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { type Fault, faults } from "../support/failing-files.js";
 

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./clean-up.js";
-import { mustStatus } from "./test-client.js";
 import type { ServerProcess } from "./process.js";
+import { mustStatus } from "./test-client.js";
 
 export type Snapshots = { readonly frontEnd: string; readonly keyWorker: string };
 

@@ -1,12 +1,12 @@
 /** Owns a promise that ends when a test says so. */
-export type Gate = {
+export type Latch = {
   readonly passed: Promise<void>;
   readonly open: () => void;
   /** Whoever waits meets an I/O error. */
   readonly fail: () => void;
 };
 
-export function closedGate(): Gate {
+export function closedGate(): Latch {
   let open = () => {};
   let fail = () => {};
   const passed = new Promise<void>((resolve, reject) => {

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VaultError } from "../../src/errors.js";
 import { compareUtf8 } from "../../src/paths/secret-path.js";
-import type { SecretStore, StoredSnapshot } from "../../src/storage/secret-store.js";
 import { blobFile } from "../../src/storage/files/tree-scan.js";
+import type { SecretStore, StoredSnapshot } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { temporaryDirectory } from "./clean-up.js";
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import type { Settings } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
-import { type Strongroom, type Surroundings, startStrongroom } from "../../src/server/strongroom.js";
+import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
+import { startStrongroom } from "../../src/server/strongroom.js";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";
 
 export const passphrase = "correct horse battery staple";

@@ -4,13 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
 import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
-import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
-import { closedGate } from "../support/latch.js";
 import { heldFiles } from "../support/held-files.js";
+import { closedGate } from "../support/latch.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { Random } from "../support/random.js";
 import { passphrase, startTestServer, uncached } from "../support/server.js";
+import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 
 const get = { path: "/v1/secrets/a" };
 

@@ -1,6 +1,8 @@
 /** A damaged blob is always refused, all others stay readable, and a person in trouble finds a way on. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
+import { blobFile, damage, everyDamage, flipped } from "../support/damage.js";
+import { shareTestServer, startTestServer, uncached } from "../support/server.js";
 import {
   mustGet,
   mustList,
@@ -13,8 +15,6 @@ import {
   secretTarget,
   send,
 } from "../support/test-client.js";
-import { blobFile, damage, everyDamage, flipped } from "../support/damage.js";
-import { shareTestServer, startTestServer, uncached } from "../support/server.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
 
 describe("a damaged blob", function () {

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { systemClock } from "../../src/clock.js";
 import { VaultError } from "../../src/errors.js";
-import { KeyWorker } from "../../src/vault/worker/key-worker-client.js";
+import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
 import { later } from "../support/clean-up.js";
-import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/test-client.js";
 import { blobFile, damage, everyDamage, headerFile } from "../support/damage.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
 /** A header that is understood costs a derivation: some are tried in the normal suite, all in the long form. */
 const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 16;
@@ -41,7 +41,7 @@ describe("a damaged header", function () {
   it("with any one bit flipped, of any shorter length, or longer by a byte never opens", async () => {
     const { header } = await stoppedVault();
     let crashes = 0;
-    const worker = KeyWorker.start({ maxValueBytes: 1024 }, systemClock, () => crashes++);
+    const worker = KeyWorkerClient.start({ maxValueBytes: 1024 }, systemClock, () => crashes++);
     later(() => worker.stop());
     let understood = 0;
     for (const [what, bytes] of everyDamage(header)) {
@@ -145,11 +145,11 @@ async function startMessage(home: string): Promise<string> {
   );
 }
 
-function mountVerdict(worker: KeyWorker, header: Uint8Array): Promise<string> {
+function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<string> {
   return verdict("mounted", worker.call<"mount">({ op: "mount", header: new Uint8Array(header) }));
 }
 
-function unlockVerdict(worker: KeyWorker): Promise<string> {
+function unlockVerdict(worker: KeyWorkerClient): Promise<string> {
   const body = new Uint8Array(new TextEncoder().encode(JSON.stringify({ passphrase })));
   return verdict("opens", worker.call<"unlock">({ op: "unlock", body }));
 }

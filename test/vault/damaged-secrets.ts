@@ -1,7 +1,7 @@
 /** Owns the secrets that the integrity tests damage: three of different kinds, and one that must stay readable. */
 import { expect } from "chai";
-import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
 import type { TestServer } from "../support/server.js";
+import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
 
 export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
   "an empty value without metadata": { path: "empty", body: { value: "" } },

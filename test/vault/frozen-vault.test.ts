@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { mustGet, mustList, mustUnlock } from "../support/test-client.js";
 import { passphrase, startTestServer } from "../support/server.js";
+import { mustGet, mustList, mustUnlock } from "../support/test-client.js";
 
 /** By its name below the vault's directory. */
 const files: Readonly<Record<string, Buffer>> = {

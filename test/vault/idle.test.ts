@@ -1,8 +1,8 @@
 /** The idle lock and what counts as activity. */
 import { expect } from "chai";
-import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, type Send, send } from "../support/test-client.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, type Send, send } from "../support/test-client.js";
 
 const idleTimeoutMs = 60_000;
 

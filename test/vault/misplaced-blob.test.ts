@@ -2,9 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
 import { expect } from "chai";
-import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { blobFile, damage } from "../support/damage.js";
 import { startTestServer, uncached } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
 
 /** Where the value box begins: the length of the metadata box stands before it, as drawn in workers/blob.ts. */

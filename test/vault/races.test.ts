@@ -1,7 +1,11 @@
 /** Requests that meet a lock, a forced init, a crash or one another: none may see or leave what no order of them would. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { Gate } from "../../src/vault/sync/read-write-lock.js";
+import { ReadWriteLock } from "../../src/vault/sync/read-write-lock.js";
+import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { heldFiles } from "../support/held-files.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   type Answer,
   connectRaw,
@@ -19,10 +23,6 @@ import {
   send,
   sendRaw,
 } from "../support/test-client.js";
-import { FakeClock } from "../support/manual-clock.js";
-import { heldFiles } from "../support/held-files.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
-import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
 
 const lock = { method: "POST", path: "/v1/lock" };
 const second = "the second vault's passphrase";
@@ -193,7 +193,7 @@ describe("a key worker that ends before it has answered anything", () => {
 
 describe("the gate", () => {
   it("lets one in alone, however many others wait and whenever they came", async () => {
-    const gate = new Gate();
+    const gate = new ReadWriteLock();
     const inside: string[] = [];
     const passage = (kind: string) => async () => {
       inside.push(kind);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { type JsonValue, readObject } from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
-import { utf8 } from "../../workers/memory.js";
+import { utf8, withScratch } from "../../workers/memory.js";
 
 /** What JSON.parse finds in the field, in the reader's words; undefined when it refuses, null when there is none. */
 function judged(text: string, field: string): unknown {
@@ -21,6 +21,10 @@ function judged(text: string, field: string): unknown {
 }
 
 function found(bytes: Uint8Array, field: string): unknown {
+  return withScratch(() => read(bytes, field));
+}
+
+function read(bytes: Uint8Array, field: string): unknown {
   const fields = readObject(bytes, [field]);
   if (fields === null) return undefined;
   const value: JsonValue | undefined = fields.get(field);
@@ -134,7 +138,7 @@ describe("the JSON reader", () => {
 
   it("does not overflow on a million brackets, open or closed", () => {
     const deep = 1_000_000;
-    expect(readObject(Buffer.from(`{"x":${"[".repeat(deep)}`), ["f"])).to.equal(null);
+    expect(found(Buffer.from(`{"x":${"[".repeat(deep)}`), "f")).to.equal(undefined);
     const closed = Buffer.from(`{"x":${"[".repeat(deep)}${"]".repeat(deep)},"f":"v"}`);
     expect(found(closed, "f")).to.deep.equal({ text: "v" });
   });
@@ -149,7 +153,7 @@ describe("the JSON writer", () => {
     fc.assert(
       fc.property(text, (value) => {
         fc.pre(isWellFormed(value));
-        expect(Buffer.from(writeString(utf8(value))).toString()).to.equal(JSON.stringify(value));
+        expect(withScratch(() => Buffer.from(writeString(utf8(value))).toString())).to.equal(JSON.stringify(value));
       }),
       { numRuns: 20_000 },
     );

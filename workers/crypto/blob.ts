@@ -15,7 +15,7 @@
  * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, borrowed, byteLength, bytesOf, concat, readUint32, uint32, utf8 } from "../memory.js";
+import { allocate, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
 import { nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
 
@@ -44,7 +44,7 @@ export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, va
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 
-/** The metadata of blobs, of which the beginning is enough, in borrowed memory; null for those that are damaged, moved or foreign. */
+/** The metadata of blobs, of which the beginning is enough, in scratch memory; null for those that are damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
   return open(key.masterKey, sealed);
@@ -52,7 +52,7 @@ export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (U
 
 export type OpenedBlob = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
-/** Metadata and value of a whole blob, in borrowed memory; null when it is damaged, moved or foreign. */
+/** Metadata and value of a whole blob, in scratch memory; null when it is damaged, moved or foreign. */
 export function openBlob(key: SealingKey, path: string, blob: Uint8Array): OpenedBlob | null {
   const box = metadataBox(blob);
   if (box === null) return null;
@@ -85,9 +85,9 @@ function metadataBox(blob: Uint8Array): Uint8Array | null {
 }
 
 function metadataAad(key: SealingKey, path: string): Uint8Array {
-  return borrowed(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
+  return scratchOf(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
 function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
-  return borrowed(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
+  return scratchOf(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }

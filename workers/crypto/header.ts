@@ -15,7 +15,6 @@
  * freed memory (measured on Node 24), and the master key must not survive a lock there.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { derive, type KdfParameters } from "./derivation.js";
 import {
   allocate,
   allocateVanishing,
@@ -29,6 +28,7 @@ import {
   wipe,
 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import { derive, type KdfParameters } from "./derivation.js";
 
 const vaultIdBytes = 16;
 const saltBytes = 16;

@@ -4,9 +4,10 @@
  *
  * AAD: "strongroom v1 page" ‖ vault id (16). A page says itself which paths it is about.
  */
-import type { SealingKey } from "./blob.js";
-import { borrowed, concat, utf8 } from "../memory.js";
+
+import { concat, scratchOf, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
+import type { SealingKey } from "./blob.js";
 import { open, seal } from "./xaes.js";
 
 const label = utf8("strongroom v1 page");
@@ -23,5 +24,5 @@ export function openPage(key: SealingKey, page: Uint8Array): Bytes | null {
 }
 
 function pageAad({ vaultId }: SealingKey): Uint8Array {
-  return borrowed(label, vaultId);
+  return scratchOf(label, vaultId);
 }

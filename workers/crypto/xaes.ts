@@ -3,7 +3,7 @@
  * 24-byte nonce, so that random nonces never run out. Whoever seals anew calls `seal`, which makes its own nonce.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, borrow, borrowed, concat, freshNonce, wipe } from "../memory.js";
+import { allocate, concat, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 export const keyBytes = 32;
@@ -44,11 +44,11 @@ export class XaesKey {
    * mode, two blocks). The caller wipes them.
    */
   deriveSubkeys(nonces: readonly Uint8Array[]): Uint8Array {
-    const blocks = borrow(nonces.length * keyBytes);
+    const blocks = scratch(nonces.length * keyBytes);
     for (const [i, nonce] of nonces.entries()) this.#maskBlocks(blocks.subarray(i * keyBytes), nonce);
     const encrypted = this.#cipher.update(blocks);
     try {
-      return borrowed(encrypted);
+      return scratchOf(encrypted);
     } finally {
       wipe(blocks, encrypted);
     }
@@ -99,7 +99,7 @@ export function seal(key: XaesKey, parts: readonly Part[]): Box[] {
 /** A box, and what it must be bound to. */
 export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
-/** The plaintexts, in borrowed memory; null for a box that was not sealed under this key and AAD. */
+/** The plaintexts, in scratch memory; null for a box that was not sealed under this key and AAD. */
 export function open(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const subkeys = key.deriveSubkeys(sealed.map(({ box }) => box.subarray(0, nonceBytes)));
   try {
@@ -150,7 +150,7 @@ export function sealGcm(
   return [ciphertext, cipher.getAuthTag()];
 }
 
-/** AES-256-GCM: the plaintext in borrowed memory, or null when the tag does not fit. */
+/** AES-256-GCM: the plaintext in scratch memory, or null when the tag does not fit. */
 export function openGcm(
   key: Uint8Array,
   nonce: Uint8Array,
@@ -163,7 +163,7 @@ export function openGcm(
   const plaintext = decipher.update(ciphertext);
   try {
     decipher.final();
-    return borrowed(plaintext);
+    return scratchOf(plaintext);
   } catch {
     return null;
   } finally {

@@ -5,6 +5,7 @@
  * exactly what `JSON.parse` accepts of UTF-8, decodes every string into memory of our own, and refuses without a reason.
  */
 import { isUtf8 } from "node:buffer";
+import { allocate, scratch, wipe } from "../memory.js";
 import {
   backslash,
   braceClose,
@@ -20,7 +21,6 @@ import {
   take,
 } from "./json-scan.js";
 import { decodeString, JsonText, type Memory } from "./json-string.js";
-import { allocate, borrow, wipe } from "../memory.js";
 
 /** What a field holds. */
 export type JsonValue = JsonText | Exclude<Found, Span>;
@@ -29,7 +29,7 @@ export type JsonValue = JsonText | Exclude<Found, Span>;
 export function readObject(
   source: Uint8Array,
   names: readonly string[],
-  memory: Memory = borrow,
+  memory: Memory = scratch,
 ): Map<string, JsonValue> | null {
   if (!isUtf8(source)) return null;
   const cursor: Cursor = { bytes: source, at: 0 };
@@ -76,17 +76,17 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
 }
 
 /** A name that is looked for is shorter, even when each of its characters is spelled as an escape. */
-const scratch = allocate(128);
+const nameBuffer = allocate(128);
 
 /** The one of `names` that a string spells. A body may have a million others: they must cost next to nothing. */
 function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
   const plain = names.find((name) => isName(bytes, start, end, name));
-  if (plain !== undefined || end - start > scratch.length) return plain;
+  if (plain !== undefined || end - start > nameBuffer.length) return plain;
   const spelling = bytes.subarray(start, end);
   if (!spelling.includes(backslash)) return undefined;
-  const { length } = decodeString(spelling, () => scratch).bytes;
-  const escaped = names.find((name) => isName(scratch, 0, length, name));
-  wipe(scratch);
+  const { length } = decodeString(spelling, () => nameBuffer).bytes;
+  const escaped = names.find((name) => isName(nameBuffer, 0, length, name));
+  wipe(nameBuffer);
   return escaped;
 }
 

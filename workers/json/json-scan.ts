@@ -1,6 +1,7 @@
 /** Owns how JSON as bytes is passed over (RFC 8259): each piece is checked, nothing is decoded, no depth is too much. */
-import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
+
 import { utf8 } from "../memory.js";
+import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
 
 export class Malformed extends Error {}
 

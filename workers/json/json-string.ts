@@ -2,7 +2,7 @@
  * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
  * JSON.stringify does.
  */
-import { allocate, borrow, textOf, utf8 } from "../memory.js";
+import { allocate, scratch, textOf, utf8 } from "../memory.js";
 
 export function code(character: string): number {
   return character.charCodeAt(0);
@@ -28,7 +28,7 @@ export class JsonText {
   }
 }
 
-/** Where decoded strings go: `borrow` or `allocateVanishing`. */
+/** Where decoded strings go: `scratch` or `allocateVanishing`. */
 export type Memory = (length: number) => Uint8Array;
 
 /** What stands after the backslash, and what it means. */
@@ -112,11 +112,11 @@ const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !==
 /** By byte: how long it is when it is written. A table, since a megabyte has a million lookups. */
 const writtenLengths = allocate(256).map((_, byte) => (writtenEscapes.has(byte) ? 2 : byte < 0x20 ? 6 : 1));
 
-/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. In borrowed memory. */
+/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. In scratch memory. */
 export function writeString(text: Uint8Array): Uint8Array {
   let length = 2;
   for (let i = 0; i < text.length; i++) length += writtenLengths[text[i] ?? 0] ?? 0;
-  const json = borrow(length);
+  const json = scratch(length);
   let at = 0;
   json[at++] = quote;
   for (let from = 0; from < text.length; ) {

@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError } from "commander";
-import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
+import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
 
 export type ClipboardFlags = {
   readonly copy?: true;

@@ -1,17 +1,23 @@
 /** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
-import type { Watch } from "../../maintenance/backup/archive.js";
-import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
-import { BackupError } from "../../maintenance/backup/backup-error.js";
 import { readOneSetting } from "../../config/settings.js";
-import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { VaultError } from "../../errors.js";
+import type { Watch } from "../../maintenance/backup/archive.js";
+import { BackupError } from "../../maintenance/backup/backup-error.js";
+import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
+import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
-import { breakable } from "../session/interrupt.js";
-import { type ConnectionFlags, exits as exitOf, namesServer, withClient, withConnection } from "../session/connection.js";
+import {
+  type ConnectionFlags,
+  exits as exitOf,
+  namesServer,
+  withClient,
+  withConnection,
+} from "../session/connection.js";
 import { CommandFailure, type ExitName } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
+import { breakable } from "../session/interrupt.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
 

@@ -1,14 +1,14 @@
 /** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
-import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
-import type { Finding } from "../../maintenance/doctor/finding.js";
 import { VaultError } from "../../errors.js";
-import { hardenProcess } from "../../server/hardening.js";
+import { hardenProcess } from "../../hardening.js";
+import type { Finding } from "../../maintenance/doctor/finding.js";
+import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { progressBar } from "../session/progress.js";
 
 type Flags = OutputFlags & PassphraseSource & { readonly home?: string; readonly fix?: true; readonly open?: true };
@@ -19,7 +19,7 @@ export function define(command: Command): void {
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
         "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
     )
-    .option("--fix", "mend what is safe to mend, and say what was done")
+    .option("--fix", "fix what is safe to fix, and say what was done")
     .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
   withOutput(withPassphrase(command)).action(doctor);
 }
@@ -54,9 +54,9 @@ function exitCodeOf({ findings, inForce }: Diagnosis): number {
 }
 
 /** The shape is stable: members may be added, none changes or goes. */
-function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, mended, findings }: Diagnosis): object {
-  const plain = ({ code, path, message, remedy, mend }: Finding) => {
-    return { code, path, message, remedy, fixable: mend !== null };
+function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, fixed, findings }: Diagnosis): object {
+  const plain = ({ code, path, message, remedy, fix }: Finding) => {
+    return { code, path, message, remedy, fixable: fix !== null };
   };
   return {
     ok: findings.length === 0 && inForce !== null,
@@ -68,7 +68,7 @@ function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, mende
     secrets,
     opened,
     findings: [
-      ...mended.map((finding) => ({ ...plain(finding), fixed: true, did: finding.did })),
+      ...fixed.map((finding) => ({ ...plain(finding), fixed: true, did: finding.did })),
       ...findings.map((finding) => ({ ...plain(finding), fixed: false, did: null })),
     ],
   };
@@ -76,19 +76,19 @@ function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, mende
 
 function asText(diagnosis: Diagnosis, wanted: boolean): string {
   const paint = painter(process.stdout);
-  const mended = diagnosis.mended.map(({ code, path, message, did }) => {
+  const fixed = diagnosis.fixed.map(({ code, path, message, did }) => {
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
   });
-  const findings = diagnosis.findings.map(({ code, path, message, remedy, mend }) => {
-    const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(mend, diagnosis.server !== null)}`;
+  const findings = diagnosis.findings.map(({ code, path, message, remedy, fix }) => {
+    const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(fix, diagnosis.server !== null)}`;
     return `${paint("red", "wrong")}  ${printable(path)}\n       ${text}\n`;
   });
-  return [...about(diagnosis, wanted), ...mended, ...findings, verdict(diagnosis, paint)].join("");
+  return [...about(diagnosis, wanted), ...fixed, ...findings, verdict(diagnosis, paint)].join("");
 }
 
-function hintOf(mend: Finding["mend"], served: boolean): string {
-  if (mend === null) return "";
-  return served && !mend.whileServed
+function hintOf(fix: Finding["fix"], served: boolean): string {
+  if (fix === null) return "";
+  return served && !fix.whileServed
     ? "; or stop the server and run strongroom doctor --fix"
     : "; or run strongroom doctor --fix";
 }

@@ -2,16 +2,16 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Secret } from "../../client/client.js";
-import { hardenProcess } from "../../server/hardening.js";
+import { hardenProcess } from "../../hardening.js";
 import { confirm } from "../prompt/confirm.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { editBytes } from "../prompt/editor.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
-import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
-import { getIfThere } from "../session/fetch-secrets.js";
-import { mustBePath } from "../session/secret-arguments.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { getIfThere } from "../session/fetch-secrets.js";
+import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
+import { mustBePath } from "../session/secret-arguments.js";
+import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 

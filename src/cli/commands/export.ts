@@ -1,15 +1,15 @@
 /** Owns `strongroom export`: that plaintext leaves the vault only when that is said, and in which shape. */
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { dotenvLine } from "../import/formats/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
-import { printable, printJson } from "../session/output.js";
-import { type Progress, progressBar } from "../session/progress.js";
-import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { namesFor } from "../run/variable-names.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
+import { printable, printJson } from "../session/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
+import { type Progress, progressBar } from "../session/progress.js";
 
 type Flags = ConnectionFlags &
   OutputFileFlags & { readonly prefix?: string; readonly format: "dotenv" | "json"; readonly plaintext?: true };

@@ -5,11 +5,17 @@ import type { Clipboard } from "../clipboard/clipboard-tools.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
-import { refuseTooLarge } from "../session/server-limits.js";
 import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../session/output.js";
-import { given, type MetadataFlags, withMetadata } from "./put.js";
-import { type CharacterSet, characterSets, type RandomValue, randomCharacters, randomWords } from "../session/random-value.js";
+import {
+  type CharacterSet,
+  characterSets,
+  type RandomValue,
+  randomCharacters,
+  randomWords,
+} from "../session/random-value.js";
 import { canonical, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
+import { refuseTooLarge } from "../session/server-limits.js";
+import { given, type MetadataFlags, withMetadata } from "./put.js";
 
 type Shape = {
   readonly length: number;

@@ -1,10 +1,10 @@
 /** Owns `strongroom import`: its flags, its summary, and what is said when it ends too early. */
 import { type Command, Option } from "commander";
-import { breakable } from "../session/interrupt.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { type Format, folderOf, formats, planPaths, readSource } from "../import/import-plan.js";
 import { storeAll, type Tally } from "../import/store-entries.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { breakable } from "../session/interrupt.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
 

@@ -1,12 +1,12 @@
 /** Owns `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { hardenProcess } from "../../server/hardening.js";
+import { hardenProcess } from "../../hardening.js";
+import { readNewPassphrase } from "../prompt/new-passphrase.js";
+import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { readNewPassphrase } from "../prompt/new-passphrase.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
-import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly force?: true; readonly dryRun?: true };
 

@@ -6,10 +6,10 @@ import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
-import { printable, printJson } from "../session/output.js";
-import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
 import { fetchSecrets } from "../session/fetch-secrets.js";
+import { printable, printJson } from "../session/output.js";
+import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
+import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
 
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };
 

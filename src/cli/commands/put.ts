@@ -1,12 +1,12 @@
 /** Owns `strongroom put`: what is stored with the value, and what is replaced. */
 import { type Command, Option } from "commander";
 import type { PutOptions } from "../../client/client.js";
+import { readValue, type ValueSource, withValue } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { refuseTooLarge } from "../session/server-limits.js";
 import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
 import { canonical, lookAt, refuseOverwriting, secretTypes } from "../session/secret-arguments.js";
-import { readValue, type ValueSource, withValue } from "../prompt/value.js";
+import { refuseTooLarge } from "../session/server-limits.js";
 
 export type MetadataFlags = Pick<PutOptions, "type" | "description">;
 

@@ -1,18 +1,18 @@
 /** Owns `strongroom restore`: into which home, and what is printed. */
 import { access, constants, stat } from "node:fs/promises";
 import type { Command } from "commander";
-import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
 import { readOneSetting } from "../../config/settings.js";
-import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { StartError, systemCode } from "../../errors.js";
+import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
-import { missingAsNull } from "../../files/durable.js";
-import { told } from "./backup.js";
+import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
+import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
+import { told } from "./backup.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
 

@@ -1,14 +1,14 @@
 /** Owns `strongroom run`: its flags, and what it says when the command's variables cannot be made. */
 import { type Command, InvalidArgumentError } from "commander";
+import { runChild } from "../run/child-process.js";
+import { buildEnvironment, type Environment } from "../run/environment.js";
+import { maskingStream, minMaskedBytes } from "../run/output-mask.js";
+import { isVariableName, type Named } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { RepeatableOption } from "../session/flags.js";
 import { printable } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
-import { runChild } from "../run/child-process.js";
-import { buildEnvironment, type Environment } from "../run/environment.js";
-import { maskingStream, minMaskedBytes } from "../run/output-mask.js";
-import { isVariableName, type Named } from "../run/variable-names.js";
 
 type Flags = ConnectionFlags & {
   readonly prefix?: string;

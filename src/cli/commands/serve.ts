@@ -1,9 +1,10 @@
 /** Owns the server as a process: settings, hardening, signals, the start line, exit codes. */
 import type { Command } from "commander";
 import { readSettings } from "../../config/settings.js";
+import { hardenProcess } from "../../hardening.js";
 import { createLog, type Log } from "../../log.js";
-import { hardenProcess } from "../../server/hardening.js";
-import { type Strongroom, startStrongroom } from "../../server/strongroom.js";
+import type { Strongroom } from "../../server/server-handle.js";
+import { startStrongroom } from "../../server/strongroom.js";
 import { serveHelp } from "../session/settings-help.js";
 
 /** The table of settings reads the flags, so that all problems are told at once: the parser passes them through. */

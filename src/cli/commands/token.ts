@@ -2,18 +2,26 @@
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Argument, type Command } from "commander";
+import { writeNewToken } from "../../access/root-token.js";
 import { isToken } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { systemCode } from "../../errors.js";
+import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
-import { writeNewToken } from "../../access/root-token.js";
-import { missingAsNull } from "../../files/durable.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
-import { type OutputFlags, printable, printJson, printLine, report, withDryRun, withResult } from "../session/output.js";
+import {
+  type OutputFlags,
+  printable,
+  printJson,
+  printLine,
+  report,
+  withDryRun,
+  withResult,
+} from "../session/output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly tokenFile?: string; readonly dryRun?: true };
 

@@ -1,9 +1,9 @@
 /** Owns `strongroom unlock`. */
 import type { Command } from "commander";
-import { hardenProcess } from "../../server/hardening.js";
+import { hardenProcess } from "../../hardening.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
 import { type OutputFlags, report, withOutput } from "../session/output.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource;
 

@@ -5,19 +5,19 @@ import { buffer } from "node:stream/consumers";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { readBitwarden } from "./formats/bitwarden.js";
-import { parseDotenv } from "./formats/dotenv.js";
-import type { Found, Reading, Refused } from "./formats/import-entry.js";
-import { readJson } from "./formats/nested-json.js";
-import { readPassStore } from "./formats/pass.js";
 import { printable } from "../session/output.js";
 import { canonicalPath, problemOfPath } from "../session/references.js";
+import { readBitwarden } from "./formats/bitwarden.js";
+import { parseDotenv } from "./formats/dotenv.js";
+import type { ImportEntry, ParsedSource, Refused } from "./formats/import-entry.js";
+import { readJson } from "./formats/nested-json.js";
+import { readPassStore } from "./formats/pass.js";
 
 export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc"] as const;
 export type Format = (typeof formats)[number];
 
 /** Reads the source whole. @throws CommandFailure usage */
-export async function readSource(source: string, format: Format): Promise<Reading> {
+export async function readSource(source: string, format: Format): Promise<ParsedSource> {
   if (format === "pass") return readPassStore(source);
   const text = await readText(source);
   const name = source === "-" ? "standard input" : printable(source);
@@ -33,7 +33,7 @@ export async function readSource(source: string, format: Format): Promise<Readin
   }
 }
 
-function readDotenv(text: string, name: string): Reading {
+function readDotenv(text: string, name: string): ParsedSource {
   const found = parseDotenv(text, name).map(({ name, value, line }) => ({ path: name, value, origin: `line ${line}` }));
   return { found, refused: [], leftOut: [] };
 }
@@ -54,8 +54,11 @@ async function readBytes(source: string): Promise<Buffer> {
 }
 
 /** Puts every entry under the prefix, and sets aside what has no legal path. @throws CommandFailure conflict */
-export function planPaths(found: readonly Found[], folder: string): { entries: Found[]; refused: Refused[] } {
-  const entries: Found[] = [];
+export function planPaths(
+  found: readonly ImportEntry[],
+  folder: string,
+): { entries: ImportEntry[]; refused: Refused[] } {
+  const entries: ImportEntry[] = [];
   const refused: Refused[] = [];
   for (const entry of found) {
     const path = `${folder}${entry.path}`;
@@ -75,7 +78,7 @@ export function folderOf(prefix = ""): string {
 
 const mostNamed = 20;
 
-function refuseClashes(entries: readonly Found[]): void {
+function refuseClashes(entries: readonly ImportEntry[]): void {
   const origins = new Map<string, string[]>();
   for (const { path, origin } of entries) {
     const others = origins.get(path);

@@ -2,9 +2,9 @@
 import pMap from "p-map";
 import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import type { Found, Refused } from "./formats/import-entry.js";
-import { type Limits, limitsOf, problemOfSizes } from "../session/server-limits.js";
 import { concurrency, getIfThere } from "../session/fetch-secrets.js";
+import { type Limits, limitsOf, problemOfSizes } from "../session/server-limits.js";
+import type { ImportEntry, Refused } from "./formats/import-entry.js";
 
 export type Tally = {
   created: number;
@@ -16,7 +16,7 @@ export type Tally = {
   readonly refused: Refused[];
 };
 
-export type Manner = {
+export type ImportOptions = {
   readonly folder: string;
   readonly force: boolean;
   readonly dryRun: boolean;
@@ -27,8 +27,8 @@ export type Manner = {
 /** Stores the entries, and keeps the tally right even when it cannot go on. @throws what made it end too early */
 export async function storeAll(
   client: StrongroomClient,
-  entries: readonly Found[],
-  manner: Manner,
+  entries: readonly ImportEntry[],
+  manner: ImportOptions,
   tally: Tally,
   tick: (done: number) => void,
 ): Promise<void> {
@@ -36,7 +36,7 @@ export async function storeAll(
   const there = await pathsThere(client, manner.folder);
   let stopped: unknown = null;
   let done = 0;
-  const storeOne = async (entry: Found) => {
+  const storeOne = async (entry: ImportEntry) => {
     if (manner.signal.aborted) stopped ??= new CommandFailure("aborted", "broken off");
     if (stopped !== null) return;
     try {
@@ -50,16 +50,16 @@ export async function storeAll(
   if (stopped !== null) throw stopped;
 }
 
-type Case = Manner & { readonly limits: Limits; readonly isThere: boolean };
+type Case = ImportOptions & { readonly limits: Limits; readonly isThere: boolean };
 
-async function store(client: StrongroomClient, entry: Found, manner: Case, tally: Tally): Promise<void> {
+async function store(client: StrongroomClient, entry: ImportEntry, manner: Case, tally: Tally): Promise<void> {
   const problem = problemOf(entry, manner.limits);
   const refusal = problem === null ? await storeOrRefuse(client, entry, manner, tally) : { problem };
   if (refusal !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, ...refusal });
 }
 
 /** Why this one entry cannot be stored, when others can; null when it needs no more. */
-async function storeOrRefuse(client: StrongroomClient, entry: Found, manner: Case, tally: Tally) {
+async function storeOrRefuse(client: StrongroomClient, entry: ImportEntry, manner: Case, tally: Tally) {
   try {
     const fate = await fateOf(client, entry, manner);
     if ((fate === "created" || fate === "replaced") && !manner.dryRun) await put(client, entry);
@@ -76,7 +76,7 @@ async function storeOrRefuse(client: StrongroomClient, entry: Found, manner: Cas
 
 async function fateOf(
   client: StrongroomClient,
-  entry: Found,
+  entry: ImportEntry,
   { isThere, force }: Case,
 ): Promise<keyof Omit<Tally, "refused">> {
   const stored = isThere ? await getIfThere(client, entry.path) : null;
@@ -85,16 +85,16 @@ async function fateOf(
   return force ? "replaced" : "skipped";
 }
 
-function put(client: StrongroomClient, { path, value, type, description }: Found): Promise<unknown> {
+function put(client: StrongroomClient, { path, value, type, description }: ImportEntry): Promise<unknown> {
   return client.put(path, value, { type: type as PutOptions["type"], description }); // the type was checked
 }
 
-function isSame(stored: Secret, { value, type, description }: Found): boolean {
+function isSame(stored: Secret, { value, type, description }: ImportEntry): boolean {
   const { metadata } = stored;
   return stored.reveal() === value && metadata.type === type && metadata.description === description;
 }
 
-function problemOf({ value, type, description }: Found, limits: Limits): string | null {
+function problemOf({ value, type, description }: ImportEntry, limits: Limits): string | null {
   const tooLarge = problemOfSizes(Buffer.byteLength(value), description, limits);
   if (tooLarge !== null) return tooLarge;
   if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`)) return "it has a lone surrogate";

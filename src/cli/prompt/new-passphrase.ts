@@ -1,7 +1,7 @@
 /** Owns how a new passphrase is chosen: typed twice, with an estimate of its strength; or read, as any other is. */
 import type { Bytes } from "../../../workers/protocol.js";
-import { mustConfirm } from "./confirm.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { mustConfirm } from "./confirm.js";
 import { type PassphraseSource, readPassphrase } from "./passphrase.js";
 import { type Estimate, loadEstimate } from "./strength.js";
 

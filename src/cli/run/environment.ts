@@ -4,11 +4,11 @@ import { readFile } from "node:fs/promises";
 import type { StrongroomClient } from "../../client/client.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
-import { CommandFailure } from "../session/exit-codes.js";
 import { parseDotenv } from "../import/formats/dotenv.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { printable } from "../session/output.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
-import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { type Named, namesFor } from "./variable-names.js";
 
 export type Sources = {

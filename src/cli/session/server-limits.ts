@@ -1,7 +1,7 @@
 /** Owns how much the server takes, as it publishes it: what is refused before it is sent, and in a trial. */
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
-import { isObject } from "../import/formats/import-entry.js";
+import { isObject } from "./json-values.js";
 
 /** Sizes in bytes of UTF-8. */
 export type Limits = { readonly value: number; readonly description: number; readonly types: readonly unknown[] };

@@ -12,7 +12,7 @@ import { join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import pMap from "p-map";
 import { create, Parser, type ReadEntry } from "tar";
-import { Slots } from "../../files/semaphore.js";
+import { Semaphore } from "../../files/semaphore.js";
 import { BackupError } from "./backup-error.js";
 import { formatSums, parseSums, type Sums, sameSums, sumOf, sumsName } from "./checksums.js";
 
@@ -72,7 +72,7 @@ export async function readArchive(file: string, take: Take, watch: Watch): Promi
 
 /** Several entries at once; the archive is not read on before there is room for the next. */
 async function readEntries(file: string, take: Take, { tick, signal }: Watch): Promise<void> {
-  const slots = new Slots(entriesAtOnce);
+  const slots = new Semaphore(entriesAtOnce);
   const work: Promise<void>[] = [];
   const parser = new Parser({ strict: true });
   const broken = new AbortController();

@@ -2,10 +2,10 @@
 import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
-import { headBytes, type Keys } from "../doctor/offline-keys.js";
 import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { headBytes, type Keys } from "../doctor/offline-keys.js";
 import { brokenOff, headerName, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 

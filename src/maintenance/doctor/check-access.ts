@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
 import { covers, endOf, isSelfMade, renewWhenLeft } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
-import { examine, reading, type Scene } from "./inspection.js";
+import { examine, type Inspection, reading } from "./inspection.js";
 import { reportTemps } from "./stray-files.js";
 
 const trustAnew = "clients must trust the new file";
@@ -13,39 +13,43 @@ const putBack = "put back the pair that belongs together, or move both away and 
 const clientNames = ["localhost", "127.0.0.1"];
 
 /** A missing token is none that is damaged: it may come from a setting, and is made at the next start otherwise. */
-export async function examineToken(scene: Scene): Promise<void> {
-  const path = scene.home.token;
-  const text = await readExamined(scene, path, "file");
+export async function examineToken(inspection: Inspection): Promise<void> {
+  const path = inspection.home.token;
+  const text = await readExamined(inspection, path, "file");
   if (text === null || isToken(text.trim())) return;
   const message = "it does not hold a token";
   const remedy = "write one into it, or remove it and start the server, which makes a new one";
-  scene.report({ code: "token-damaged", path, message, remedy, mend: null });
+  inspection.report({ code: "token-damaged", path, message, remedy, fix: null });
 }
 
 /** That both are missing is no finding: they may be elsewhere by setting, and are made at the next start otherwise. */
-export async function examineCertificate(scene: Scene): Promise<void> {
-  const { tls, certificate: certFile, privateKey: keyFile } = scene.home;
-  if ((await examine(scene, tls, "directory")) === null) return;
-  await reportTemps(scene, tls);
-  const cert = await readExamined(scene, certFile, "certificate");
-  const key = await readExamined(scene, keyFile, "file");
+export async function examineCertificate(inspection: Inspection): Promise<void> {
+  const { tls, certificate: certFile, privateKey: keyFile } = inspection.home;
+  if ((await examine(inspection, tls, "directory")) === null) return;
+  await reportTemps(inspection, tls);
+  const cert = await readExamined(inspection, certFile, "certificate");
+  const key = await readExamined(inspection, keyFile, "file");
   if (cert === null && key === null) return;
-  const certificate = parsed(scene, certFile, cert, (pem) => new X509Certificate(pem));
-  const privateKey = parsed(scene, keyFile, key, (pem) => createPrivateKey(pem));
-  if (certificate !== null) judgeCertificate(scene, certificate);
+  const certificate = parsed(inspection, certFile, cert, (pem) => new X509Certificate(pem));
+  const privateKey = parsed(inspection, keyFile, key, (pem) => createPrivateKey(pem));
+  if (certificate !== null) judgeCertificate(inspection, certificate);
   if (certificate === null || privateKey === null || certificate.checkPrivateKey(privateKey)) return;
   const message = "it is not the key of the certificate beside it";
   const remedy = isSelfMade(certificate) ? `restart the server, which makes a new pair; ${trustAnew}` : putBack;
-  scene.report({ code: "certificate-mismatch", path: keyFile, message, remedy, mend: null });
+  inspection.report({ code: "certificate-mismatch", path: keyFile, message, remedy, fix: null });
 }
 
-async function readExamined(scene: Scene, path: string, kind: "file" | "certificate"): Promise<string | null> {
-  if ((await examine(scene, path, kind)) === null) return null;
-  return reading(scene, path, () => readFile(path, "utf8"));
+async function readExamined(
+  inspection: Inspection,
+  path: string,
+  kind: "file" | "certificate",
+): Promise<string | null> {
+  if ((await examine(inspection, path, kind)) === null) return null;
+  return reading(inspection, path, () => readFile(path, "utf8"));
 }
 
 /** `text` null: there is none, or what stands there was reported. */
-function parsed<T>(scene: Scene, path: string, text: string | null, parse: (pem: string) => T): T | null {
+function parsed<T>(inspection: Inspection, path: string, text: string | null, parse: (pem: string) => T): T | null {
   try {
     if (text !== null) return parse(text);
   } catch {
@@ -53,20 +57,20 @@ function parsed<T>(scene: Scene, path: string, text: string | null, parse: (pem:
   }
   const message =
     text === null ? "it is missing, while the other of the pair is there" : "it is not PEM that can be read";
-  scene.report({ code: "certificate-damaged", path, message, remedy: putBack, mend: null });
+  inspection.report({ code: "certificate-damaged", path, message, remedy: putBack, fix: null });
   return null;
 }
 
-function judgeCertificate(scene: Scene, certificate: X509Certificate): void {
-  const path = scene.home.certificate;
+function judgeCertificate(inspection: Inspection, certificate: X509Certificate): void {
+  const path = inspection.home.certificate;
   const remedy = isSelfMade(certificate)
     ? `restart the server, which makes a new one; ${trustAnew}`
     : "put a better one there with its key, or move both away and start the server, which makes its own";
-  const report = (code: FindingCode, message: string) => scene.report({ code, path, message, remedy, mend: null });
-  const left = endOf(certificate) - scene.now;
+  const report = (code: FindingCode, message: string) => inspection.report({ code, path, message, remedy, fix: null });
+  const left = endOf(certificate) - inspection.now;
   if (left <= 0) report("certificate-expired", "it has expired");
   else if (left < renewWhenLeft) report("certificate-expired", "it expires in less than 30 days");
-  if (Date.parse(certificate.validFrom) > scene.now) report("certificate-expired", "it is not valid yet");
+  if (Date.parse(certificate.validFrom) > inspection.now) report("certificate-expired", "it is not valid yet");
   const missing = clientNames.filter((name) => !covers(certificate, name));
   if (missing.length > 0) report("certificate-names", `it does not cover ${missing.join(" and ")}`);
 }

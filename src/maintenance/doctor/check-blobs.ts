@@ -5,8 +5,8 @@ import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
+import { examine, type Inspection, reading } from "./inspection.js";
 import { headBytes } from "./offline-keys.js";
-import { examine, reading, type Scene } from "./inspection.js";
 
 /** A file of ours in the tree, and the secret path that it stands for. */
 export type SecretFile = { readonly file: string; readonly path: string };
@@ -29,33 +29,37 @@ const faults: { readonly [F in BlobFault]: string } = {
 };
 
 /** `opened`: the vault is unlocked, and every sound blob is opened too. */
-export async function examineBlobs(scene: Scene, files: readonly SecretFile[], opened: boolean): Promise<void> {
-  scene.progress.expect(opened ? 2 * files.length : files.length);
+export async function examineBlobs(
+  inspection: Inspection,
+  files: readonly SecretFile[],
+  opened: boolean,
+): Promise<void> {
+  inspection.progress.expect(opened ? 2 * files.length : files.length);
   for (let at = 0; at < files.length; at += sliceSize) {
     const slice = files.slice(at, at + sliceSize);
-    const sound = await soundOnes(scene, slice);
-    if (opened) await pMap(sound, (file) => openOne(scene, file), { concurrency: blobsAtOnce });
+    const sound = await soundOnes(inspection, slice);
+    if (opened) await pMap(sound, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
   }
 }
 
-async function soundOnes(scene: Scene, files: readonly SecretFile[]): Promise<SecretFile[]> {
-  const outlines = await pMap(files, (file) => outlineOf(scene, file), { concurrency: headsAtOnce });
+async function soundOnes(inspection: Inspection, files: readonly SecretFile[]): Promise<SecretFile[]> {
+  const outlines = await pMap(files, (file) => outlineOf(inspection, file), { concurrency: headsAtOnce });
   const found = outlines.flatMap((outline, i) => {
     const file = files[i];
     return outline === null || file === undefined ? [] : [{ file, outline }];
   });
-  const verdicts = await scene.keys.faultsOf(found.map(({ outline }) => outline));
+  const verdicts = await inspection.keys.faultsOf(found.map(({ outline }) => outline));
   return found.flatMap(({ file }, i) => {
     const fault = verdicts[i];
     if (!fault) return [file];
-    scene.report({ code: "blob-damaged", path: file.file, message: faults[fault], remedy: fromBackup, mend: null });
+    inspection.report({ code: "blob-damaged", path: file.file, message: faults[fault], remedy: fromBackup, fix: null });
     return [];
   });
 }
 
-async function outlineOf(scene: Scene, { file }: SecretFile): Promise<BlobOutline | null> {
-  scene.progress.step();
-  return (await examine(scene, file, "file")) && reading(scene, file, () => readOutline(file));
+async function outlineOf(inspection: Inspection, { file }: SecretFile): Promise<BlobOutline | null> {
+  inspection.progress.step();
+  return (await examine(inspection, file, "file")) && reading(inspection, file, () => readOutline(file));
 }
 
 /** Both of one file, even when another takes its place meanwhile. */
@@ -71,10 +75,10 @@ async function readOutline(file: string): Promise<BlobOutline> {
   }
 }
 
-async function openOne(scene: Scene, { file, path }: SecretFile): Promise<void> {
-  scene.progress.step();
-  const blob: Bytes | null = await reading(scene, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
-  if (blob === null || (await scene.keys.opens(path, blob))) return;
+async function openOne(inspection: Inspection, { file, path }: SecretFile): Promise<void> {
+  inspection.progress.step();
+  const blob: Bytes | null = await reading(inspection, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
+  if (blob === null || (await inspection.keys.opens(path, blob))) return;
   const message = "it does not open with the vault's key: it is damaged, or was moved here from elsewhere";
-  scene.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, mend: null });
+  inspection.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, fix: null });
 }

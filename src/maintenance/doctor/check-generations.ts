@@ -2,13 +2,13 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile, systemFiles } from "../../files/durable.js";
-import { isGenerationName, nameInPointer } from "../../storage/files/generations.js";
 import { readFileBytes } from "../../files/read-file.js";
-import type { Mend } from "./finding.js";
+import { isGenerationName, nameInPointer } from "../../storage/files/generations.js";
 import { findHeader } from "./check-header.js";
-import { entriesOf, examine, reading, type Scene } from "./inspection.js";
-import { reportStray } from "./stray-files.js";
 import { examineVault, type FoundVault, isHusk } from "./check-vault.js";
+import type { Fix } from "./finding.js";
+import { entriesOf, examine, type Inspection, reading } from "./inspection.js";
+import { reportStray } from "./stray-files.js";
 
 export type VaultFacts = {
   /** The vault in force; null when none is, or nothing says which. */
@@ -19,20 +19,20 @@ export type VaultFacts = {
   readonly secrets: number;
 };
 
-export async function examineVaults(scene: Scene): Promise<VaultFacts> {
-  const { vault } = scene.home;
-  if ((await examine(scene, vault, "directory")) === null) return { inForce: null, kept: [], secrets: 0 };
-  const names = await generationNames(scene);
+export async function examineVaults(inspection: Inspection): Promise<VaultFacts> {
+  const { vault } = inspection.home;
+  if ((await examine(inspection, vault, "directory")) === null) return { inForce: null, kept: [], secrets: 0 };
+  const names = await generationNames(inspection);
   const vaults: FoundVault[] = [];
   for (const name of names) {
     const directory = join(vault, name);
-    if ((await examine(scene, directory, "directory")) === null) continue;
-    vaults.push({ name, directory, header: await findHeader(scene, directory) });
+    if ((await examine(inspection, directory, "directory")) === null) continue;
+    vaults.push({ name, directory, header: await findHeader(inspection, directory) });
   }
-  const inForce = await findInForce(scene, names, vaults);
+  const inForce = await findInForce(inspection, names, vaults);
   let secrets = 0;
   for (const each of vaults) {
-    const count = await examineVault(scene, each, each.name === inForce);
+    const count = await examineVault(inspection, each, each.name === inForce);
     if (each.name === inForce) secrets = count;
   }
   const kept = vaults.map(({ name }) => name).filter((name) => name !== inForce);
@@ -40,40 +40,41 @@ export async function examineVaults(scene: Scene): Promise<VaultFacts> {
 }
 
 /** Judges the directory's entries; answers the vaults among them. */
-async function generationNames(scene: Scene): Promise<string[]> {
+async function generationNames(inspection: Inspection): Promise<string[]> {
   const names: string[] = [];
-  for (const entry of await entriesOf(scene, scene.home.vault)) {
-    const path = join(scene.home.vault, entry.name);
+  for (const entry of await entriesOf(inspection, inspection.home.vault)) {
+    const path = join(inspection.home.vault, entry.name);
     if (entry.isDirectory() && isGenerationName(entry.name)) names.push(entry.name);
-    else if (entry.name === "server.pid") await examine(scene, path, "file");
-    else if (entry.name !== "current") await reportStray(scene, path, entry);
+    else if (entry.name === "server.pid") await examine(inspection, path, "file");
+    else if (entry.name !== "current") await reportStray(inspection, path, entry);
   }
   return names.sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)));
 }
 
 async function findInForce(
-  scene: Scene,
+  inspection: Inspection,
   names: readonly string[],
   vaults: readonly FoundVault[],
 ): Promise<string | null> {
-  const path = join(scene.home.vault, "current");
-  const candidates = () => findCandidates(scene, names, vaults);
-  if ((await reading(scene, path, () => lstat(path))) === null) return reportNoCurrent(scene, path, await candidates());
-  if ((await examine(scene, path, "file")) === null) return null;
-  const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, 64));
+  const path = join(inspection.home.vault, "current");
+  const candidates = () => findCandidates(inspection, names, vaults);
+  if ((await reading(inspection, path, () => lstat(path))) === null)
+    return reportNoCurrent(inspection, path, await candidates());
+  if ((await examine(inspection, path, "file")) === null) return null;
+  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, 64));
   if (bytes === null) return null;
   const name = nameInPointer(bytes);
   if (vaults.some((vault) => vault.name === name)) return name;
   const message = isGenerationName(name) ? `it names ${name}, which is not there` : "it does not name a vault";
-  scene.report({ code: "current-damaged", path, message, remedy: nameOne(await candidates()), mend: null });
+  inspection.report({ code: "current-damaged", path, message, remedy: nameOne(await candidates()), fix: null });
   return null;
 }
 
-/** Names of vaults that may be the one in force: as they are, or once they are mended. */
+/** Names of vaults that may be the one in force: as they are, or once they are fixed. */
 type Candidates = { readonly usable: readonly string[]; readonly broken: readonly string[]; readonly filled: boolean };
 
 async function findCandidates(
-  scene: Scene,
+  inspection: Inspection,
   names: readonly string[],
   vaults: readonly FoundVault[],
 ): Promise<Candidates> {
@@ -81,35 +82,35 @@ async function findCandidates(
   const broken: string[] = [];
   let filled = false;
   for (const name of names) {
-    const directory = join(scene.home.vault, name);
+    const directory = join(inspection.home.vault, name);
     const secrets = join(directory, "secrets");
-    if ((await entriesOf(scene, secrets)).length > 0) filled = true;
+    if ((await entriesOf(inspection, secrets)).length > 0) filled = true;
     if (usable.includes(name)) continue;
     const examined = vaults.some((vault) => vault.name === name);
-    if (!examined || !(await isHusk(scene, await entriesOf(scene, directory), secrets))) broken.push(name);
+    if (!examined || !(await isHusk(inspection, await entriesOf(inspection, directory), secrets))) broken.push(name);
   }
   return { usable, broken, filled };
 }
 
 /** Before the first init there is none: an empty vault is what a first init leaves that was broken off. */
-function reportNoCurrent(scene: Scene, path: string, candidates: Candidates): null {
+function reportNoCurrent(inspection: Inspection, path: string, candidates: Candidates): null {
   const { usable, broken, filled } = candidates;
   if (!filled && broken.length === 0) return null;
   const message = "it is missing, so nothing says which vault is in force";
   const [only, another] = usable;
   const certain = only !== undefined && another === undefined && broken.length === 0;
-  const mend = certain ? nameInCurrent(path, only) : null;
-  scene.report({ code: "current-missing", path, message, remedy: nameOne(candidates), mend });
+  const fix = certain ? nameInCurrent(path, only) : null;
+  inspection.report({ code: "current-missing", path, message, remedy: nameOne(candidates), fix });
   return null;
 }
 
-function nameInCurrent(path: string, name: string): Mend {
+function nameInCurrent(path: string, name: string): Fix {
   const run = () => replaceFile(systemFiles, path, Buffer.from(`${name}\n`));
   return { did: `wrote ${name} into it, the only vault that there is`, whileServed: false, run };
 }
 
 function nameOne({ usable, broken }: Candidates): string {
-  const mended = broken.map((name) => `${name} once its header is put back from a backup`);
+  const fixed = broken.map((name) => `${name} once its header is put back from a backup`);
   if (usable.length === 0 && broken.length === 0) return "stop the server, and put the vault back from a backup";
-  return `stop the server, and write the name of the vault in force into it: ${[...usable, ...mended].join(", or ")}, and a newline`;
+  return `stop the server, and write the name of the vault in force into it: ${[...usable, ...fixed].join(", or ")}, and a newline`;
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
-import { examine, reading, type Scene } from "./inspection.js";
+import { examine, type Inspection, reading } from "./inspection.js";
 
 const fromBackup = "put it back from a backup of the same vault";
 
@@ -11,23 +11,23 @@ const fromBackup = "put it back from a backup of the same vault";
 const maxHeaderBytes = 4096;
 
 /** The bytes of a header that can be used; null when there is none. */
-export async function findHeader(scene: Scene, directory: string): Promise<Bytes | null> {
+export async function findHeader(inspection: Inspection, directory: string): Promise<Bytes | null> {
   const path = join(directory, "header.json");
-  if ((await examine(scene, path, "file")) === null) return null;
-  const bytes = await reading(scene, path, () => readFileBytes(systemFiles, path, maxHeaderBytes));
-  if (bytes === null || (await scene.keys.understands(bytes))) return bytes;
+  if ((await examine(inspection, path, "file")) === null) return null;
+  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxHeaderBytes));
+  if (bytes === null || (await inspection.keys.understands(bytes))) return bytes;
   const message = "it is damaged, or from a later version: the vault cannot be unlocked";
-  scene.report({ code: "header-damaged", path, message, remedy: fromBackup, mend: null });
+  inspection.report({ code: "header-damaged", path, message, remedy: fromBackup, fix: null });
   return null;
 }
 
-export function reportNoHeader(scene: Scene, directory: string): void {
+export function reportNoHeader(inspection: Inspection, directory: string): void {
   const message = "it is missing: the vault cannot be unlocked";
-  scene.report({
+  inspection.report({
     code: "header-missing",
     path: join(directory, "header.json"),
     message,
     remedy: fromBackup,
-    mend: null,
+    fix: null,
   });
 }

@@ -5,33 +5,33 @@
 import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { isTempName } from "../../files/durable.js";
 import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import { isTempName } from "../../files/durable.js";
 import type { SecretFile } from "./check-blobs.js";
-import { examine, readEntries, reportOddKind, type Scene } from "./inspection.js";
+import { examine, type Inspection, readEntries, reportOddKind } from "./inspection.js";
 import { reportLeftover, reportTemp } from "./stray-files.js";
 
 /** A file whose name is not one that we give; `path` is the secret path that it may have been meant for. */
 type Stranger = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
 
-type Walk = { readonly scene: Scene; readonly secrets: SecretFile[]; readonly strangers: Stranger[] };
+type Walk = { readonly inspection: Inspection; readonly secrets: SecretFile[]; readonly strangers: Stranger[] };
 
 /** `prefix` is null where a directory's name stands for nothing. */
 type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
 
 /** The files of secrets, by their names alone. */
-export async function walkTree(scene: Scene, root: string): Promise<readonly SecretFile[]> {
-  const walk: Walk = { scene, secrets: [], strangers: [] };
+export async function walkTree(inspection: Inspection, root: string): Promise<readonly SecretFile[]> {
+  const walk: Walk = { inspection, secrets: [], strangers: [] };
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
   const paths = new Map(walk.secrets.map(({ path, file }) => [path, file]));
-  for (const stranger of walk.strangers) reportStranger(scene, stranger, paths);
+  for (const stranger of walk.strangers) reportStranger(inspection, stranger, paths);
   return walk.secrets;
 }
 
 /** Whether nothing stands in it but empty directories. */
 async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
-  const entries = await readEntries(walk.scene, place.directory);
+  const entries = await readEntries(walk.inspection, place.directory);
   let empty = entries !== null;
   for (const entry of entries ?? []) {
     const inner = entry.isDirectory()
@@ -43,18 +43,18 @@ async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
 }
 
 async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise<boolean> {
-  const { scene } = walk;
+  const { inspection } = walk;
   const directory = join(place.directory, name);
   const inner = innerPlace(place, directory, name);
   if (inner.foreign && !place.foreign) {
     const message = "its name stands for no part of a secret path: the server does not see what is in it";
-    scene.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, mend: null });
+    inspection.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, fix: null });
   }
-  if ((await examine(scene, directory, "directory")) === null) return false;
+  if ((await examine(inspection, directory, "directory")) === null) return false;
   const empty = await walkDirectory(walk, inner);
   if (empty && !inner.foreign) {
     const what = { code: "stray-directory", path: directory, message: "it is empty" } as const;
-    await reportLeftover(scene, what, () => rmdir(directory));
+    await reportLeftover(inspection, what, () => rmdir(directory));
   }
   return empty && !inner.foreign;
 }
@@ -68,15 +68,15 @@ function innerPlace({ prefix, foreign }: Place, directory: string, name: string)
 
 /** False: a directory that holds it is not empty. */
 async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
-  const { scene, secrets, strangers } = walk;
+  const { inspection, secrets, strangers } = walk;
   const { directory, prefix, foreign } = place;
   const file = join(directory, entry.name);
   if (!entry.isFile()) {
-    reportOddKind(scene, file, entry.isSymbolicLink());
+    reportOddKind(inspection, file, entry.isSymbolicLink());
     return false;
   }
   if (isTempName(entry.name)) {
-    await reportTemp(scene, file);
+    await reportTemp(inspection, file);
     return false;
   }
   const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
@@ -90,7 +90,7 @@ async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false>
 const lookAndMove = "see what it is, and move it away or give it back its name";
 
 function reportStranger(
-  scene: Scene,
+  inspection: Inspection,
   { file, path, inForeignDirectory }: Stranger,
   files: ReadonlyMap<string, string>,
 ) {
@@ -98,11 +98,11 @@ function reportStranger(
   if (twin !== undefined) {
     const message = `it stands for the same secret as ${twin}, which is the one that the server uses`;
     const remedy = "compare the two, and move this one away";
-    scene.report({ code: "duplicate-secret", path: file, message, remedy, mend: null });
+    inspection.report({ code: "duplicate-secret", path: file, message, remedy, fix: null });
     return;
   }
   if (inForeignDirectory) return; // the directory was reported
-  scene.report({ ...whatItIs(path, file), path: file, remedy: lookAndMove, mend: null });
+  inspection.report({ ...whatItIs(path, file), path: file, remedy: lookAndMove, fix: null });
 }
 
 function whatItIs(path: string | null, file: string) {

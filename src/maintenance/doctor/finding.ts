@@ -30,7 +30,7 @@ export const findingCodes = {
 export type FindingCode = keyof typeof findingCodes;
 
 /** How `--fix` mends a finding. */
-export type Mend = {
+export type Fix = {
   /** What was done, for people. */
   readonly did: string;
   /** It does not disturb a running server. */
@@ -46,5 +46,5 @@ export type Finding = {
   /** What to do. */
   readonly remedy: string;
   /** Null: only a person can judge what is right. */
-  readonly mend: Mend | null;
+  readonly fix: Fix | null;
 };

@@ -1,30 +1,30 @@
 /**
- * Owns doctor: looks at a home, mends what is safe to mend, and looks again. It reads the files themselves, so that it
+ * Owns doctor: looks at a home, mends what is safe to fix, and looks again. It reads the files themselves, so that it
  * needs no server, and does not disturb one that runs.
  */
 import { lstat, stat } from "node:fs/promises";
 import type { Bytes } from "../../../workers/protocol.js";
 import { StartError, systemCode } from "../../errors.js";
+import { missingAsNull } from "../../files/durable.js";
 import { homeAt } from "../../files/home.js";
 import { type Claim, claimVault } from "../../storage/files/claim.js";
-import { missingAsNull } from "../../files/durable.js";
 import { findHolder, type Holder } from "../../storage/files/claim-holder.js";
 import { examineCertificate, examineToken } from "./check-access.js";
-import type { Finding } from "./finding.js";
-import { Keys } from "./offline-keys.js";
-import { examine, type Progress, type Scene } from "./inspection.js";
-import { reportTemps } from "./stray-files.js";
 import { examineVaults, type VaultFacts } from "./check-generations.js";
+import type { Finding } from "./finding.js";
+import { examine, type Inspection, type Progress } from "./inspection.js";
+import { Keys } from "./offline-keys.js";
+import { reportTemps } from "./stray-files.js";
 
 export type DoctorOptions = {
-  /** Mend what is safe to mend. */
+  /** Fix what is safe to fix. */
   readonly fix: boolean;
   /** With it every secret is opened; doctor wipes it. */
   readonly passphrase: Bytes | null;
   readonly onProgress: (done: number, total: number) => void;
 };
 
-export type Mended = Finding & { readonly did: string };
+export type FixedFinding = Finding & { readonly did: string };
 
 export type Diagnosis = VaultFacts & {
   readonly home: string;
@@ -33,7 +33,7 @@ export type Diagnosis = VaultFacts & {
   readonly server: Holder | null;
   /** Every secret of the vault in force was opened. */
   readonly opened: boolean;
-  readonly mended: readonly Mended[];
+  readonly fixed: readonly FixedFinding[];
   /** What remains. */
   readonly findings: readonly Finding[];
 };
@@ -53,9 +53,9 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
     const server = claim === null ? await findHolder(home.vault) : null;
     const place = { home, owner, keys, now: Date.now(), served: server !== null };
     const lookNow = () => lookSurely(place, options);
-    const { seen, mended } = await mendAndLook(lookNow, options.fix, claim !== null);
+    const { seen, fixed } = await fixAndLook(lookNow, options.fix, claim !== null);
     const opened = seen.inForce !== null && keys.opened === seen.inForce;
-    return { home: path, vaultPath: home.vault, server, opened, mended, ...seen };
+    return { home: path, vaultPath: home.vault, server, opened, fixed, ...seen };
   } finally {
     await keys.stop();
     await claim?.release();
@@ -84,26 +84,26 @@ async function claimIfFree(vaultPath: string): Promise<Claim | null> {
 
 type Look = () => Promise<Seen>;
 
-async function mendAndLook(look: Look, fix: boolean, claimed: boolean): Promise<{ seen: Seen; mended: Mended[] }> {
-  const mended: Mended[] = [];
+async function fixAndLook(look: Look, fix: boolean, claimed: boolean): Promise<{ seen: Seen; fixed: FixedFinding[] }> {
+  const fixed: FixedFinding[] = [];
   let seen = await look();
   for (let round = 0; fix && round < maxRounds; round++) {
-    const now = await mendAll(seen.findings, claimed);
+    const now = await fixAll(seen.findings, claimed);
     if (now.length === 0) break;
-    mended.push(...now);
+    fixed.push(...now);
     seen = await look();
   }
-  return { seen, mended };
+  return { seen, fixed };
 }
 
-async function mendAll(findings: readonly Finding[], claimed: boolean): Promise<Mended[]> {
-  const mended: Mended[] = [];
+async function fixAll(findings: readonly Finding[], claimed: boolean): Promise<FixedFinding[]> {
+  const fixed: FixedFinding[] = [];
   for (const finding of findings) {
-    const { mend } = finding;
-    if (mend === null || !(claimed || mend.whileServed)) continue;
-    if (await succeeds(mend.run())) mended.push({ ...finding, did: mend.did });
+    const { fix } = finding;
+    if (fix === null || !(claimed || fix.whileServed)) continue;
+    if (await succeeds(fix.run())) fixed.push({ ...finding, did: fix.did });
   }
-  return mended;
+  return fixed;
 }
 
 /** What the system refuses stays a finding. */
@@ -117,7 +117,7 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-type Place = Omit<Scene, "report" | "progress">;
+type Place = Omit<Inspection, "report" | "progress">;
 
 /** Beside a server, only what two looks have seen is a finding: what it is doing just now is gone at the second. */
 async function lookSurely(place: Place, { onProgress }: DoctorOptions): Promise<Seen> {
@@ -134,14 +134,18 @@ function keyOf({ code, path }: Finding): string {
 
 async function look(place: Place, onProgress: DoctorOptions["onProgress"]): Promise<Seen> {
   const findings: Finding[] = [];
-  const scene: Scene = { ...place, report: (finding) => findings.push(finding), progress: progressOf(onProgress) };
+  const inspection: Inspection = {
+    ...place,
+    report: (finding) => findings.push(finding),
+    progress: progressOf(onProgress),
+  };
   const nothing: VaultFacts = { inForce: null, kept: [], secrets: 0 };
-  const { path } = scene.home;
-  if ((await examine(scene, path, "directory", true)) === null) return { ...nothing, findings };
-  await reportTemps(scene, path);
-  await examineToken(scene);
-  await examineCertificate(scene);
-  return { ...(await examineVaults(scene)), findings };
+  const { path } = inspection.home;
+  if ((await examine(inspection, path, "directory", true)) === null) return { ...nothing, findings };
+  await reportTemps(inspection, path);
+  await examineToken(inspection);
+  await examineCertificate(inspection);
+  return { ...(await examineVaults(inspection)), findings };
 }
 
 function progressOf(onProgress: DoctorOptions["onProgress"]): Progress {

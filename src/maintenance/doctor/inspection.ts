@@ -3,12 +3,12 @@ import type { Dirent, Stats } from "node:fs";
 import { constants } from "node:fs";
 import { chmod, lstat, open, readdir, stat } from "node:fs/promises";
 import { systemCode } from "../../errors.js";
-import { type Home, quoted } from "../../files/home.js";
 import { ignoring, missingAsNull } from "../../files/durable.js";
-import type { Finding, Mend } from "./finding.js";
+import { type Home, quoted } from "../../files/home.js";
+import type { Finding, Fix } from "./finding.js";
 import type { Keys } from "./offline-keys.js";
 
-export type Scene = {
+export type Inspection = {
   readonly home: Home;
   /** To whom everything must belong; null where files have no owners. */
   readonly owner: number | null;
@@ -39,26 +39,31 @@ const modes: { readonly [K in Kind]: Modes } = {
 };
 
 /** Judges kind, owner and mode; null when there is nothing of that kind. What has vanished meanwhile is no finding. */
-export async function examine(scene: Scene, path: string, kind: Kind, followLink = false): Promise<Stats | null> {
-  const found = await reading(scene, path, () => (followLink ? stat(path) : lstat(path)));
-  if (found === null || !isOfKind(scene, path, found, kind)) return null;
-  if (scene.owner !== null) judgeAccess(scene, scene.owner, path, found, kind);
+export async function examine(
+  inspection: Inspection,
+  path: string,
+  kind: Kind,
+  followLink = false,
+): Promise<Stats | null> {
+  const found = await reading(inspection, path, () => (followLink ? stat(path) : lstat(path)));
+  if (found === null || !isOfKind(inspection, path, found, kind)) return null;
+  if (inspection.owner !== null) judgeAccess(inspection, inspection.owner, path, found, kind);
   return found;
 }
 
 /** What stands in a directory, in order; nothing when it cannot be read. */
-export async function entriesOf(scene: Scene, directory: string): Promise<Dirent[]> {
-  return (await readEntries(scene, directory)) ?? [];
+export async function entriesOf(inspection: Inspection, directory: string): Promise<Dirent[]> {
+  return (await readEntries(inspection, directory)) ?? [];
 }
 
 /** The same, but null when it cannot be read. */
-export async function readEntries(scene: Scene, directory: string): Promise<Dirent[] | null> {
-  const entries = await reading(scene, directory, () => readdir(directory, { withFileTypes: true }));
+export async function readEntries(inspection: Inspection, directory: string): Promise<Dirent[] | null> {
+  const entries = await reading(inspection, directory, () => readdir(directory, { withFileTypes: true }));
   return entries?.sort((a, b) => (a.name < b.name ? -1 : 1)) ?? null;
 }
 
 /** Awaits what reads a path: null when it is not there; null and a finding when it cannot be read. */
-export async function reading<T>(scene: Scene, path: string, read: () => Promise<T>): Promise<T | null> {
+export async function reading<T>(inspection: Inspection, path: string, read: () => Promise<T>): Promise<T | null> {
   try {
     return await missingAsNull(read());
   } catch (error) {
@@ -66,39 +71,39 @@ export async function reading<T>(scene: Scene, path: string, read: () => Promise
     if (code === undefined) throw error;
     const message = `it cannot be read (${code})`;
     const remedy = "see that you may read it and that the disk is well";
-    scene.report({ code: "unreadable", path, message, remedy, mend: null });
+    inspection.report({ code: "unreadable", path, message, remedy, fix: null });
     return null;
   }
 }
 
 /** Something else than what should stand there: never followed, never removed. */
-export function reportOddKind(scene: Scene, path: string, isLink: boolean, wanted = "a plain file"): void {
+export function reportOddKind(inspection: Inspection, path: string, isLink: boolean, wanted = "a plain file"): void {
   const odd = isLink
     ? ({ code: "symlink", message: "it is a link" } as const)
     : ({ code: "wrong-kind", message: `it is not ${wanted}` } as const);
-  scene.report({ ...odd, path, remedy: "see what it is, and move it away", mend: null });
+  inspection.report({ ...odd, path, remedy: "see what it is, and move it away", fix: null });
 }
 
-function isOfKind(scene: Scene, path: string, found: Stats, kind: Kind): boolean {
+function isOfKind(inspection: Inspection, path: string, found: Stats, kind: Kind): boolean {
   if (kind === "directory" ? found.isDirectory() : found.isFile()) return true;
-  reportOddKind(scene, path, found.isSymbolicLink(), kind === "directory" ? "a directory" : "a plain file");
+  reportOddKind(inspection, path, found.isSymbolicLink(), kind === "directory" ? "a directory" : "a plain file");
   return false;
 }
 
-function judgeAccess(scene: Scene, owner: number, path: string, found: Stats, kind: Kind): void {
+function judgeAccess(inspection: Inspection, owner: number, path: string, found: Stats, kind: Kind): void {
   const { wanted, needed, forbidden } = modes[kind];
   if (found.uid !== owner) {
     const message = `it belongs to user ${found.uid} instead of ${owner}`;
-    scene.report({ code: "foreign-owner", path, message, remedy: `chown ${owner} ${quoted(path)}`, mend: null });
+    inspection.report({ code: "foreign-owner", path, message, remedy: `chown ${owner} ${quoted(path)}`, fix: null });
   }
   if ((found.mode & forbidden) === 0 && (found.mode & needed) === needed) return;
   const [is, should] = [octal(found.mode & 0o777), octal(wanted)];
   const message = (found.mode & forbidden) === 0 ? `its owner may not use it (${is})` : `others may use it (${is})`;
   const remedy = `chmod ${should} ${quoted(path)}`;
-  scene.report({ code: "wrong-mode", path, message, remedy, mend: setMode(path, wanted) });
+  inspection.report({ code: "wrong-mode", path, message, remedy, fix: setMode(path, wanted) });
 }
 
-function setMode(path: string, mode: number): Mend {
+function setMode(path: string, mode: number): Fix {
   const run = async () => {
     // What its owner may not even open is changed by its name: root, whom a link could lead far, is never refused.
     if (!(await ignoring(setModeOfOpened(path, mode), "EACCES"))) await chmod(path, mode);

@@ -5,8 +5,8 @@
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemClock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
+import { KeyWorkerClient } from "../../vault/worker/key-worker-client.js";
 import { passphraseBody } from "./passphrase-body.js";
-import { KeyWorker } from "../../vault/worker/key-worker-client.js";
 
 /** Enough of a blob to judge its structure. */
 export const headBytes = 9;
@@ -14,7 +14,7 @@ export const headBytes = 9;
 export class Keys {
   readonly #judge = startWorker();
   readonly #passphrase: Bytes | null;
-  #opener: { readonly generation: string; readonly worker: KeyWorker } | null = null;
+  #opener: { readonly generation: string; readonly worker: KeyWorkerClient } | null = null;
 
   /** Wipes the passphrase in the end. Null: nothing is opened. */
   constructor(passphrase: Bytes | null) {
@@ -58,8 +58,8 @@ export class Keys {
   }
 }
 
-function startWorker(): KeyWorker {
-  return KeyWorker.start({ maxValueBytes: 0 }, systemClock, () => {});
+function startWorker(): KeyWorkerClient {
+  return KeyWorkerClient.start({ maxValueBytes: 0 }, systemClock, () => {});
 }
 
 /** False when the key worker answers that what it was given is damaged. */

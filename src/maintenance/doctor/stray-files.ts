@@ -4,7 +4,7 @@ import { lstat, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isTempName, missingAsNull } from "../../files/durable.js";
 import type { Finding } from "./finding.js";
-import { entriesOf, reportOddKind, type Scene } from "./inspection.js";
+import { entriesOf, type Inspection, reportOddKind } from "./inspection.js";
 
 /** A backup or restore makes them, and removes them in the end. */
 const workName = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
@@ -13,40 +13,46 @@ const workName = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 const ageBesideServer = { work: 3600 * 1000, rest: 60 * 1000 };
 
 /** What stands in the vault's directory, or beside a header, and is none of what belongs there. */
-export async function reportStray(scene: Scene, path: string, entry: Dirent): Promise<void> {
-  if (entry.isDirectory() && workName.test(entry.name)) return reportOldWork(scene, path);
-  if (entry.isFile() && isTempName(entry.name)) return reportTemp(scene, path);
-  if (!entry.isFile() && !entry.isDirectory()) return reportOddKind(scene, path, entry.isSymbolicLink());
+export async function reportStray(inspection: Inspection, path: string, entry: Dirent): Promise<void> {
+  if (entry.isDirectory() && workName.test(entry.name)) return reportOldWork(inspection, path);
+  if (entry.isFile() && isTempName(entry.name)) return reportTemp(inspection, path);
+  if (!entry.isFile() && !entry.isDirectory()) return reportOddKind(inspection, path, entry.isSymbolicLink());
   const remedy = "see what it is, and move it away";
-  scene.report({ code: "foreign-file", path, message: "it is not a file or directory of ours", remedy, mend: null });
+  inspection.report({
+    code: "foreign-file",
+    path,
+    message: "it is not a file or directory of ours",
+    remedy,
+    fix: null,
+  });
 }
 
-export async function reportTemps(scene: Scene, directory: string): Promise<void> {
-  for (const entry of await entriesOf(scene, directory)) {
-    if (entry.isFile() && isTempName(entry.name)) await reportTemp(scene, join(directory, entry.name));
+export async function reportTemps(inspection: Inspection, directory: string): Promise<void> {
+  for (const entry of await entriesOf(inspection, directory)) {
+    if (entry.isFile() && isTempName(entry.name)) await reportTemp(inspection, join(directory, entry.name));
   }
 }
 
-export async function reportTemp(scene: Scene, file: string): Promise<void> {
+export async function reportTemp(inspection: Inspection, file: string): Promise<void> {
   const message = "a write that was broken off has left it; nothing uses it";
-  await reportLeftover(scene, { code: "stray-temp", path: file, message }, () => unlink(file));
+  await reportLeftover(inspection, { code: "stray-temp", path: file, message }, () => unlink(file));
 }
 
-async function reportOldWork(scene: Scene, path: string): Promise<void> {
+async function reportOldWork(inspection: Inspection, path: string): Promise<void> {
   const message = "a backup or restore that was broken off has left it; nothing uses it";
   const remove = () => rm(path, { recursive: true, force: true });
-  await reportLeftover(scene, { code: "stray-directory", path, message }, remove, ageBesideServer.work);
+  await reportLeftover(inspection, { code: "stray-directory", path, message }, remove, ageBesideServer.work);
 }
 
 /** Reports it unless it may be at work: beside a server, whatever has just been made or changed may be. */
 export async function reportLeftover(
-  scene: Scene,
+  inspection: Inspection,
   what: Pick<Finding, "code" | "path" | "message">,
   remove: () => Promise<unknown>,
   ageBeside = ageBesideServer.rest,
 ): Promise<void> {
   const found = await missingAsNull(lstat(what.path));
-  if (found === null || (scene.served && scene.now - found.mtimeMs < ageBeside)) return;
-  const mend = { did: "removed it", whileServed: false, run: remove };
-  scene.report({ ...what, remedy: "remove it while no server runs", mend });
+  if (found === null || (inspection.served && inspection.now - found.mtimeMs < ageBeside)) return;
+  const fix = { did: "removed it", whileServed: false, run: remove };
+  inspection.report({ ...what, remedy: "remove it while no server runs", fix });
 }

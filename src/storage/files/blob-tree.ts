@@ -2,12 +2,12 @@
 import { dirname } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
+import { type FileOperations, missingAsNull, moveIntoPlace } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
 import { Directories } from "./directories.js";
 import { DirectorySyncs } from "./directory-syncs.js";
-import { type FileOperations, missingAsNull, moveIntoPlace } from "../../files/durable.js";
 import type { Generation } from "./generations.js";
 import { NameIndex } from "./name-index.js";
-import { readFileBytes } from "../../files/read-file.js";
 import { Snapshot } from "./snapshot.js";
 import { blobFile } from "./tree-scan.js";
 

@@ -1,7 +1,7 @@
 /** Owns the directories of the tree: makes missing ones so that they last, and prunes those left empty. */
 import { dirname } from "node:path";
-import type { DirectorySyncs, Hold } from "./directory-syncs.js";
 import { type FileOperations, ignoring, missingAsNull } from "../../files/durable.js";
+import type { DirectorySyncs, Hold } from "./directory-syncs.js";
 
 export class Directories {
   readonly #files: FileOperations;

@@ -2,13 +2,20 @@
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode, VaultError } from "../../errors.js";
+import {
+  type FileOperations,
+  ignoring,
+  makeDirectory,
+  missingAsNull,
+  syncDirectory,
+  systemFiles,
+} from "../../files/durable.js";
+import { NotPlainFile } from "../../files/read-file.js";
+import { Semaphore } from "../../files/semaphore.js";
+import type { SecretStore, StoredSnapshot } from "../secret-store.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
-import { type FileOperations, ignoring, makeDirectory, missingAsNull, syncDirectory, systemFiles } from "../../files/durable.js";
 import { currentGeneration, isGenerationName, switchGeneration, UncertainSwitch } from "./generations.js";
-import { NotPlainFile } from "../../files/read-file.js";
-import type { SecretStore, StoredSnapshot } from "../secret-store.js";
-import { Slots } from "../../files/semaphore.js";
 import { cleaned, readTree, removeTemps } from "./tree-scan.js";
 
 /** Bounds the files that are open at once, and with them what a crowd of clients costs. */
@@ -26,8 +33,8 @@ export class FileStore implements SecretStore {
   madeSecrets = false;
   readonly #files: FileOperations;
   readonly #claim: Claim;
-  readonly #reads = new Slots(readsAtOnce);
-  readonly #writes = new Slots(writesAtOnce);
+  readonly #reads = new Semaphore(readsAtOnce);
+  readonly #writes = new Semaphore(writesAtOnce);
   #current: BlobTree | null = null;
   /** A failed init has left open which vault is in force on disk. */
   #uncertain = false;

@@ -9,8 +9,8 @@ import { constants } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../../errors.js";
 import { type FileOperations, missingAsNull, randomName } from "../../files/durable.js";
-import type { Generation } from "./generations.js";
 import { NotPlainFile } from "../../files/read-file.js";
+import type { Generation } from "./generations.js";
 import { blobFile } from "./tree-scan.js";
 
 /** As many as the thread pool works on at once and a few that wait, so that writes get their turn. */

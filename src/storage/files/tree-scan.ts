@@ -1,9 +1,9 @@
 /** Owns the tree of blobs: which file is which secret's, and which secrets there are, by their file names alone. */
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
+import { type FileOperations, ignoring, isTempName } from "../../files/durable.js";
 import { directoryName, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import { type FileOperations, ignoring, isTempName } from "../../files/durable.js";
 
 export type Tree = {
   readonly paths: string[];

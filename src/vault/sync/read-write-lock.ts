@@ -1,6 +1,6 @@
 /** Owns who may work on the vault at once: any number of shared passages, or one exclusive passage alone. */
 
-export class Gate {
+export class ReadWriteLock {
   #inside = 0;
   #exclusive: Promise<void> = Promise.resolve();
   #closed = false;

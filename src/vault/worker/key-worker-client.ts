@@ -2,10 +2,18 @@
  * Owns what the main thread asks of the key worker: which requests go over together, and the replacement of its thread
  * after a lock or a crash. It moves bytes and knows nothing of what is in them.
  */
-import type { Operation, Refusal, Reply, ReplyOf, Request, RequestOf, WorkerSettings } from "../../../workers/protocol.js";
+import type {
+  Operation,
+  Refusal,
+  Reply,
+  ReplyOf,
+  Request,
+  RequestOf,
+  WorkerSettings,
+} from "../../../workers/protocol.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
-import { Line } from "./worker-thread.js";
+import { WorkerThread } from "./worker-thread.js";
 
 /** A thread that ended before it answered anything is not started again at once: its file may be gone. */
 const retryMs = 1_000;
@@ -24,13 +32,13 @@ type Waiting = {
 
 type Success<R> = Exclude<R, Refusal>;
 
-export class KeyWorker {
+export class KeyWorkerClient {
   readonly #settings: WorkerSettings;
   readonly #clock: Clock;
   readonly #ended: () => void;
   /** What is to go over at the end of this turn of the event loop: one message for all halves the cost of the hop. */
   #batch: Waiting[] = [];
-  #line: Line | null = null;
+  #thread: WorkerThread | null = null;
   #stopped = false;
 
   private constructor(settings: WorkerSettings, clock: Clock, ended: () => void) {
@@ -40,8 +48,8 @@ export class KeyWorker {
   }
 
   /** `ended` is called when the thread has ended unasked and a fresh one, which knows nothing, is there. */
-  static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorker {
-    const worker = new KeyWorker(settings, clock, ended);
+  static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorkerClient {
+    const worker = new KeyWorkerClient(settings, clock, ended);
     worker.replace();
     return worker;
   }
@@ -59,14 +67,14 @@ export class KeyWorker {
 
   /** Ends the thread, once it has wiped what it held, and starts a fresh one. */
   replace(): void {
-    void this.#line?.end();
-    this.#line = new Line(this.#settings, (line) => this.#lineEnded(line));
+    void this.#thread?.end();
+    this.#thread = new WorkerThread(this.#settings, (thread) => this.#threadEnded(thread));
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    const last = this.#line;
-    this.#line = null;
+    const last = this.#thread;
+    this.#thread = null;
     await last?.end();
   }
 
@@ -74,7 +82,7 @@ export class KeyWorker {
   #inBatch(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#batch.push({ request, resolve, reject });
-      if (this.#line?.isIdle || this.#batch.length === maxBatch) this.#flush();
+      if (this.#thread?.isIdle || this.#batch.length === maxBatch) this.#flush();
       else if (this.#batch.length === 1) setImmediate(() => this.#flush());
     });
   }
@@ -100,24 +108,24 @@ export class KeyWorker {
   }
 
   async #send(requests: readonly Request[]): Promise<readonly Reply[]> {
-    const line = this.#line;
-    if (line === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
+    const thread = this.#thread;
+    if (thread === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
     try {
-      return await line.send(requests);
+      return await thread.send(requests);
     } catch (cause) {
       throw new VaultError("INTERNAL", "the key worker did not answer: see whether the vault is locked", { cause });
     }
   }
 
-  #lineEnded(line: Line): void {
-    if (this.#stopped || line !== this.#line) return;
-    this.#line = null;
-    if (line.answered) this.#startAgain();
+  #threadEnded(thread: WorkerThread): void {
+    if (this.#stopped || thread !== this.#thread) return;
+    this.#thread = null;
+    if (thread.answered) this.#startAgain();
     else this.#clock.after(retryMs, () => this.#startAgain());
   }
 
   #startAgain(): void {
-    if (this.#stopped || this.#line !== null) return;
+    if (this.#stopped || this.#thread !== null) return;
     this.replace();
     this.#ended();
   }

@@ -1,5 +1,5 @@
 /**
- * Owns one thread of the key worker and the line to it. piscina starts the thread, watches it and ends it. The messages go
+ * Owns one thread of the key worker and the thread to it. piscina starts the thread, watches it and ends it. The messages go
  * over a port of their own: as piscina's tasks they took the main thread 13 to 35 µs more for each get.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
@@ -11,7 +11,7 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-export class Line {
+export class WorkerThread {
   readonly #pool: Piscina;
   readonly #port: MessagePort;
   readonly #waiting = new Map<number, Waiting>();
@@ -20,7 +20,7 @@ export class Line {
   #ended = false;
 
   /** `ended` is called when the thread has ended unasked. */
-  constructor(settings: WorkerSettings, ended: (line: Line) => void) {
+  constructor(settings: WorkerSettings, ended: (thread: WorkerThread) => void) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1.on("message", (answer: Answer) => this.#take(answer));
     this.#pool = startPool(settings);

@@ -4,16 +4,8 @@
  * card's `number`, `code`, `exp-month`, …, and custom fields under `fields/`. Passkeys and former passwords are left out.
  */
 import { CommandFailure } from "../../session/exit-codes.js";
-import {
-  type Found,
-  isObject,
-  objectsIn,
-  pathOfNames,
-  type Reading,
-  type Refused,
-  textIn,
-  type UnknownObject,
-} from "./import-entry.js";
+import { isObject, objectsIn, textIn, type UnknownObject } from "../../session/json-values.js";
+import { type ImportEntry, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
 import { parseJson } from "./nested-json.js";
 
 /** The member that holds an item's own fields, by its kind. */
@@ -25,7 +17,7 @@ const beside = ["uris", "fido2Credentials", "passwordRevisionDate"];
 type Field = { readonly name: string; readonly value: string };
 
 /** @throws CommandFailure usage */
-export function readBitwarden(text: string, file: string): Reading {
+export function readBitwarden(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["encrypted"] === true) {
     throw new CommandFailure("usage", `${file} is encrypted: export it from Bitwarden as .json, not .json (encrypted)`);
@@ -33,7 +25,7 @@ export function readBitwarden(text: string, file: string): Reading {
   if (!Array.isArray(json["items"]))
     throw new CommandFailure("usage", `${file} has no items: it is no Bitwarden export`);
   const folders = namesById(json["folders"], json["collections"]);
-  const found: Found[] = [];
+  const found: ImportEntry[] = [];
   const refused: Refused[] = [];
   const leftOut: string[] = [];
   for (const [i, item] of json["items"].entries()) {
@@ -88,7 +80,7 @@ function withDashes(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function secretOf({ name, value }: Field, names: readonly string[], origin: string): Found {
+function secretOf({ name, value }: Field, names: readonly string[], origin: string): ImportEntry {
   const type = name === "password" ? "password" : undefined;
   return { path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` };
 }

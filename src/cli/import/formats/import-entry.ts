@@ -1,6 +1,6 @@
 /** Owns what every kind of file that can be imported is read into, and small means to look at data of unknown shape. */
 
-export type Found = {
+export type ImportEntry = {
   readonly path: string;
   readonly value: string;
   readonly type?: string | undefined;
@@ -12,27 +12,12 @@ export type Found = {
 /** It cannot be stored as it is; the rest can. `damaged`: it is what is stored at its path that cannot be read. */
 export type Refused = { readonly origin: string; readonly problem: string; readonly damaged?: true };
 
-export type Reading = {
-  readonly found: readonly Found[];
+export type ParsedSource = {
+  readonly found: readonly ImportEntry[];
   readonly refused: readonly Refused[];
   /** What the source has and a vault has no place for. */
   readonly leftOut: readonly string[];
 };
-
-export type UnknownObject = { readonly [name: string]: unknown };
-
-export function isObject(value: unknown): value is UnknownObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-export function objectsIn(value: unknown): UnknownObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-/** The text, if it is one and not empty. */
-export function textIn(value: unknown): string | null {
-  return typeof value === "string" && value !== "" ? value : null;
-}
 
 /** A path made of names that people have typed: white space around a segment is theirs and not the name's. */
 export function pathOfNames(...names: readonly string[]): string {

@@ -5,14 +5,14 @@
  */
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../../session/exit-codes.js";
-import { type Found, pathOfNames, type Reading, type Refused } from "./import-entry.js";
+import { type ImportEntry, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
 
 const kept = ["Username", "Password", "URL", "Notes", "TOTP"];
 const needed = ["Group", "Title", "Password"];
 const known = [...needed, ...kept, "Icon", "Last Modified", "Created"];
 
 /** @throws CommandFailure usage */
-export function readKeePassXc(text: string, file: string): Reading {
+export function readKeePassXc(text: string, file: string): ParsedSource {
   const [header = [], ...rows] = parseCsv(text, file);
   const missing = needed.filter((name) => !header.includes(name));
   if (missing.length > 0) {
@@ -20,7 +20,7 @@ export function readKeePassXc(text: string, file: string): Reading {
   }
   const records = rows.map((row) => new Map(header.map((name, i) => [name, row[i] ?? ""])));
   const roots = new Set(records.map((record) => groupOf(record)[0]));
-  const found: Found[] = [];
+  const found: ImportEntry[] = [];
   const refused: Refused[] = [];
   const leftOut = header.filter((name) => !known.includes(name)).map((name) => `the column ${name}`);
   for (const [i, record] of records.entries()) {
@@ -49,7 +49,7 @@ function groupOf(record: ReadonlyMap<string, string>): string[] {
   return record.get("Group")?.split("/") ?? [];
 }
 
-function secretsOf(record: ReadonlyMap<string, string>, names: readonly string[], origin: string): Found[] {
+function secretsOf(record: ReadonlyMap<string, string>, names: readonly string[], origin: string): ImportEntry[] {
   return kept.flatMap((column) => {
     const value = record.get(column) ?? "";
     const name = column.toLowerCase();

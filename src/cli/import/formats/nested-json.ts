@@ -9,9 +9,10 @@
  */
 import type { Metadata } from "../../../client/client.js";
 import { CommandFailure } from "../../session/exit-codes.js";
+import { isObject, type UnknownObject } from "../../session/json-values.js";
 import { printable } from "../../session/output.js";
-import { type Found, isObject, type Reading, type Refused, type UnknownObject } from "./import-entry.js";
 import { repeatedName } from "./duplicate-names.js";
+import type { ImportEntry, ParsedSource, Refused } from "./import-entry.js";
 
 const format = "strongroom-export";
 const version = 1;
@@ -41,25 +42,25 @@ function parsed(text: string, file: string): unknown {
 }
 
 /** @throws CommandFailure usage */
-export function readJson(text: string, file: string): Reading {
+export function readJson(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["format"] !== format) return readPlain(json);
   if (json["version"] === version && Array.isArray(json["secrets"])) return readExport(json["secrets"]);
   throw new CommandFailure("usage", `${file} is an export of another version than ${version}: it cannot be read`);
 }
 
-function readExport(secrets: readonly unknown[]): Reading {
+function readExport(secrets: readonly unknown[]): ParsedSource {
   const rows = secrets.map((secret, i) => foundIn(secret, `secret ${i + 1}`));
   return {
-    found: rows.filter((row): row is Found => "path" in row),
+    found: rows.filter((row): row is ImportEntry => "path" in row),
     refused: rows.filter((row): row is Refused => "problem" in row),
     leftOut: [],
   };
 }
 
-function foundIn(secret: unknown, origin: string): Found | Refused {
+function foundIn(secret: unknown, origin: string): ImportEntry | Refused {
   if (!isObject(secret)) return { origin, problem: "it is not an object" };
-  const { path, value, type, description } = secret as Partial<Found>;
+  const { path, value, type, description } = secret as Partial<ImportEntry>;
   if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it lacks a path or a value" };
   const isText = (field: unknown) => field === undefined || typeof field === "string";
   if (isText(type) && isText(description)) return { path, value, type, description, origin };
@@ -69,8 +70,8 @@ function foundIn(secret: unknown, origin: string): Found | Refused {
 /** No path has more segments. */
 const maxDepth = 32;
 
-function readPlain(json: UnknownObject): Reading {
-  const found: Found[] = [];
+function readPlain(json: UnknownObject): ParsedSource {
+  const found: ImportEntry[] = [];
   const refused: Refused[] = [];
   const walk = (object: UnknownObject, folders: readonly string[]) => {
     for (const [name, value] of Object.entries(object)) {

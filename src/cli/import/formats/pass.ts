@@ -10,11 +10,11 @@ import { join } from "node:path";
 import { systemCode } from "../../../errors.js";
 import { reasonOf } from "../../../files/file-problem.js";
 import { CommandFailure } from "../../session/exit-codes.js";
-import type { Found, Reading, Refused } from "./import-entry.js";
+import type { ImportEntry, ParsedSource, Refused } from "./import-entry.js";
 
 /** @throws CommandFailure usage */
-export async function readPassStore(root: string): Promise<Reading> {
-  const found: Found[] = [];
+export async function readPassStore(root: string): Promise<ParsedSource> {
+  const found: ImportEntry[] = [];
   const refused: Refused[] = [];
   const walk = async (folder: string) => {
     for (const entry of await entriesOf(join(root, folder))) {
@@ -55,10 +55,10 @@ function problem(text: string): { problem: string } {
   return { problem: text };
 }
 
-function secretsIn(text: string, path: string): Found[] {
+function secretsIn(text: string, path: string): ImportEntry[] {
   if (text.startsWith("-----BEGIN ")) return [{ path, value: text, origin: path }];
   const [first = ""] = text.split("\n", 1);
-  const password: Found = { path, value: first.replace(/\r$/, ""), type: "password", origin: path };
+  const password: ImportEntry = { path, value: first.replace(/\r$/, ""), type: "password", origin: path };
   const notes = text.slice(first.length + 1).replace(/\r?\n$/, "");
   return notes === ""
     ? [password]

@@ -1,0 +1,16 @@
+/** One request of the client, and what it received. */
+import type { IncomingHttpHeaders } from "node:http";
+
+export type ApiRequest = {
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  readonly path: string;
+  readonly body?: Uint8Array | undefined;
+};
+
+export type CallOptions = {
+  readonly signal?: AbortSignal | undefined;
+  /** How long to wait for the whole answer; 0 is for ever. */
+  readonly timeoutMs?: number | undefined;
+};
+
+export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };

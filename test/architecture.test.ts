@@ -1,0 +1,112 @@
+/** Which part of the source may import which (an allow-list: all else is denied), no cycles, one name a file. */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { expect } from "chai";
+
+const leaves = ["src/*", "src/config", "src/paths", "src/files"];
+const [protocol, schemas] = ["workers/protocol", "workers/body-schemas"];
+const rules = "src/server/certificate-rules";
+const entries = ["src/access", "src/client", "src/maintenance", "src/server", "src/storage"];
+
+/** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  "src/*": ["node:*"],
+  "src/config": ["node:*", "env-paths", "src/*"],
+  "src/paths": ["src/*"],
+  "src/files": ["node:*", "src/*", "src/config", protocol],
+  "src/client": ["node:*"],
+  "src/contract": ["src/*", schemas],
+  "src/storage": ["node:*", ...leaves, protocol],
+  "src/vault": ["node:*", "p-map", "src/*", "src/storage/secret-store", protocol],
+  "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
+  "src/access": ["node:*", "express", "express-rate-limit", "src/*", "src/config", "src/files"],
+  "src/http": ["node:*", "express", "helmet", "src/*", "src/paths", "src/access", "src/vault", protocol],
+  "src/server": [
+    "node:*",
+    "selfsigned",
+    ...leaves,
+    "src/access",
+    "src/contract",
+    "src/http",
+    "src/storage",
+    "src/vault",
+  ],
+  "src/maintenance": ["node:*", "p-map", "tar", ...leaves, "src/storage", "src/vault/worker", rules, protocol],
+  "src/cli": ["node:*", "commander", "csv-parse/sync", "p-map", "@zxcvbn-ts/*", ...leaves, "src/client", protocol],
+  "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...entries, protocol],
+  workers: ["node:crypto", "node:buffer", "ajv", "piscina"],
+  [schemas]: [],
+};
+
+type Import = readonly [from: string, to: string];
+
+/** Files without their endings. Type imports count; a package keeps its name. */
+function importsOf(file: string, code: string): Import[] {
+  const statements = code.matchAll(/^(?:import|export) (?:[^;"]* from )?"([^"]+)";|\bimport\("([^"]+)"\)/gm);
+  return [...statements].map(([, fixed, dynamic]) => {
+    const to = fixed ?? dynamic ?? "";
+    return [file, to.startsWith(".") ? join(dirname(file), to).replace(/\.c?js$/, "") : to];
+  });
+}
+
+function covers(pattern: string, file: string): boolean {
+  if (pattern === "src/*") return dirname(file) === "src";
+  if (pattern.endsWith("*")) return file.startsWith(pattern.slice(0, -1));
+  return file === pattern || file.startsWith(`${pattern}/`);
+}
+
+function isAllowed([from, to]: Import): boolean {
+  const [row] = Object.keys(allowed)
+    .filter((pattern) => covers(pattern, from))
+    .sort((a, b) => b.length - a.length);
+  return row !== undefined && [row, ...(allowed[row] ?? [])].some((pattern) => covers(pattern, to));
+}
+
+/** Drops files without imports of what is left, until none is: what remains is on a cycle, or leads to one. */
+function cyclesIn(imports: readonly Import[]): readonly string[] {
+  const left = imports.filter(([, to]) => imports.some(([from]) => from === to));
+  return left.length === imports.length ? left.map(([from, to]) => `${from} → ${to}`) : cyclesIn(left);
+}
+
+describe("the source tree", () => {
+  const files = ["src", "workers"].flatMap((root) =>
+    readdirSync(root, { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.c?ts$/.test(name))
+      .map((name) => join(root, name)),
+  );
+  const imports = files.flatMap((path) => importsOf(path.replace(/\.c?ts$/, ""), readFileSync(path, "utf8")));
+
+  it("imports only what the table allows", () => {
+    expect(imports).to.have.length.above(500);
+    expect(imports.filter((one) => !isAllowed(one)).map(([from, to]) => `${from} → ${to}`)).to.deep.equal([]);
+  });
+
+  const forbidden: readonly (readonly [file: string, code: string])[] = [
+    ["workers/keyring", 'import { readFile } from "node:fs/promises";'],
+    ["workers/crypto/xaes", 'import type { Log } from "../../src/log.js";'],
+    ["src/http/routes", 'import { replaceFile } from "../files/durable.js";'],
+    ["src/client/client", 'export { VaultError } from "../errors.js";'],
+    ["src/vault/entries", 'const { FileStore } = await import("../storage/files/file-store.js");'],
+    ["src/cli/session/output", 'import "../../server/service.js";'],
+    ["src/new-room/file", 'import { VaultError } from "../errors.js";'],
+  ];
+  for (const [file, code] of forbidden) {
+    it(`refuses ${code} in ${file}`, () => {
+      expect(importsOf(file, code).map(isAllowed)).to.deep.equal([false]);
+    });
+  }
+
+  it("has no import cycle, type imports included", () => {
+    expect(cyclesIn(imports)).to.deep.equal([]);
+    expect(cyclesIn([["a", "b"], ["b", "a"], ["b", "c"]])).to.deep.equal(["a → b", "b → a"]); // biome-ignore format: one line
+  });
+
+  it("has at most 20 files in a folder and no file name twice, commands aside", () => {
+    const others = files.filter((path) => dirname(path) !== "src/cli/commands");
+    const counted = (key: (path: string) => string, most: number) => [
+      ...new Set(others.map(key).filter((name, _, all) => all.filter((other) => other === name).length > most)),
+    ];
+    expect(counted(dirname, 20)).to.deep.equal([]);
+    expect(counted((path) => basename(path), 1)).to.deep.equal([]);
+  });
+});
