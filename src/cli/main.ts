@@ -1,4 +1,4 @@
-/** Owns the `strongroom` command: its table of commands, and how failures become messages and exit codes. */
+/** The `strongroom` command: its table of commands, and how failures become messages and exit codes. */
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
@@ -67,30 +67,30 @@ process.on("uncaughtException", (error) => {
 });
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
-    if (systemCode(error) === "EPIPE") process.exit(); // its reader has gone, as in `| head`
-    process.stderr.write(`strongroom: the output cannot be written (${systemCode(error) ?? "unknown reason"})\n`);
+    if (systemCode(error) === "EPIPE") process.exit(); // the reader is gone, as in `| head`
+    process.stderr.write(`strongroom: cannot write the output (${systemCode(error) ?? "unknown reason"})\n`);
     process.exit(exitCodes.unexpected);
   });
 }
 
-/** A command that waits for what will never come must not look like one that is done. */
-const giveUp = () => {
-  process.stderr.write("strongroom: the command broke off, for a reason that it does not know: try it again\n");
+/** A command that waits for something that never comes must not look like a success. */
+const reportStall = () => {
+  process.stderr.write("strongroom: the command ended before its work was done, for an unknown reason: try again\n");
   process.exitCode = exitCodes.unexpected;
 };
-process.once("beforeExit", giveUp);
+process.once("beforeExit", reportStall);
 
 try {
   await runProgram(commands, process.argv.slice(2));
 } catch (error) {
-  process.exitCode = exitCodeFor(error);
+  process.exitCode = report(error);
 } finally {
-  process.off("beforeExit", giveUp);
+  process.off("beforeExit", reportStall);
 }
 
-/** Says what was wrong, unless the parser has said it already. */
-function exitCodeFor(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+/** Prints what failed; returns the exit code. */
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage; // help was printed
   const message = messageOf(error);
   if (message === null) throw error;
   process.stderr.write(`strongroom: ${message}\n`);
@@ -98,14 +98,14 @@ function exitCodeFor(error: unknown): number {
   return error instanceof StartError ? error.exitCode : exitCodes.unexpected;
 }
 
-/** Null of an error that nobody foresaw. */
+/** Null for an unexpected error. */
 function messageOf(error: unknown): string | null {
   if (error instanceof CommandFailure || error instanceof StartError) return error.message;
   const problem = problemOfFile(error);
   return problem === null ? null : printable(problem);
 }
 
-/** Of an error that nobody foresaw, its kind and the places it passed; its text may quote anything. */
+/** DANGER: the text of an unexpected error may quote anything: only its kind and stack frames are printed. */
 function crashText(error: unknown): string {
   const name = error instanceof Error ? error.name : typeof error;
   const frames = error instanceof Error ? error.stack?.split("\n").filter((line) => line.startsWith("    at ")) : [];
