@@ -22,11 +22,12 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 
 /** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, ...overrides } = options;
+  const { clock, files, limits, ...overrides } = options;
   const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const strongroom = await startStrongroom(settings, { log, ...(clock && { clock }), ...(files && { files }) });
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const strongroom = await startStrongroom(settings, { log, ...replaced });
   later(() => strongroom.stop());
   return {
     ...strongroom,
