@@ -1,9 +1,10 @@
 /**
- * Owns the files in the repository that are made from the contract: the OpenAPI document with the default limits, and
- * the client's types. `npm run contract` writes them; a test proves that they are as they would be written.
+ * Owns the files in the repository that are made from the contract: the OpenAPI document with the default limits,
+ * the client's types and the key worker's validators. `npm run contract` writes them; a test proves that they are as they would be written.
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { bodyValidatorsFile } from "./compiled-schemas.js";
 import { contract } from "./contract-judge.js";
 
 type Schema = {
@@ -21,7 +22,8 @@ type Schema = {
 export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
-    ["src/client/types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+    ["src/client/api-types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+    ["workers/body-validators.ts", bodyValidatorsFile()],
   ]);
 }
 
