@@ -35,7 +35,7 @@ export async function serveStore(
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   if (store.madeSecrets)
     log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
-  if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
+  if (store.foreignFiles > 0) log.warn({ event: "foreign-files", count: store.foreignFiles, hint: "left alone" });
   const stopper = createStopper();
   const messages = createMessageClasses();
   let handle: Handler = () => {};

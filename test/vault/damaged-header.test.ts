@@ -124,7 +124,7 @@ describe("a damaged header", function () {
     const { home, header } = await stoppedVault();
     const file = headerFile({ home });
     rmSync(file);
-    expect(await startMessage(home)).to.contain(`${file} is missing: put it back`);
+    expect(await startMessage(home)).to.contain(`${file} is missing: restore it`);
     const current = join(home, "vault", "current");
     for (const name of ["gen-7\n", "../elsewhere\n", "gen-1", "", "gen-01\n"]) {
       damage(current, Buffer.from(name));
