@@ -6,7 +6,6 @@ import { Command } from "commander";
 import { readOptions } from "../../bench/options.js";
 import { scenarios } from "../../bench/scenarios/all.js";
 import { workloads } from "../../bench/workloads.js";
-import { definitions } from "../../src/config/definitions.js";
 import { anchorOf, blocksIn, checkedRows, documentFiles, headingsIn, linksIn } from "./document-files.js";
 import { renderTables, tableNamesIn, withoutTables, withTables } from "./generated-tables.js";
 
@@ -134,6 +133,5 @@ async function flagsByCommand(): Promise<ReadonlyMap<string, readonly string[]>>
     const flags = command.options.flatMap(({ short, long }) => [short, long].filter((flag) => flag !== undefined));
     found.set(name, [...flags, "-h", "--help"]);
   }
-  const settings = Object.values(definitions).flatMap(({ flag }) => (flag === null ? [] : [`--${flag}`]));
-  return found.set("serve", [...settings, "--help"]);
+  return found;
 }

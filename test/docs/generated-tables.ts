@@ -91,16 +91,16 @@ function findingRows(): Row[] {
 
 type Fields = { readonly properties?: object; readonly required?: readonly string[] };
 
-function endpointRow({ method, path, summary, parameters = [], body, answer }: (typeof operations)[number]): Row {
+function endpointRow({ method, path, summary, parameters = [], body, response }: (typeof operations)[number]): Row {
   const { schemas } = contract["components"] as { readonly schemas: Readonly<Record<string, Fields>> };
   const query = parameters.filter((name) => name !== "path").map((name) => code(`${name}?`));
   const fields = body === undefined ? [] : fieldsOf(schemas[body.schema]);
-  const returned = typeof answer.schema === "string" ? fieldsOf(schemas[answer.schema]) : [];
+  const returned = typeof response.schema === "string" ? fieldsOf(schemas[response.schema]) : [];
   return [
     code(`${method.toUpperCase()} ${path.replace("{path}", ":path")}`),
     summary,
     [...fields, ...query].join(", "),
-    returned.join(", ") || answer.description,
+    returned.join(", ") || response.description,
   ];
 }
 

@@ -14,6 +14,7 @@ const setups: Readonly<Record<string, Setup>> = {
   "README.md": { fresh: true, files: { "server.js": server, "config.template.yaml": template, ".env": dotenv } },
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },
+  "docs/operations.md": { secrets },
   "docs/secrets-for-programs.md": {
     secrets,
     files: { "server.js": server, "deploy.sh": "#!/bin/sh\n", "vault.passphrase": `${passphrase}\n` },
