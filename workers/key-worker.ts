@@ -11,9 +11,10 @@ import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
 
-const readers = bodyReaders((workerData as WorkerSettings).maxValueBytes);
+const { maxValueBytes, minScryptLogN } = workerData as WorkerSettings;
+const readers = bodyReaders(maxValueBytes);
 const keyring = new Keyring();
-const lifecycle = new Lifecycle(keyring, readers);
+const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
 const secrets = new Secrets(keyring, readers);
 
 const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>> } = {

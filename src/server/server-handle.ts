@@ -4,7 +4,13 @@ import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
 
 /** What tests replace. */
-export type Surroundings = { readonly log: Log; readonly clock?: Clock; readonly files?: FileOperations };
+export type Surroundings = {
+  readonly log: Log;
+  readonly clock?: Clock;
+  readonly files?: FileOperations;
+  /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
+  readonly minScryptLogN?: number;
+};
 
 export interface Strongroom {
   readonly url: string;
