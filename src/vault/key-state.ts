@@ -33,12 +33,13 @@ export class KeyState {
     clock: Clock,
     log: Log,
   ) {
-    const { idleTimeoutMs, maxValueBytes } = settings;
+    const { idleTimeoutMs, maxValueBytes, minScryptLogN } = settings;
+    const workerSettings = { maxValueBytes, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
     this.#gate = gate;
     this.#log = log;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorkerClient.start({ maxValueBytes }, clock, () => this.#workerEnded());
+    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
 
   /**

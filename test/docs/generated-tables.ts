@@ -11,6 +11,7 @@ import { meanings } from "../../src/contract/common-responses.js";
 import { operations } from "../../src/contract/operations.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
+import { longForms } from "../long/long-forms.js";
 import { contract } from "../support/contract-judge.js";
 import { run } from "../support/process.js";
 
@@ -25,6 +26,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], operations.map(endpointRow))],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
+    ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
   ]);
 }
 
@@ -87,6 +89,13 @@ function errorRows(): Row[] {
 
 function findingRows(): Row[] {
   return Object.entries(findingCodes).map(([name, meaning]) => [code(name), meaning]);
+}
+
+function longFormRows(): Row[] {
+  return Object.entries(longForms).map(([name, { meaning, numbers = {} }]) => {
+    const settings = Object.entries(numbers).map(([variable, number]) => code(`${variable}=${number}`));
+    return [code(name), meaning, settings.join(", ")];
+  });
 }
 
 type Fields = { readonly properties?: object; readonly required?: readonly string[] };

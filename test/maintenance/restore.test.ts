@@ -9,7 +9,7 @@ import { makeCurrent } from "../../src/storage/files/generations.js";
 import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
-import { startTestServer } from "../support/server.js";
+import { realScryptCost, startTestServer } from "../support/server.js";
 import { mustInit } from "../support/test-client.js";
 import {
   archiveOf,
@@ -25,7 +25,7 @@ import {
 } from "./archives.js";
 
 async function headerOf(): Promise<string> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   await mustInit(server);
   return readFileSync(join(server.vaultPath, "gen-1", "header.json"), "utf8");
 }
