@@ -6,6 +6,7 @@ import { Command } from "commander";
 import { readOptions } from "../../bench/options.js";
 import { scenarios } from "../../bench/scenarios/all.js";
 import { workloads } from "../../bench/workloads.js";
+import { longForms } from "../long/long-forms.js";
 import { anchorOf, blocksIn, checkedRows, documentFiles, headingsIn, linksIn } from "./document-files.js";
 import { renderTables, tableNamesIn, withoutTables, withTables } from "./generated-tables.js";
 
@@ -69,6 +70,8 @@ describe("the documents", () => {
     const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
     const named = [...everything.matchAll(/npm run (?:--\w+ )*([\w:]+)/g)].map(([, name = ""]) => name);
     expect(named.filter((name) => !Object.hasOwn(scripts, name))).to.deep.equal([]);
+    const forms = [...everything.matchAll(/test:long -- ([\w-]+)/g)].map(([, name = ""]) => name);
+    expect(forms.filter((name) => !Object.hasOwn(longForms, name))).to.deep.equal([]);
   });
 
   it("name settings and variables that exist", () => {
