@@ -1,12 +1,12 @@
 /**
- * Owns that what clients send does not stay behind in the memory that TLS and HTTP read it into. Each place was found by
- * scanning the process from outside, on Node 20, 22 and 24.
+ * Hygiene of received plaintext: what clients send does not stay in the memory that TLS and HTTP read it into. Each place
+ * was found by scanning the process from outside, on Node 20, 22 and 24.
  */
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { Bytes } from "../../workers/protocol.js";
 
-/** Where a body goes. */
+/** Allocates memory for a body. */
 export type Memory = (length: number) => Bytes;
 
 /** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped, and moved. */
@@ -22,18 +22,18 @@ export function vanishingMemory(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(Math.max(length, 33 * 2 ** 20)), 0, length);
 }
 
-/** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT: it overwrites its record buffer once we have read it. Node has no name for it. */
+/** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT, which has no name in Node: overwrites the record buffer once it is read. */
 export const cleansePlaintext = 0x2;
 
 /**
- * Wipes each piece of a connection's plaintext once Node's HTTP parser, which listens first and copies, is through with
- * it. Listening also keeps Node from reading into one buffer for the whole process, which nobody could reach.
+ * Wipes each chunk of a connection's plaintext after Node's HTTP parser, which listens first, has copied it. Listening also
+ * keeps Node from reading into one buffer for the whole process, which cannot be reached.
  */
 export function wipeReceived(socket: TLSSocket): void {
-  socket.on("data", (piece: Buffer) => piece.fill(0));
+  socket.on("data", (chunk: Buffer) => chunk.fill(0));
 }
 
-/** Discards a body that nobody will read, wiping what has come of it: it may be a passphrase all the same. */
+/** Discards and wipes a body that will not be read: it may hold a passphrase all the same. */
 export function discardBody(req: IncomingMessage): void {
   if (req.readableEnded) return;
   req.on("data", (chunk: Buffer) => chunk.fill(0));
@@ -46,9 +46,9 @@ const filler: readonly number[] = Array(8192).fill(0);
 let isDue = false;
 
 /**
- * Node decrypts into 16 KiB of its stack and leaves them there. Arguments go onto the stack too, over whatever was
- * there: called from the event loop, these reach deeper than it lay. They go to a function of V8's own, which looks at
- * two of them and which no optimization takes apart; one that looked at all took 15 µs more.
+ * Overwrites the 16 KiB of stack into which Node decrypts. Arguments are pushed onto the stack, and from the event loop
+ * these reach deeper than the plaintext. The callee is a builtin, which reads only two of them and is never inlined; one
+ * that read all took 15 µs more.
  */
 export function overwriteStackSoon(): void {
   if (isDue) return;
