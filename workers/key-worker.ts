@@ -5,7 +5,7 @@
 import { faultOf } from "./crypto/blob.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
-import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerStart } from "./protocol.js";
+import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
@@ -21,15 +21,15 @@ type Port = {
 
 /** piscina calls this once; it replies to what comes over the port for as long as the thread lives. */
 export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
-  const operations = operationTable(settings.maxValueBytes);
+  const operations = operationTable(settings);
   port.on("message", (call: Call) => void respond(port, operations, call));
   return new Promise(() => {});
 }
 
-function operationTable(maxValueBytes: number): OperationTable {
+function operationTable({ maxValueBytes, minScryptLogN }: WorkerSettings): OperationTable {
   const readers = bodyReaders(maxValueBytes);
   const keyring = new Keyring();
-  const lifecycle = new Lifecycle(keyring, readers);
+  const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
   const secrets = new Secrets(keyring, readers);
   return {
     mount: (request) => lifecycle.mount(request),

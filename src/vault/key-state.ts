@@ -37,12 +37,13 @@ export class KeyState {
   #mounting = 0;
 
   private constructor({ header, lock, settings, clock, log }: KeyStateOptions) {
-    const { idleTimeoutMs, maxValueBytes } = settings;
+    const { idleTimeoutMs, maxValueBytes, minScryptLogN } = settings;
+    const workerSettings = { maxValueBytes, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
     this.#lock = lock;
     this.#log = log;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorkerClient.start({ maxValueBytes }, clock, () => this.#workerEnded());
+    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
 
   /** @throws VaultError INTEGRITY when the key worker finds the header invalid. */
