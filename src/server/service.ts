@@ -40,7 +40,8 @@ export async function serveStore(
   const messages = createMessageClasses();
   let handle: Handler = () => {};
   const listener = createListener(certificate, messages, (req, res) => handle(req, res), log, limits);
-  const vault = await Vault.open(store, { ...settings, ...(minScryptLogN && { minScryptLogN }) }, clock, log);
+  const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
+  const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const service = {
