@@ -1,4 +1,4 @@
-/** Owns the reading of the settings: flag before environment, environment before default; all problems told at once. */
+/** Reading of the settings: flag, then environment, then default. One error lists all problems. */
 import { parseArgs } from "node:util";
 import { StartError } from "../errors.js";
 import { type Definition, definitions, type Settings } from "./definitions.js";
@@ -35,7 +35,7 @@ export function readSettings(args: readonly string[], environment: Environment):
   throw new StartError(`the settings are not valid:\n${list}strongroom serve --help lists them all`, 2);
 }
 
-/** One setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */
+/** Reads one setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */
 export function readOneSetting<K extends keyof Settings>(
   name: K,
   given: string | undefined,
@@ -56,7 +56,7 @@ function readFlags(args: readonly string[], problems: string[]): ReadonlyMap<str
   const flags = new Map<string, string>();
   for (const token of tokens) {
     if (token.kind === "option-terminator") continue;
-    if (token.kind === "positional") problems.push("serve takes no arguments besides its flags");
+    if (token.kind === "positional") problems.push("serve takes flags only, no arguments");
     else if (!known.includes(token.name)) problems.push(`there is no flag ${token.rawName}`);
     else if (!token.value) problems.push(`${token.rawName} needs a value`);
     else if (flags.has(token.name)) problems.push(`${token.rawName} is given more than once`);
@@ -72,7 +72,7 @@ function readSetting<T>(
   problems: string[],
 ): T {
   const given = flag === null ? undefined : flags.get(flag);
-  const text = given ?? (environment[variable] || undefined); // an empty variable is an unset one
+  const text = given ?? (environment[variable] || undefined); // an empty variable counts as unset
   if (text === undefined) return fallback();
   try {
     return read(text);

@@ -26,27 +26,29 @@ const limits = {
 const maxConnections = 256;
 
 /** @throws StartError when the certificate cannot be used. */
-export function createListener(credentials: Credentials, messages: MessageClasses, handle: Handle, log: Log): Listener {
+export function createListener(credentials: Credentials, messages: MessageClasses, log: Log): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the guard's is.
-  const server = secureServer(
-    {
-      ...credentials,
-      ...messages,
-      ...limits,
-      minVersion: "TLSv1.2",
-      requireHostHeader: false,
-      secureOptions: cleansePlaintext,
-    },
-    handle,
-  );
+  const server = secureServer({
+    ...credentials,
+    ...messages,
+    ...limits,
+    minVersion: "TLSv1.2",
+    requireHostHeader: false,
+    secureOptions: cleansePlaintext,
+  });
   server.maxConnections = maxConnections;
-  server.on("checkContinue", handle); // the body is asked for only when it is read
-  server.on("checkExpectation", handle);
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", wipeReceived);
   server.on("drop", warnOncePerMinute(log));
   answerBrokenRequests(server);
   return { server, unused: new UnusedConnections(server) };
+}
+
+/** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
+export function handleRequests({ server }: Pick<Listener, "server">, handle: Handle): void {
+  server.on("request", handle);
+  server.on("checkContinue", handle); // the body is requested only when it is read
+  server.on("checkExpectation", handle);
 }
 
 /** A flood of connections must not become a flood of lines. */
@@ -59,9 +61,9 @@ function warnOncePerMinute(log: Log): () => void {
   };
 }
 
-function secureServer(options: ServerOptions, handle: Handle): Server {
+function secureServer(options: ServerOptions): Server {
   try {
-    return createServer(options, handle);
+    return createServer(options);
   } catch (error) {
     throw new StartError(`the certificate or its key cannot be used (${systemCode(error)}): choose another pair`);
   }
