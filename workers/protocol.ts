@@ -111,5 +111,7 @@ export type ReplyOf<O extends Operation> = Operations[O]["reply"];
 export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
 
-/** What a fresh key worker is told once, when its thread starts. */
 export type WorkerSettings = { readonly maxValueBytes: number };
+
+/** What a fresh thread is started with: its end of the message channel, and its settings. */
+export type WorkerStart<Port> = { readonly port: Port; readonly settings: WorkerSettings };

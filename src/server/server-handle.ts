@@ -1,10 +1,16 @@
 /** A running server, and the dependencies that tests may replace. */
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
+import type { Limits } from "../http/listener.js";
 import type { Log } from "../log.js";
 
 /** What tests replace; by default the system's own. */
-export type Surroundings = { readonly log: Log; readonly clock?: Clock; readonly files?: FileOperations };
+export type Surroundings = {
+  readonly log: Log;
+  readonly clock?: Clock;
+  readonly files?: FileOperations;
+  readonly limits?: Limits;
+};
 
 export interface Strongroom {
   readonly url: string;

@@ -27,7 +27,7 @@ export async function serveStore(
   store: FileStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock }: Surroundings,
+  { log, clock = systemClock, limits }: Surroundings,
 ): Promise<Strongroom> {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
@@ -36,7 +36,7 @@ export async function serveStore(
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   warnOfOddFiles(store, log);
   const messages = createMessageClasses();
-  const listener = createListener(certificate, messages, log);
+  const listener = createListener(certificate, messages, log, limits);
   const vault = await Vault.open(store, settings, clock, log);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
@@ -59,10 +59,10 @@ export async function serveStore(
   return { url, port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
 }
 
-function warnOfOddFiles({ madeSecrets, strangers }: FileStore, log: Log): void {
+function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
   const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
   if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
-  if (strangers > 0) log.warn({ event: "foreign-files", count: strangers, hint: "not touched" });
+  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
 }
 
 /** A disk that cannot take the file, a full one for instance, does not prevent serving. */

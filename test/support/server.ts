@@ -22,11 +22,12 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 
 /** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, ...overrides } = options;
+  const { clock, files, limits, ...overrides } = options;
   const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const strongroom = await startStrongroom(settings, { log, ...(clock && { clock }), ...(files && { files }) });
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const strongroom = await startStrongroom(settings, { log, ...replaced });
   later(() => strongroom.stop());
   return {
     ...strongroom,
@@ -42,7 +43,7 @@ export const uncached: TestOptions = { cacheBytes: 0 };
 
 /** The defaults, but for a free port and the cheapest scrypt that a header may have. */
 export function testSettings(): Settings {
-  return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
+  return readSettings({ home: "unused", port: "0", scryptLogN: "14" }, {});
 }
 
 /** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */

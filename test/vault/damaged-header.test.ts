@@ -124,7 +124,7 @@ describe("a damaged header", function () {
     const { home, header } = await stoppedVault();
     const file = headerFile({ home });
     rmSync(file);
-    expect(await startMessage(home)).to.contain(`${file} is missing: put it back`);
+    expect(await startMessage(home)).to.contain(`${file} is missing: restore it`);
     const current = join(home, "vault", "current");
     for (const name of ["gen-7\n", "../elsewhere\n", "gen-1", "", "gen-01\n"]) {
       damage(current, Buffer.from(name));
@@ -146,12 +146,12 @@ async function startMessage(home: string): Promise<string> {
 }
 
 function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<string> {
-  return verdict("mounted", worker.call<"mount">({ op: "mount", header: new Uint8Array(header) }));
+  return verdict("mounted", worker.call({ op: "mount", header: new Uint8Array(header) }));
 }
 
 function unlockVerdict(worker: KeyWorkerClient): Promise<string> {
   const body = new Uint8Array(new TextEncoder().encode(JSON.stringify({ passphrase })));
-  return verdict("opens", worker.call<"unlock">({ op: "unlock", body }));
+  return verdict("opens", worker.call({ op: "unlock", body }));
 }
 
 /** The code with which the key worker refuses, or the word for success. */
