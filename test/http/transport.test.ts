@@ -116,7 +116,9 @@ describe("the certificate at start", () => {
     const [tlsCert, tlsKey] = [join(home, "tls", "cert.pem"), join(home, "tls", "key.pem")];
     expect((await startTestServer({ tlsCert, tlsKey })).logged()).not.to.contain("not-hardened");
     chmodSync(tlsKey, 0o644);
-    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(/not-hardened.*others may use .*key\.pem/);
+    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(
+      /not-hardened.*other users can access .*key\.pem/,
+    );
   });
 
   it("a named token file that is not in use need not be there", async () => {
@@ -135,9 +137,14 @@ describe("the certificate at start", () => {
   });
 
   const foreign: readonly (readonly [string, RegExp, "cert.pem" | "key.pem" | null, boolean])[] = [
-    ["that somebody put into the home", /not one that .* lacks a name/, null, true],
-    ["that somebody put into the home, with a key of another,", /not one that .* another's/, null, false],
-    ["that somebody put into the home, and not yet its key,", /not one that .* missing/, "key.pem", true],
+    ["that somebody put into the home", /was not made by strongroom.*lacks a name/, null, true],
+    [
+      "that somebody put into the home, with a key of another,",
+      /was not made by strongroom.*belongs to another/,
+      null,
+      false,
+    ],
+    ["that somebody put into the home, and not yet its key,", /was not made by strongroom.*missing/, "key.pem", true],
     ["whose key somebody put into the home, and not yet itself,", /no certificate beside it/, "cert.pem", true],
   ];
   for (const [name, says, missing, fitting] of foreign) {
