@@ -43,7 +43,7 @@ export const uncached: TestOptions = { cacheBytes: 0 };
 
 /** The defaults, but for a free port and the cheapest scrypt that a header may have. */
 export function testSettings(): Settings {
-  return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
+  return readSettings({ home: "unused", port: "0", scryptLogN: "14" }, {});
 }
 
 /** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */
