@@ -10,6 +10,8 @@ export type Surroundings = {
   readonly clock?: Clock;
   readonly files?: FileOperations;
   readonly limits?: Limits;
+  /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
+  readonly minScryptLogN?: number;
 };
 
 export interface Strongroom {

@@ -1,9 +1,10 @@
 /**
- * Generator of the files that are made from the contract: the OpenAPI document with the default limits, and the client's
- * types. `npm run contract` writes them; a test compares them with what would be written.
+ * Generator of the files that are made from the contract: the OpenAPI document with the default limits, the client's
+ * types and the key worker's validators. `npm run contract` writes them; a test compares them with what would be written.
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { bodyValidatorsFile } from "./compiled-schemas.js";
 import { contract } from "./contract-judge.js";
 
 type Schema = {
@@ -22,6 +23,7 @@ export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
     ["src/client/api-types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+    ["workers/body-validators.ts", bodyValidatorsFile()],
   ]);
 }
 
