@@ -1,14 +1,15 @@
-/** Owns what the process does about itself before it holds a secret; answers what could not be done. */
+/** Hardening of the process before it holds a secret. */
 import { writeFile } from "node:fs/promises";
 import inspector from "node:inspector";
 
-/** For the log: one sentence for each protection that this machine or this start does not allow. */
+/** Returns, for the log, one sentence for each protection that is not available here. */
 export async function hardenProcess(): Promise<readonly string[]> {
   process.umask(0o077);
-  process.on("SIGUSR1", () => {}); // without a handler, Node answers SIGUSR1 by opening its debugger
+  process.on("SIGUSR1", () => {}); // without a handler, Node opens its debugger on SIGUSR1
   const weak: string[] = [];
   if (!(await keepMemoryOutOfCoreDumps())) weak.push("memory may be written into a core dump: set ulimit -c 0");
-  if (inspector.url() !== undefined) weak.push("the debugger is open: whoever reaches its port can read every secret");
+  if (inspector.url() !== undefined)
+    weak.push("the debugger is open: anyone who reaches its port can read every secret");
   return weak;
 }
 

@@ -92,7 +92,7 @@ describe("the command line through a vault's life", () => {
   });
 
   describe("while unlocked", () => {
-    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: mend it.*\n$/;
+    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: correct it.*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
       status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
@@ -107,7 +107,7 @@ describe("the command line through a vault's life", () => {
         exit: 5,
         err: /unset it/,
       },
-      "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
+      "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no response within 1 ms/ },
       "no number of seconds": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
       "an address that is none": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
       "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },
