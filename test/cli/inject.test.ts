@@ -77,10 +77,10 @@ describe("strongroom inject, through the real command", () => {
       const pipe = join(temporaryDirectory(), "pipe");
       execFileSync("mkfifo", [pipe]);
       for (const odd of [pipe, temporaryDirectory()]) {
-        mustRefuseWith(await inject("-o", odd), 2, "not a plain file: name another");
-        mustRefuseWith(await inject("-o", odd, "--force"), 2, "not a plain file: name another");
+        mustRefuseWith(await inject("-o", odd), 2, "is not a regular file");
+        mustRefuseWith(await inject("-o", odd, "--force"), 2, "is not a regular file");
       }
-      mustRefuseWith(await inject("-o", "-"), 2, "leave -o - away");
+      mustRefuseWith(await inject("-o", "-"), 2, "omit -o");
       mustDo(await inject("-o", file, "--force"));
     });
 

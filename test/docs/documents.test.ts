@@ -20,7 +20,7 @@ const tables = readme.replace(/ +/g, " ");
 const typed: Readonly<Record<string, readonly Reaction[]>> = {
   init: [
     { question: "New passphrase: ", keys: "quiet lamp river song\r" },
-    { question: "The same again: ", keys: "quiet lamp river song\r" },
+    { question: "Repeat passphrase: ", keys: "quiet lamp river song\r" },
   ],
   unlock: [{ question: "Passphrase of the vault: ", keys: "quiet lamp river song\r" }],
   put: [{ question: "Value of", keys: "s3cr3t\r" }],

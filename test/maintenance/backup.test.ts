@@ -172,7 +172,7 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     const file = join(server.home, "vault", "..b.tar");
     const { code, stderr } = await backup(server.home, file);
     expect([code, existsSync(file)]).to.deep.equal([2, false]);
-    expect(stderr).to.contain("within the vault").and.to.contain("name a file elsewhere");
+    expect(stderr).to.contain("inside the vault").and.to.contain("name a file elsewhere");
     must(await backup(server.home, join(server.home, "b.tar")));
   });
 

@@ -1,4 +1,4 @@
-/** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
+/** `strongroom backup`: the source of the snapshot, and the report. */
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
@@ -26,33 +26,30 @@ type Flags = OutputFlags & ConnectionFlags;
 export function define(command: Command): void {
   command
     .description(
-      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
-        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
+      "Writes a snapshot of the encrypted vault into a new tar file. It contains only ciphertext and opens with the " +
+        "passphrase; token and certificate are not included. The server may run, locked or unlocked.",
     )
-    .argument("<file>", "the file to make; one that is there is not overwritten", nonEmpty);
+    .argument("<file>", "the new file; an existing one is not overwritten", nonEmpty);
   withOutput(withConnection(command)).action(backup);
 }
 
 async function backup(file: string, flags: Flags): Promise<void> {
-  if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
+  if (file === "-") throw new CommandFailure("usage", "a backup is read back to verify it: name a file instead of -");
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const keys = new Keys(null);
-  const work = told("saving", (watch) => backUp(snapshot, file, keys, watch));
-  tell(file, await work.finally(() => keys.stop()), flags);
+  const work = withProgress("saving", (watch) => backUp(snapshot, file, keys, watch));
+  report(file, await work.finally(() => keys.stop()), flags);
 }
 
 /** @throws CommandFailure findings */
-function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
+function report(file: string, { secrets, damaged }: Saved, flags: Flags): void {
   const saved = `${secrets} secrets saved in ${printable(file)}`;
   if (flags.json) printJson({ ok: true, file, secrets, damaged });
   if (damaged > 0) {
-    throw new CommandFailure(
-      "findings",
-      `${saved}, ${damaged} of them damaged as they are: strongroom doctor  says which`,
-    );
+    throw new CommandFailure("findings", `${saved}, ${damaged} of them damaged already: see  strongroom doctor`);
   }
   if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
 }
@@ -61,7 +58,7 @@ function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
 function refuseInside(vaultPath: string, file: string): void {
   const way = relative(resolve(vaultPath), resolve(file));
   if (isAbsolute(way) || way.split(sep)[0] === "..") return;
-  throw new CommandFailure("usage", "a backup within the vault would be lost with it: name a file elsewhere");
+  throw new CommandFailure("usage", "a backup inside the vault would be lost with it: choose another directory");
 }
 
 function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
@@ -72,7 +69,7 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** No server runs: the vault is claimed until the snapshot, which a start would sweep away, is no longer needed. */
+/** No server runs: holds the vault's claim while the snapshot is needed, since a starting server would remove it. */
 async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const { FileStore } = await import("../../storage/files/file-store.js");
   const store = await FileStore.openExisting(vaultPath);
@@ -87,7 +84,7 @@ async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
 }
 
 function noVault(vaultPath: string): BackupError {
-  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
+  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to back up`);
 }
 
 const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
@@ -98,8 +95,8 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
   aborted: "aborted",
 };
 
-/** Shows how far the work is, lets it be broken off, and says what made it fail in the command line's own way. */
-export async function told<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
+/** Runs work with a progress bar and until interrupted. @throws CommandFailure */
+export async function withProgress<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
   const bar = progressBar(label);
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));

@@ -1,4 +1,4 @@
-/** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
+/** `strongroom doctor`: flags, passphrase, and the report of its findings. */
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
@@ -17,10 +17,13 @@ export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
+        "token and the certificate. Needs no server; one may run, locked or unlocked.",
     )
-    .option("--fix", "fix what is safe to fix, and say what was done")
-    .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
+    .option("--fix", "repair what is safe to repair, and report it")
+    .option(
+      "--open",
+      "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
+    );
   withOutput(withPassphrase(command)).action(doctor);
 }
 
@@ -53,7 +56,7 @@ function exitCodeOf({ findings, inForce }: Diagnosis): number {
   return inForce === null ? exitCodes.notInitialized : exitCodes.ok;
 }
 
-/** The shape is stable: members may be added, none changes or goes. */
+/** DANGER: scripts read it: members may be added, never changed or removed. */
 function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, fixed, findings }: Diagnosis): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
@@ -94,18 +97,18 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
 }
 
 function about({ home, server, inForce, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
-  if (inForce === null) return [`${printable(home)}: no vault is in force\n`];
+  if (inForce === null) return [`${printable(home)}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
     `${printable(home)}: vault ${inForce}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
-    ...(wanted && !opened ? ["the secrets could not be opened: see what is wrong with the header\n"] : []),
-    ...(kept.length > 0 ? [`not in force, and kept under its own passphrase: ${kept.join(", ")}\n`] : []),
+    ...(wanted && !opened ? ["the secrets could not be decrypted: see the finding about the header\n"] : []),
+    ...(kept.length > 0 ? [`kept from before, under its own passphrase: ${kept.join(", ")}\n`] : []),
     ...(server === null ? [] : [`a server runs (pid ${server.pid})\n`]),
   ];
 }
 
 function verdict({ findings, inForce, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
-  if (inForce !== null) return `${paint("green", "all is well")}\n`;
-  return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
+  if (inForce !== null) return `${paint("green", "no problems found")}\n`;
+  return `there is no vault in ${printable(home)}: create one with  strongroom init  or choose another home with --home\n`;
 }
