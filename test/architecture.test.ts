@@ -44,7 +44,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     protocol,
   ],
   "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...entries, protocol],
-  workers: ["node:crypto", "node:buffer", "ajv", "piscina"],
+  workers: ["node:crypto", "node:buffer"],
   [schemas]: [],
 };
 

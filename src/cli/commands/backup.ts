@@ -1,4 +1,4 @@
-/** `strongroom backup`: the source of the snapshot, and the report. */
+/** `strongroom backup`: takes the snapshot, from the server or from the files, and prints the result. */
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
@@ -26,21 +26,25 @@ type Flags = OutputFlags & ConnectionFlags;
 export function define(command: Command): void {
   command
     .description(
-      "Writes a snapshot of the encrypted vault into a new tar file. It contains only ciphertext and opens with the " +
-        "passphrase; token and certificate are not included. The server may run, locked or unlocked.",
+      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
+        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
     )
-    .argument("<file>", "the new file; an existing one is not overwritten", nonEmpty);
+    .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty);
   withOutput(withConnection(command)).action(backup);
 }
 
 async function backup(file: string, flags: Flags): Promise<void> {
-  if (file === "-") throw new CommandFailure("usage", "a backup is read back to verify it: name a file instead of -");
+  if (file === "-")
+    throw new CommandFailure(
+      "usage",
+      "a backup is read back and verified, which standard output does not allow: name a file",
+    );
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const keys = new Keys(null);
-  const work = withProgress("saving", (watch) => backUp(snapshot, file, keys, watch));
+  const work = watched("saving", (watch) => backUp(snapshot, file, keys, watch));
   report(file, await work.finally(() => keys.stop()), flags);
 }
 
@@ -49,7 +53,10 @@ function report(file: string, { secrets, damaged }: Saved, flags: Flags): void {
   const saved = `${secrets} secrets saved in ${printable(file)}`;
   if (flags.json) printJson({ ok: true, file, secrets, damaged });
   if (damaged > 0) {
-    throw new CommandFailure("findings", `${saved}, ${damaged} of them damaged already: see  strongroom doctor`);
+    throw new CommandFailure(
+      "findings",
+      `${saved}, ${damaged} of them damaged, as they are: strongroom doctor lists them`,
+    );
   }
   if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
 }
@@ -58,7 +65,7 @@ function report(file: string, { secrets, damaged }: Saved, flags: Flags): void {
 function refuseInside(vaultPath: string, file: string): void {
   const way = relative(resolve(vaultPath), resolve(file));
   if (isAbsolute(way) || way.split(sep)[0] === "..") return;
-  throw new CommandFailure("usage", "a backup inside the vault would be lost with it: choose another directory");
+  throw new CommandFailure("usage", "a backup inside the vault would be lost with it: name a file elsewhere");
 }
 
 function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
@@ -69,7 +76,7 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** No server runs: holds the vault's claim while the snapshot is needed, since a starting server would remove it. */
+/** Without a server: claims the vault until the snapshot is no longer needed, since a start would remove it. */
 async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const { FileStore } = await import("../../storage/files/file-store.js");
   const store = await FileStore.openExisting(vaultPath);
@@ -84,7 +91,7 @@ async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
 }
 
 function noVault(vaultPath: string): BackupError {
-  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to back up`);
+  return new BackupError("uninitialized", `there is no vault in ${vaultPath}: nothing to save`);
 }
 
 const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
@@ -95,8 +102,8 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
   aborted: "aborted",
 };
 
-/** Runs work with a progress bar and until interrupted. @throws CommandFailure */
-export async function withProgress<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
+/** Runs work with a progress bar, stops it on SIGINT or SIGTERM, and turns its errors into those of the command line. */
+export async function watched<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
   const bar = progressBar(label);
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));

@@ -1,4 +1,4 @@
-/** `strongroom doctor`: flags, passphrase, and the report of its findings. */
+/** `strongroom doctor`: flags, passphrase, and printing of the findings. */
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
@@ -17,9 +17,9 @@ export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token and the certificate. Needs no server; one may run, locked or unlocked.",
+        "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed.",
     )
-    .option("--fix", "repair what is safe to repair, and report it")
+    .option("--fix", "fix what is safe to fix, and say what was done")
     .option(
       "--open",
       "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
@@ -51,22 +51,22 @@ async function diagnose(home: string, fix: boolean, passphrase: DoctorOptions["p
   }
 }
 
-function exitCodeOf({ findings, inForce }: Diagnosis): number {
+function exitCodeOf({ findings, current }: Diagnosis): number {
   if (findings.length > 0) return exitCodes.findings;
-  return inForce === null ? exitCodes.notInitialized : exitCodes.ok;
+  return current === null ? exitCodes.notInitialized : exitCodes.ok;
 }
 
-/** DANGER: scripts read it: members may be added, never changed or removed. */
-function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, fixed, findings }: Diagnosis): object {
+/** Stable: members may be added, but never change or disappear. */
+function asJson({ home, vaultPath, server, current, kept, secrets, opened, fixed, findings }: Diagnosis): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
   };
   return {
-    ok: findings.length === 0 && inForce !== null,
+    ok: findings.length === 0 && current !== null,
     home,
     vaultPath,
     server,
-    vault: inForce,
+    vault: current,
     kept,
     secrets,
     opened,
@@ -96,19 +96,19 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
     : "; or run strongroom doctor --fix";
 }
 
-function about({ home, server, inForce, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
-  if (inForce === null) return [`${printable(home)}: there is no current vault\n`];
+function about({ home, server, current, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
+  if (current === null) return [`${printable(home)}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
-    `${printable(home)}: vault ${inForce}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
-    ...(wanted && !opened ? ["the secrets could not be decrypted: see the finding about the header\n"] : []),
-    ...(kept.length > 0 ? [`kept from before, under its own passphrase: ${kept.join(", ")}\n`] : []),
-    ...(server === null ? [] : [`a server runs (pid ${server.pid})\n`]),
+    `${printable(home)}: vault ${current}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
+    ...(wanted && !opened ? ["the secrets could not be opened: see the finding about the header\n"] : []),
+    ...(kept.length > 0 ? [`earlier vaults, kept under their own passphrases: ${kept.join(", ")}\n`] : []),
+    ...(server === null ? [] : [`a server is running (pid ${server.pid})\n`]),
   ];
 }
 
-function verdict({ findings, inForce, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
+function verdict({ findings, current, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
-  if (inForce !== null) return `${paint("green", "no problems found")}\n`;
-  return `there is no vault in ${printable(home)}: create one with  strongroom init  or choose another home with --home\n`;
+  if (current !== null) return `${paint("green", "no problems found")}\n`;
+  return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
 }

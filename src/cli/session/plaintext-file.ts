@@ -1,4 +1,4 @@
-/** Plaintext output: a complete new file with mode 0600, or standard output. */
+/** Plaintext output of a command: a new file with mode 0600, complete or not at all; else standard output. */
 import { access, constants, lstat, open, rename, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -17,26 +17,23 @@ export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uin
 
 export function withOutputFile(command: Command): Command {
   const changed = command
-    .option("-o, --output <file>", "write to this new file, with mode 0600, instead of standard output", nonEmpty)
-    .option("--force", "replace an existing output file");
+    .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
+    .option("--force", "replace the output file if it exists");
   return withOutput(onlyWith(changed, "force", "output"));
 }
 
 /** Checks the flags before any work is done. @throws CommandFailure conflict, usage */
 export async function checkOutput(flags: OutputFileFlags): Promise<void> {
   if (flags.json && flags.output === undefined) {
-    throw new CommandFailure(
-      "usage",
-      "--json describes the output file, but the output goes to standard output: use -o",
-    );
+    throw new CommandFailure("usage", "--json needs -o: without it, standard output holds the text");
   }
   await checkTarget(flags);
 }
 
-/** Checks the target only, for a dry run, which writes nothing to standard output. @throws CommandFailure conflict, usage, unexpected */
+/** Checks the output file alone, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
 export async function checkTarget({ output, force }: OutputFileFlags): Promise<void> {
   if (output === undefined) return;
-  if (output === "-") throw new CommandFailure("usage", "-o - is not a file: omit -o to write to standard output");
+  if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");
   const target = resolve(output);
   await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
     throw unwritable(target, error);
@@ -46,7 +43,7 @@ export async function checkTarget({ output, force }: OutputFileFlags): Promise<v
   if (found !== null && !force) throw exists(target);
 }
 
-/** @throws CommandFailure when it cannot be written; there is no new file then */
+/** @throws CommandFailure when it cannot be written; no file is left then */
 export async function writeOut(content: Content, { output, force }: OutputFileFlags): Promise<void> {
   if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
   const target = resolve(output);
@@ -78,12 +75,12 @@ function unwritable(target: string, error: unknown): CommandFailure {
   return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
 }
 
-/** DANGER: replacing a device by a file would remove it for everyone. */
+/** DANGER: replacing a device by a file would remove it for the whole system. */
 function oddFile(target: string): CommandFailure {
   return new CommandFailure("usage", `${printable(target)} is not a regular file: choose another`);
 }
 
 function exists(target: string): CommandFailure {
-  const message = `${printable(target)} already exists and was not changed: --force replaces it`;
+  const message = `${printable(target)} already exists: --force replaces it`;
   return new CommandFailure("conflict", message);
 }
