@@ -26,7 +26,7 @@ export async function serveStore(
   store: FileStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, minScryptLogN }: Surroundings,
+  { log, clock = systemClock, limits, minScryptLogN }: Surroundings,
 ): Promise<Strongroom> {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
@@ -39,7 +39,7 @@ export async function serveStore(
   const stopper = createStopper();
   const messages = createMessageClasses();
   let handle: Handler = () => {};
-  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log);
+  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log, limits);
   const vault = await Vault.open(store, { ...settings, ...(minScryptLogN && { minScryptLogN }) }, clock, log);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });

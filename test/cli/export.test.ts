@@ -1,4 +1,4 @@
-/** What `strongroom export` writes: never by accident, never over something, and nothing that is not read back as it was. */
+/** `strongroom export`: never by accident, never over a file, and only what reads back unchanged. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -41,7 +41,7 @@ describe("strongroom export, through the real command", () => {
   const exportDotenv = ["export", "--format", "dotenv", "--plaintext"];
 
   describe("export", () => {
-    it("refuses without --plaintext, and says why", async () => {
+    it("rejects an export without --plaintext, and says why", async () => {
       const file = join(temporaryDirectory(), "out");
       const args = ["export", "--format", "json", "-o", file];
       mustRefuseWith(await strongroom(server(), args), 2, "unencrypted", "--plaintext", "strongroom backup");
@@ -49,7 +49,7 @@ describe("strongroom export, through the real command", () => {
       mustRefuseWith(await strongroom(server(), ["export", "--plaintext", "--format", "xml"]), 2, "dotenv, json");
     });
 
-    it("writes JSON of a stable shape, which import reads back without loss", async () => {
+    it("writes JSON in a stable format, which import reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportJson, "--prefix", "app/"]));
       const { format, version, secrets } = JSON.parse(stdout) as { format: string; version: number; secrets: object[] };
       expect({ format, version }).to.deep.equal({ format: "strongroom-export", version: 1 });
@@ -73,18 +73,18 @@ describe("strongroom export, through the real command", () => {
       expect(mustDo(await strongroom(other, exportJson)).stdout).to.equal(stdout);
     });
 
-    it("writes dotenv that dotenv reads back without loss", async () => {
+    it("writes dotenv that the dotenv package reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"]));
       const names = Object.entries(values).map(([name, value]) => [name.toUpperCase(), value]);
       expect(parse(stdout)).to.deep.equal(Object.fromEntries(names));
     });
 
-    it("refuses names that clash in dotenv, and values that dotenv cannot hold", async () => {
+    it("rejects conflicting names, and values that dotenv cannot hold", async () => {
       mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "clash/"]), 7, "clash/a/x", "clash/b/x");
       mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]), 2, "hard/x", "--format json");
     });
 
-    it("makes a file for its user alone, and does not overwrite it but with --force", async () => {
+    it("creates a file with mode 0600, and overwrites one only with --force", async () => {
       const directory = temporaryDirectory();
       const file = join(directory, "out");
       const args = [...exportJson, "--prefix", "clash/", "-o", file];
@@ -103,7 +103,7 @@ describe("strongroom export, through the real command", () => {
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
 
-    it("refuses to take a part for the whole when secrets are damaged, and names them; run does, too", async () => {
+    it("rejects a partial export when secrets are damaged, and names them; run does, too", async () => {
       const damaged = await startTestServer({ cacheBytes: 0 });
       await mustInit(damaged);
       for (const path of ["a/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
@@ -113,7 +113,7 @@ describe("strongroom export, through the real command", () => {
       mustDo(await strongroom(damaged, [...exportJson, "--prefix", "a/whole"]));
     });
 
-    it("refuses a locked vault", async () => {
+    it("fails while the vault is locked", async () => {
       const locked = await startTestServer();
       await mustInit(locked);
       await mustLock(locked);
@@ -124,7 +124,7 @@ describe("strongroom export, through the real command", () => {
   describe("dotenv", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ab '\"`\\#\n\r=$né\u2028\0".split("")), maxLength: 12 });
 
-    it("is written so that both dotenv and import read the same", () => {
+    it("reads the same in the dotenv package and in import after an export", () => {
       fc.assert(
         fc.property(fc.array(text, { maxLength: 4 }), (values) => {
           const lines = values.map((value, i) => dotenvLine(`N${i}`, value));
@@ -141,7 +141,7 @@ describe("strongroom export, through the real command", () => {
       );
     });
 
-    it("is read as dotenv reads it, or refused", () => {
+    it("is parsed as the dotenv package parses it, or rejected", () => {
       const file = fc.string({ unit: fc.constantFrom(..."AB= '\"`\\#\nn".split("")), maxLength: 30 });
       let read = 0;
       fc.assert(

@@ -37,9 +37,10 @@ describe("the command", () => {
   it("strongroom serve --help names every flag, variable and default", async () => {
     const { code, stdout } = await run(["serve", "--help"]);
     expect(code).to.equal(0);
+    const help = stdout.replace(/\s+/g, " ");
     for (const { flag, variable, shownDefault } of Object.values(definitions)) {
-      expect(stdout).to.contain(variable).and.to.contain(shownDefault);
-      if (flag !== null) expect(stdout).to.contain(`--${flag} `);
+      expect(help).to.contain(flag === null ? variable : `(${variable}; ${shownDefault})`);
+      if (flag !== null) expect(help).to.contain(`--${flag} `);
     }
   });
 });
@@ -131,6 +132,20 @@ describe("settings", () => {
       expect(stderr).to.contain(`${variable} must be`);
     });
   }
+
+  it("a bad flag is listed with the others, and its value is not repeated", async () => {
+    const { code, stderr } = await run(["serve", "--port", "1", "--port=2", "--token=canary", "-pcanary", "--host"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
+    expect(stderr).to.contain("there is no flag --token\n").and.to.contain("there is no flag -p\n");
+    expect(stderr).not.to.contain("canary");
+  });
+
+  it("serve takes no arguments", async () => {
+    const { code, stderr } = await run(["serve", "canary"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("takes no arguments");
+  });
 
   it("a flag goes before the environment, the environment before the default", async () => {
     const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });

@@ -22,12 +22,12 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 
 /** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, ...overrides } = options;
+  const { clock, files, limits, ...overrides } = options;
   const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
-  const surroundings = { minScryptLogN: testScryptLogN, ...(clock && { clock }), ...(files && { files }) };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const strongroom = await startStrongroom(settings, { log, ...surroundings });
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
   return {
     ...strongroom,
@@ -49,7 +49,7 @@ export const realScryptCost: TestOptions = { scryptLogN: 14 };
 
 /** The defaults, but for a free port and a cheap derivation. */
 export function testSettings(): Settings {
-  return { ...readSettings(["--home", "unused", "--port", "0"], {}), scryptLogN: testScryptLogN };
+  return { ...readSettings({ home: "unused", port: "0" }, {}), scryptLogN: testScryptLogN };
 }
 
 /** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */

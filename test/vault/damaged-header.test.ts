@@ -146,12 +146,12 @@ async function startMessage(home: string): Promise<string> {
 }
 
 function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<string> {
-  return verdict("mounted", worker.call<"mount">({ op: "mount", header: new Uint8Array(header) }));
+  return verdict("mounted", worker.call({ op: "mount", header: new Uint8Array(header) }));
 }
 
 function unlockVerdict(worker: KeyWorkerClient): Promise<string> {
   const body = new Uint8Array(new TextEncoder().encode(JSON.stringify({ passphrase })));
-  return verdict("opens", worker.call<"unlock">({ op: "unlock", body }));
+  return verdict("opens", worker.call({ op: "unlock", body }));
 }
 
 /** The code with which the key worker refuses, or the word for success. */

@@ -1,4 +1,4 @@
-/** Owns `strongroom export`: that plaintext leaves the vault only when that is said, and in which shape. */
+/** `strongroom export`: secrets as plaintext, only with --plaintext. */
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/formats/dotenv.js";
@@ -14,16 +14,16 @@ import { type Progress, progressBar } from "../session/progress.js";
 type Flags = ConnectionFlags &
   OutputFileFlags & { readonly prefix?: string; readonly format: "dotenv" | "json"; readonly plaintext?: true };
 
-/** Values that are in memory at once. */
+/** How many values are in memory at a time. */
 const sliceSize = 64;
 
 export function define(command: Command): void {
-  const format = new Option("--format <format>", "dotenv: NAME=value, named as by run; json: what import reads back");
+  const format = new Option("--format <format>", "dotenv: NAME=value, named as by run; json: for import");
   command
-    .description("Writes secrets as plaintext, which nothing protects any more.")
-    .option("--prefix <prefix>", "only secrets whose path begins with this; app/ is all of a folder")
+    .description("Writes secrets as unencrypted plaintext.")
+    .option("--prefix <prefix>", "only secrets whose path starts with this; app/ is a whole folder")
     .addOption(format.choices(["dotenv", "json"]).makeOptionMandatory())
-    .option("--plaintext", "yes, write the values unencrypted");
+    .option("--plaintext", "confirm that the values are written unencrypted");
   withConnection(withOutputFile(command)).action(exportSecrets);
 }
 
@@ -40,13 +40,12 @@ async function exportSecrets(flags: Flags): Promise<void> {
 }
 
 const refusal =
-  "an export holds the values unencrypted, for whoever can read it: say --plaintext if that is what you want; " +
-  "strongroom backup saves them sealed";
+  "an export holds the values unencrypted: confirm with --plaintext, or use strongroom backup, which keeps them sealed";
 
 async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
   if (entries.length === 0 && flags.prefix !== undefined) {
-    throw new CommandFailure("notFound", `no secret's path begins with ${printable(flags.prefix)}: see strongroom ls`);
+    throw new CommandFailure("notFound", `no path starts with ${printable(flags.prefix)}: see strongroom ls`);
   }
   const content = flags.format === "json" ? asJson(client, entries, bar) : asDotenv(client, entries, bar);
   await writeOut(content, flags);
@@ -65,7 +64,7 @@ async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[]
 
 async function* asDotenv(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
   const paths = entries.map(({ path }) => path);
-  const named = namesFor(paths, new Set(), "choose with --prefix, or use --format json");
+  const named = namesFor(paths, new Set(), "choose fewer with --prefix, or use --format json");
   const names = new Map(named.map(({ name, path }) => [path, name]));
   for await (const secret of secretsOf(client, entries, bar)) {
     const line = dotenvLine(names.get(secret.path) ?? "", secret.reveal());

@@ -1,4 +1,4 @@
-/** Owns `strongroom run`: its flags, and what it says when the command's variables cannot be made. */
+/** `strongroom run`: a command with secrets as environment variables. */
 import { type Command, InvalidArgumentError } from "commander";
 import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
@@ -19,26 +19,26 @@ type Flags = ConnectionFlags & {
 };
 
 const details = `
-variables, later ones win: the environment there is; --env-file, in the order
-given; --prefix; --set.
+variables, from lowest to highest precedence: the current environment;
+--env-file, in the order given; --prefix; --set.
   --prefix app/ gives app/db/password the name PASSWORD: the last segment in
-  capitals, with _ for what a name cannot have. Two paths that would have one
-  name are an error, unless --set has that name; a path that --set names has
-  that name alone.
+  capitals, with _ for characters that a name cannot have. Two paths with the
+  same name are an error, unless --set uses that name; a path in --set gets only
+  the names given there.
   In an env file, NAME=strongroom://path and
-  NAME="text {{ strongroom://path }} text" are filled from the vault, and
-  everything else is passed on as it is. STRONGROOM_TOKEN is not handed on,
-  unless one of these flags sets it.
+  NAME="text {{ strongroom://path }} text" are filled from the vault; everything
+  else is kept as it is. STRONGROOM_TOKEN is removed, unless one of these flags
+  sets it.
 
-the command runs without a shell, with this command's standard streams, and gets
-the signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is
-passed on: 128 + n when signal n ended it, 127 when it is not found, 126 when it
-cannot be executed. When it could not be tried, the exit code is one of
-strongroom's own, and a message says so.
+The command runs without a shell, on the same standard streams, and receives the
+signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is returned:
+128 + n if signal n ended it, 127 if it is not found, 126 if it cannot be
+executed. If it was not started, the exit code is one of strongroom's own, with
+a message.
 
---mask shows values as *** in the command's output, if they have ${minMaskedBytes} bytes or
-more. Other spellings of a value (base64, JSON) are not found; the command's
-output is then a pipe and not a terminal.
+--mask replaces values of ${minMaskedBytes} bytes or more with *** in the command's output.
+Encoded values (base64, JSON) are not found. The command's output is then a
+pipe, not a terminal.
 `;
 
 export function define(command: Command): void {
@@ -47,11 +47,11 @@ export function define(command: Command): void {
   command
     .description("Runs a command with secrets as environment variables.")
     .usage("[flags] -- command [arguments...]")
-    .argument("<command...>", "the command and its arguments, behind --")
-    .option("--prefix <prefix>", "all secrets whose path begins with this; app/ is all of a folder")
+    .argument("<command...>", "the command and its arguments, after --")
+    .option("--prefix <prefix>", "all secrets whose path starts with this; app/ is a whole folder")
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
-    .option("--mask", "hide the values in the command's output")
+    .option("--mask", "replace the values in the command's output with ***")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
   withConnection(command).passThroughOptions().action(run);
@@ -60,7 +60,7 @@ export function define(command: Command): void {
 async function run(command: readonly string[], flags: Flags): Promise<void> {
   const { prefix, set = [], envFile: envFiles = [], mask, quiet } = flags;
   if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
-    throw new CommandFailure("usage", "there is nothing to hand on: use --prefix, --set or --env-file");
+    throw new CommandFailure("usage", "no secrets are chosen: use --prefix, --set or --env-file");
   }
   const environment = await buildEnvironment({ prefix, set, envFiles }, (work) => withClient(flags, work));
   if (mask && !quiet) process.stderr.write(shortOnes(environment));
@@ -75,13 +75,13 @@ function shortOnes({ secrets }: Environment): string {
   const short = secrets.filter(({ value }) => value !== "" && Buffer.byteLength(value) < minMaskedBytes);
   if (short.length === 0) return "";
   const names = short.map(({ name }) => name).join(", ");
-  return `strongroom: not hidden, as shorter than ${minMaskedBytes} bytes: ${names}\n`;
+  return `strongroom: not masked, because shorter than ${minMaskedBytes} bytes: ${names}\n`;
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("It is NAME=path.");
-  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`${name} is set twice.`);
+  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }
 

@@ -1,4 +1,4 @@
-/** Owns the editor: which one, that it has the terminal to itself, and what its end or a signal means. */
+/** The user's editor on a temporary file: start, exit status, signals. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -6,7 +6,7 @@ import { Scratch } from "./memory-file.js";
 
 const endings = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
-/** What the user makes of the bytes. @throws CommandFailure aborted, usage */
+/** Returns the bytes as the user leaves them in the editor. @throws CommandFailure aborted, usage */
 export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Bytes> {
   const editor = process.env["VISUAL"] || process.env["EDITOR"] || "vi";
   const scratch = Scratch.make(bytes, onDisk);
@@ -22,13 +22,10 @@ export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Byt
   }
 }
 
-/** One program and its arguments: nothing that only a shell could do. */
+/** One program and its arguments, without shell syntax. */
 const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
 
-/**
- * Through a shell, since people set it to more than a program's name. The shell gives its place to the program where it
- * can, so that signals reach that.
- */
+/** Uses a shell, since VISUAL may hold arguments; with `exec` where possible, so that signals reach the editor. */
 function start(editor: string, file: string): ChildProcess {
   const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
   return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit" });
@@ -44,12 +41,12 @@ function endOf(child: ChildProcess): Promise<number | NodeJS.Signals> {
 function refuse(editor: string, end: number | NodeJS.Signals): void {
   if (end === 0) return;
   if (end === 126 || end === 127) {
-    throw new CommandFailure("usage", `the editor ${editor} cannot be started: set VISUAL or EDITOR to one that can`);
+    throw new CommandFailure("usage", `the editor ${editor} cannot be started: set VISUAL or EDITOR`);
   }
-  throw new CommandFailure("aborted", `the editor ended with ${end}: nothing was stored`);
+  throw new CommandFailure("aborted", `the editor exited with ${end}: nothing was stored`);
 }
 
-/** The terminal's Ctrl-C is the editor's business: it ends, or goes on. Whatever else ends us, removes the file first. */
+/** Leaves Ctrl-C to the editor; every other signal that ends us removes the file first. */
 function guard(scratch: Scratch, child: ChildProcess): () => void {
   const ignore = () => {};
   const removeNow = () => scratch.remove();
@@ -57,7 +54,7 @@ function guard(scratch: Scratch, child: ChildProcess): () => void {
     child.kill(signal);
     scratch.remove();
     release();
-    process.kill(process.pid, signal); // nobody handles it now: it ends the process as it should
+    process.kill(process.pid, signal); // without our handler, it ends the process with the right status
   };
   const release = () => {
     process.off("SIGINT", ignore).off("exit", removeNow);

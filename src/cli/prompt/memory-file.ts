@@ -1,7 +1,4 @@
-/**
- * Owns the plaintext file of an edit: in a directory of its own that only the user can read, in memory where the system
- * has such a place, wiped and removed on every way out.
- */
+/** Plaintext file of an edit: in a private directory in memory, overwritten and removed on every way out. */
 import {
   closeSync,
   existsSync,
@@ -19,7 +16,7 @@ import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
 
-/** statfs(2): the types of file systems whose files are in memory. */
+/** statfs(2): types of file systems that keep files in memory. */
 const memoryTypes = new Set([0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */]);
 
 export class Scratch {
@@ -31,7 +28,7 @@ export class Scratch {
     this.file = join(directory, "value");
   }
 
-  /** @throws CommandFailure when there is no place in memory, and a disk was not allowed. */
+  /** @throws CommandFailure unexpected, when no directory is in memory and a disk is not allowed */
   static make(bytes: Uint8Array, onDisk: boolean): Scratch {
     const scratch = new Scratch(mkdtempSync(join(placeFor(onDisk), "strongroom-")));
     try {
@@ -43,7 +40,7 @@ export class Scratch {
     }
   }
 
-  /** What is in the file now; in memory of ours. @throws CommandFailure aborted, when the editor has removed it */
+  /** Returns the file's content, which the caller wipes. @throws CommandFailure aborted, when the file is gone */
   read(): Bytes {
     if (!existsSync(this.file)) throw new CommandFailure("aborted", "the editor removed the file: nothing was stored");
     const found = readFileSync(this.file);
@@ -53,7 +50,7 @@ export class Scratch {
     return bytes;
   }
 
-  /** Editors leave files of their own: all that is there is overwritten, then removed. */
+  /** Overwrites and removes every file in the directory: editors leave files of their own. */
   remove(): void {
     try {
       for (const entry of readdirSync(this.#directory, { recursive: true, withFileTypes: true })) {
@@ -70,8 +67,8 @@ function placeFor(onDisk: boolean): string {
   const found = places.find((place) => place && isInMemory(place));
   if (found) return found;
   if (onDisk) return tmpdir();
-  const where = "no directory in memory is there for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
-  throw new CommandFailure("unexpected", `${where}: --on-disk allows one on a disk, where traces may stay`);
+  const problem = "there is no directory in memory for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
+  throw new CommandFailure("unexpected", `${problem}: --on-disk allows one on disk, where traces may remain`);
 }
 
 function isInMemory(place: string): boolean {

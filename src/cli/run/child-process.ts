@@ -1,4 +1,4 @@
-/** Owns the command that `strongroom run` starts: without a shell, with the signals that come in, to its exit status. */
+/** Child process of `strongroom run`: started without a shell, signals forwarded, exit status passed on. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../session/exit-codes.js";
 
-/** As shells have it. */
+/** Exit codes as shells use them. */
 const notFound = 127;
 const notExecutable = 126;
 const signalBase = 128;
@@ -15,15 +15,15 @@ const signalBase = 128;
 const forwarded = ["SIGINT", "SIGQUIT", "SIGWINCH", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 type Forwarded = (typeof forwarded)[number];
 
-/** A terminal sends these to all processes in its foreground, so that the command has them already. */
+/** A terminal sends these to every process in its foreground, so the child already has them. */
 const sentByTerminals: readonly Forwarded[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 export type Filters = { readonly stdout: Transform; readonly stderr: Transform };
 
-/** The exit status to end with, and why the command could not be started, if so. */
+/** `problem` is why the command could not be started, else null. */
 export type ChildEnd = { readonly status: number; readonly problem: string | null };
 
-/** With filters, the command's output runs through them; else it has our own standard streams. */
+/** Pipes the child's output through the filters; without filters, the child inherits our standard streams. */
 export async function runChild(
   [command = "", ...args]: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -33,7 +33,7 @@ export async function runChild(
   const forward = (signal: Forwarded) => {
     if (!sentByTerminals.includes(signal) || !isInForeground()) child?.kill(signal);
   };
-  for (const signal of forwarded) process.on(signal, forward); // first: the command may be quicker than we are
+  for (const signal of forwarded) process.on(signal, forward); // before the start: the child may signal at once
   try {
     child = start(command, args, env, filters !== null);
     const shown = filters && pipeThrough(child, filters);
@@ -59,7 +59,7 @@ function start(command: string, args: readonly string[], env: NodeJS.ProcessEnv,
 function ended(child: ChildProcess, command: string): Promise<ChildEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {
-      if (child.pid === undefined) resolve(notStarted(command, error)); // else a signal was not taken
+      if (child.pid === undefined) resolve(notStarted(command, error)); // else a signal could not be delivered
     });
     child.on("exit", (code, signal) => resolve({ status: statusOf(code, signal), problem: null }));
   });
@@ -75,7 +75,7 @@ function notStarted(command: string, error: Error): ChildEnd {
   return { status: notExecutable, problem: `${command}: the command cannot be executed (${code})` };
 }
 
-/** When nobody reads our output any more, the command is told as it would be by a pipe of its own. */
+/** When our output has no reader any more, closes the child's pipe, so that it gets SIGPIPE as without us. */
 async function pipeThrough({ stdout, stderr }: ChildProcess, filters: Filters): Promise<void> {
   if (stdout === null || stderr === null) return;
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {});
@@ -85,7 +85,7 @@ async function pipeThrough({ stdout, stderr }: ChildProcess, filters: Filters): 
   ]);
 }
 
-/** Whether our process group, which is the command's too, has a terminal that it is in the foreground of. */
+/** Whether our process group, which is the child's too, is in the foreground of its terminal. */
 function isInForeground(): boolean {
   if (process.platform !== "linux") return process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   const stat = readFileSync("/proc/self/stat", "latin1");

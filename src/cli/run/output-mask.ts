@@ -1,24 +1,24 @@
 /**
- * Owns the hiding of values in a stream of bytes: each occurrence becomes `***`, wherever chunks end, and no other byte
- * is changed. Held back is only what may be the beginning of a value, so never more than the longest one. Of values that
- * begin at the same place the longest is hidden; where two overlap, all of both.
+ * Masking of values in a stream of bytes: each occurrence becomes `***`, across chunk boundaries, and no other byte is
+ * changed. Only what may be the start of a value is held back, so at most the length of the longest one. Of values that
+ * start at the same byte the longest is masked; where values overlap, all of their bytes are.
  */
 import { Transform } from "node:stream";
 
-/** In bytes. Shorter values are not hidden: they would be found everywhere. */
+/** Shorter values are not masked: they would match everywhere. */
 export const minMaskedBytes = 4;
 
 const stars = Buffer.from("***");
 
 export class Masker {
-  /** By their first four bytes; the longest first. */
+  /** Keyed by the first four bytes; the longest first. */
   readonly #values = new Map<number, Buffer[]>();
-  /** For each byte, whether a value begins with it: most places are passed by this alone. */
+  /** For each byte, whether a value starts with it: this alone rules out most positions. */
   readonly #first = new Uint8Array(256);
-  /** The beginnings of values that are shorter than four bytes. */
-  readonly #beginnings = new Set<string>();
+  /** Prefixes of values, of one to three bytes. */
+  readonly #prefixes = new Set<string>();
   #held: Buffer = Buffer.alloc(0);
-  /** How many of the held bytes belong to a value that was found before them. */
+  /** How many of the held bytes belong to a value that is already masked. */
   #covered = 0;
 
   constructor(values: readonly string[]) {
@@ -30,24 +30,24 @@ export class Masker {
       this.#first[value.readUInt8(0)] = 1;
       this.#values.set(key, [...(this.#values.get(key) ?? []), value]);
       for (let length = 1; length < minMaskedBytes; length++) {
-        this.#beginnings.add(value.toString("latin1", 0, length));
+        this.#prefixes.add(value.toString("latin1", 0, length));
       }
     }
   }
 
-  /** What can be shown now. */
+  /** Returns the output that is decided so far. */
   take(chunk: Buffer): Buffer {
     return this.#scan(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]), false);
   }
 
-  /** What was held back: nothing follows. */
+  /** Returns the rest, at the end of the stream. */
   end(): Buffer {
     return this.#scan(this.#held, true);
   }
 
   #scan(bytes: Buffer, last: boolean): Buffer {
     const shown: Buffer[] = [];
-    let clear = 0; // where the bytes begin that are to be shown next
+    let clear = 0; // start of the bytes to show next
     let covered = this.#covered;
     let at = 0;
     for (; at < bytes.length; at++) {
@@ -63,11 +63,11 @@ export class Masker {
     return Buffer.concat(shown);
   }
 
-  /** How long the longest value is that stands here; 0 for none. */
+  /** Length of the longest value at this position; 0 for none. */
   #lengthAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
     if (this.#first[bytes[at] ?? 0] === 0) return 0;
     if (bytes.length - at >= minMaskedBytes) return this.#longestAt(bytes, at, last);
-    return !last && this.#beginnings.has(bytes.toString("latin1", at)) ? "undecided" : 0;
+    return !last && this.#prefixes.has(bytes.toString("latin1", at)) ? "undecided" : 0;
   }
 
   #longestAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
