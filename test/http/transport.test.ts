@@ -10,6 +10,7 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { later } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -104,7 +105,7 @@ describe("the certificate at start", () => {
   }
 
   it("the user's own is served when it is set", async () => {
-    const first = await startTestServer();
+    const first = await startTestServer({ home: emptyHome() });
     const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
     expect(second.certificate).to.equal(first.certificate);
@@ -127,7 +128,7 @@ describe("the certificate at start", () => {
   });
 
   it("the user's own that does not fit its key is refused", async () => {
-    const [first, second] = [await startTestServer(), await startTestServer()];
+    const [first, second] = [await startTestServer(), await startTestServer({ home: emptyHome() })];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
     expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
       /not the private key/,

@@ -6,7 +6,8 @@ import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
-import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";
+import { cleanUpMark, cleanUpTo, later } from "./clean-up.js";
+import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
 
@@ -23,12 +24,13 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 /** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
   const { clock, files, limits, ...overrides } = options;
-  const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
+  const settings = { ...testSettings(), home: options.home ?? (clock ? emptyHome() : preparedHome()), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
   const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
   const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
+  if (!clock) keepCertificate(settings.home, strongroom.certificateFile);
   return {
     ...strongroom,
     home: settings.home,
