@@ -35,12 +35,13 @@ export async function serveStore(
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   if (store.madeSecrets)
     log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
-  if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
+  if (store.foreignFiles > 0) log.warn({ event: "foreign-files", count: store.foreignFiles, hint: "left alone" });
   const stopper = createStopper();
   const messages = createMessageClasses();
   let handle: Handler = () => {};
   const listener = createListener(certificate, messages, (req, res) => handle(req, res), log, limits);
-  const vault = await Vault.open(store, { ...settings, ...(minScryptLogN && { minScryptLogN }) }, clock, log);
+  const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
+  const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const service = {

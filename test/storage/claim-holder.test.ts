@@ -1,4 +1,4 @@
-/** Finding the server that holds a vault, as commands do, by the pid file that it keeps. */
+/** Finding the server that holds a vault by its pid file. */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { startTestServer } from "../support/server.js";
 
 describe("the holder of a vault", () => {
-  it("is not another process that got its pid", async () => {
+  it("is not another process that reuses its pid", async () => {
     const server = await startTestServer();
     const entry = earlierEntry(server);
     expect(entry.pid).to.equal(process.pid);
@@ -16,7 +16,7 @@ describe("the holder of a vault", () => {
     expect(await findHolder(vaultPath)).to.equal(null);
   });
 
-  it("of a copied home is nobody while only the first is served", async () => {
+  it("of a copied home is null while only the original is served", async () => {
     const server = await startTestServer();
     const copy = join(temporaryDirectory(), "copy");
     cpSync(server.vaultPath, copy, { recursive: true });
@@ -31,14 +31,14 @@ describe("the holder of a vault", () => {
   });
 
   for (const text of ["", "{", "null", '"pid"', '{"pid":0}', '{"pid":-1}', '{"pid":"1"}', '{"pid":1.5}']) {
-    it(`is nobody when the pid file says ${JSON.stringify(text)}`, async () => {
+    it(`is null when the pid file contains ${JSON.stringify(text)}`, async () => {
       const vaultPath = temporaryDirectory();
       writeFileSync(pidFile({ vaultPath }), text);
       expect(await findHolder(vaultPath)).to.equal(null);
     });
   }
 
-  it("cannot be entered where its file is a directory: the start says to move it away", async () => {
+  it("cannot be entered while its file is a directory: the start says to move it away", async () => {
     const { home, vaultPath, stop } = await startTestServer();
     await stop();
     mkdirSync(pidFile({ vaultPath }));
@@ -46,7 +46,7 @@ describe("the holder of a vault", () => {
     expect(refused).to.contain(`${pidFile({ vaultPath })} is not a plain file: move it away`);
   });
 
-  it("is nobody where there is no pid file, or no vault", async () => {
+  it("is null without a pid file or a vault", async () => {
     const vaultPath = temporaryDirectory();
     expect(await findHolder(vaultPath)).to.equal(null);
     expect(await findHolder(join(vaultPath, "missing"))).to.equal(null);
@@ -59,7 +59,7 @@ function pidFile({ vaultPath }: Place): string {
   return join(vaultPath, "server.pid");
 }
 
-/** As versions wrote it that did not say of which directory it is. */
+/** An entry of earlier versions, without the directory. */
 function earlierEntry(place: Place) {
   const { pid, started } = ownEntry(place);
   return { pid, started };
