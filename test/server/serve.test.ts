@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { run, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
@@ -214,7 +215,7 @@ describe("settings", () => {
 
 describe("the home directory", () => {
   it("has a token of 32 random bytes, base64url, prefix srt_, kept across restarts", async () => {
-    const first = await startProcess();
+    const first = await startProcess([], { STRONGROOM_HOME: emptyHome() });
     expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{43}$/);
     await first.stop();
     const second = await startProcess([], { STRONGROOM_HOME: first.home });
@@ -225,7 +226,7 @@ describe("the home directory", () => {
   it("has directories 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {
     const before = process.umask(0);
     try {
-      const server = await startProcess();
+      const server = await startProcess([], { STRONGROOM_HOME: emptyHome() });
       await mustInit(server);
       await mustPut(server, "a/b", "v");
       const mode = (...parts: string[]) => (statSync(join(server.home, ...parts)).mode & 0o777).toString(8);
