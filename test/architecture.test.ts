@@ -32,9 +32,19 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/vault",
   ],
   "src/maintenance": ["node:*", "p-map", "tar", ...leaves, "src/storage", "src/vault/worker", rules, protocol],
-  "src/cli": ["node:*", "commander", "csv-parse/sync", "p-map", "@zxcvbn-ts/*", ...leaves, "src/client", protocol],
+  "src/cli": [
+    "node:*",
+    "commander",
+    "csv-parse/sync",
+    "leven",
+    "p-map",
+    "@zxcvbn-ts/*",
+    ...leaves,
+    "src/client",
+    protocol,
+  ],
   "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...entries, protocol],
-  workers: ["node:crypto", "node:buffer", "ajv", "piscina"],
+  workers: ["node:crypto", "node:buffer"],
   [schemas]: [],
 };
 

@@ -23,15 +23,17 @@ const done: Done = { ok: true };
 export class Lifecycle {
   readonly #keyring: Keyring;
   readonly #readers: BodyReaders;
+  readonly #minScryptLogN: number | undefined;
   readonly #derivations = new DerivationQueue(waitingDerivations);
 
-  constructor(keyring: Keyring, readers: BodyReaders) {
+  constructor(keyring: Keyring, readers: BodyReaders, minScryptLogN: number | undefined) {
     this.#keyring = keyring;
     this.#readers = readers;
+    this.#minScryptLogN = minScryptLogN;
   }
 
   mount({ header }: RequestOf<"mount">): ReplyOf<"mount"> {
-    const parsed = header && parseHeader(header);
+    const parsed = header && parseHeader(header, this.#minScryptLogN);
     if (header && !parsed) return brokenHeader;
     this.#keyring.mount(parsed);
     return done;

@@ -112,4 +112,11 @@ export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
 
 /** What a fresh key worker is told once, when its thread starts. */
-export type WorkerSettings = { readonly maxValueBytes: number };
+export type WorkerSettings = {
+  readonly maxValueBytes: number;
+  /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
+  readonly minScryptLogN?: number;
+};
+
+/** What a fresh thread is started with: its end of the message channel, and its settings. */
+export type WorkerStart<Port> = { readonly port: Port; readonly settings: WorkerSettings };

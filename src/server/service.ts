@@ -26,7 +26,7 @@ export async function serveStore(
   store: FileStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock }: Surroundings,
+  { log, clock = systemClock, limits, minScryptLogN }: Surroundings,
 ): Promise<Strongroom> {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
@@ -35,12 +35,12 @@ export async function serveStore(
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   if (store.madeSecrets)
     log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
-  if (store.strangers > 0) log.warn({ event: "foreign-files", count: store.strangers, hint: "left alone" });
+  if (store.foreignFiles > 0) log.warn({ event: "foreign-files", count: store.foreignFiles, hint: "left alone" });
   const stopper = createStopper();
   const messages = createMessageClasses();
   let handle: Handler = () => {};
-  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log);
-  const vault = await Vault.open(store, settings, clock, log);
+  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log, limits);
+  const vault = await Vault.open(store, { ...settings, ...(minScryptLogN && { minScryptLogN }) }, clock, log);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const service = {

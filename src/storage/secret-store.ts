@@ -1,8 +1,7 @@
 /**
- * Owns the one interface between the vault and whatever keeps its bytes. A store knows names and opaque bytes only.
+ * Interface between the vault and its storage engine, which sees names and opaque bytes only.
  *
- * Any number of calls may be under way. Of those that change one path, one at a time is the caller's duty, and that
- * `startNewVault` runs alone.
+ * Calls may run concurrently. The caller serialises the changes of each path, and runs `startNewVault` alone.
  */
 import type { Bytes } from "../../workers/protocol.js";
 
@@ -13,43 +12,43 @@ export interface SecretStore {
   readonly vaultPath: string;
   /** The current vault's header; null before the first init. */
   readonly header: Bytes | null;
-  /** How many secrets there are; known without the key. */
+  /** Number of secrets; needs no key. */
   readonly count: number;
 
-  /** Canonical paths that start with `prefix` and stand after `after`, ascending by UTF-8 bytes, at most `limit`. */
+  /** Returns at most `limit` canonical paths that start with `prefix` and sort after `after`, ascending by UTF-8 bytes. */
   list(prefix: string, after: string, limit: number): readonly string[];
 
   /**
-   * The blob at a path, or its first bytes; null when there is none.
-   * @throws VaultError INTEGRITY when something else than a blob stands there, UNAVAILABLE when it cannot be read.
+   * Returns the blob at a path, or its first bytes; null when there is none.
+   * @throws VaultError INTEGRITY when it is not a plain file, UNAVAILABLE when it cannot be read.
    */
   read(path: string, first?: number): Promise<Bytes | null>;
 
   /**
-   * Writes or replaces the blob; when this resolves it survives a power cut.
-   * @throws VaultError UNAVAILABLE; then the old blob stands, or the new one does, whole.
+   * Writes or replaces the blob; once resolved, it survives a power cut.
+   * @throws VaultError UNAVAILABLE; the path then holds the old blob or the new one, whole.
    */
   write(path: string, blob: Bytes): Promise<void>;
 
   /**
-   * Removes the blob and the directories that it leaves empty; false when there is none.
-   * @throws VaultError UNAVAILABLE; the blob may then still be there.
+   * Removes the blob and its empty parent directories; returns false when there is none.
+   * @throws VaultError UNAVAILABLE; the blob may then still exist.
    */
   remove(path: string): Promise<boolean>;
 
   /**
-   * Switches to a new, empty vault in one step; answers where the old one is kept, null when there was none.
+   * Atomically switches to a new, empty vault; returns where the old one is kept, or null when there was none.
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */
   startNewVault(header: Bytes): Promise<string | null>;
 
   /**
-   * Puts a picture of all that is stored at one moment into a new directory, in the layout of an archive (see
-   * `Snapshot`), while writes go on; the caller removes it.
+   * Writes a point-in-time copy of the vault to a new directory (layout: see `Snapshot`) while writes continue; the
+   * caller removes it.
    * @throws VaultError UNAVAILABLE; nothing of the snapshot is left then.
    */
   snapshot(): Promise<StoredSnapshot>;
 
-  /** Gives the claim on the vault back. */
+  /** Releases the claim on the vault. */
   close(): Promise<void>;
 }

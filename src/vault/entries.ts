@@ -62,7 +62,7 @@ export class Entries {
 
   async #putInTurn(path: string, body: Bytes): Promise<Bytes> {
     const previous = await this.#lister.head(path);
-    const sealed = await this.#keyState.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
+    const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
     await this.#changing(path, () => this.#store.write(path, sealed.blob));
     this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
@@ -80,7 +80,7 @@ export class Entries {
   }
 
   async #open(path: string, blob: Bytes): Promise<Bytes> {
-    return (await this.#keyState.ask<"open">({ op: "open", path, blob })).reply;
+    return (await this.#keyState.ask({ op: "open", path, blob })).reply;
   }
 
   #changing<T>(path: string, change: () => Promise<T>): Promise<T> {

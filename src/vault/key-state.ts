@@ -2,17 +2,15 @@
  * Owns whether the vault is locked: the key worker, what it was told, and every way in which it loses the key (lock, the
  * idle deadline, a crash, the end). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
-import type { Bytes, Operation, RequestOf, WorkerSettings } from "../../workers/protocol.js";
+import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
-import { KeyWorkerClient } from "./worker/key-worker-client.js";
+import { KeyWorkerClient, type Success } from "./worker/key-worker-client.js";
 
 export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
-
-type Derivation = Extract<RequestOf<Operation>, { op: "init" | "unlock" }>["op"];
 
 export class KeyState {
   readonly #header: () => Bytes | null;
@@ -35,12 +33,13 @@ export class KeyState {
     clock: Clock,
     log: Log,
   ) {
-    const { idleTimeoutMs, maxValueBytes } = settings;
+    const { idleTimeoutMs, maxValueBytes, minScryptLogN } = settings;
+    const workerSettings = { maxValueBytes, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
     this.#gate = gate;
     this.#log = log;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorkerClient.start({ maxValueBytes }, clock, () => this.#workerEnded());
+    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
 
   /**
@@ -84,9 +83,9 @@ export class KeyState {
   }
 
   /** Asks the key worker. */
-  async ask<O extends Operation>(request: RequestOf<O>) {
+  async ask<R extends Request>(request: R): Promise<Success<R>> {
     try {
-      return await this.#worker.call<O>(request);
+      return await this.#worker.call(request);
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
       this.#unlocked = false;
@@ -95,13 +94,13 @@ export class KeyState {
   }
 
   /** Asks for a derivation, which a thread that is about to be replaced must not begin. */
-  async derive<O extends Derivation>(request: RequestOf<O>) {
+  async derive<R extends RequestOf<"init" | "unlock">>(request: R): Promise<Success<R>> {
     this.lockIfIdle();
     while (this.#locking !== null) await this.#locking;
     // DANGER: nothing may be awaited between the look at #locking and the message.
     if (this.#closed) throw shuttingDown();
     this.#derived = true;
-    return this.ask<O>(request);
+    return this.ask(request);
   }
 
   /** The key worker has said that it holds the key. A lock since then is not undone, nor is a mount, which locks, too. */
@@ -133,7 +132,7 @@ export class KeyState {
     this.#mounting++;
     try {
       const header = this.#header();
-      await this.#worker.call<"mount">({ op: "mount", header: header && new Uint8Array(header) });
+      await this.#worker.call({ op: "mount", header: header && new Uint8Array(header) });
     } finally {
       this.#mounting--;
     }
@@ -164,7 +163,7 @@ export class KeyState {
   /** A thread that has ended holds no key either. */
   async #wipe(): Promise<void> {
     try {
-      await this.#worker.call<"lock">({ op: "lock" });
+      await this.#worker.call({ op: "lock" });
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
     }

@@ -79,7 +79,7 @@ export class Lister {
     const heads = paths.map((path) => this.#heads.get(path) ?? null);
     const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
     if (page === undefined) return null;
-    const { reply } = await this.#keyState.ask<"reveal">({ op: "reveal", page });
+    const { reply } = await this.#keyState.ask({ op: "reveal", page });
     return { reply, damaged: [] };
   }
 
@@ -88,7 +88,7 @@ export class Lister {
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
     const all = read.filter((head) => head !== null);
-    const described = await this.#keyState.ask<"describe">({ op: "describe", paths, heads: all });
+    const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
     if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);

@@ -79,7 +79,7 @@ export class Vault {
    */
   async init(body: Bytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const request = { op: "init", body, logN: this.#settings.scryptLogN, now: this.#clock.now() } as const;
-    const { header } = await wipingAfter(body, this.#keyState.derive<"init">(request));
+    const { header } = await wipingAfter(body, this.#keyState.derive(request));
     const keptAt = await this.#gate.exclusive(() => this.#startNewVault(header));
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
@@ -91,7 +91,7 @@ export class Vault {
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
    */
   async unlock(body: Bytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#keyState.derive<"unlock">({ op: "unlock", body }));
+    const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
     try {
       permit();
     } catch (error) {
@@ -169,12 +169,12 @@ export class Vault {
     try {
       keptAt = await this.#store.startNewVault(header);
     } catch (error) {
-      await this.#keyState.ask<"discard">({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
+      await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
     this.#entries.forget();
     try {
-      await this.#keyState.ask<"adopt">({ op: "adopt" });
+      await this.#keyState.ask({ op: "adopt" });
       return keptAt;
     } catch (cause) {
       await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands

@@ -277,7 +277,7 @@ describe("strongroom import, through the real command", () => {
         failing,
       );
       expect(code).to.equal(1);
-      faults.mend();
+      faults.repair();
       const { created } = JSON.parse(stdout) as { created: number };
       expect(created).to.be.above(0).and.below(200);
       expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 199);

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { openApiDocument } from "../../src/contract/document.js";
 import { readManifest } from "../../src/manifest.js";
+import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/request-bodies.js";
 import { contractFiles } from "../support/contract-files.js";
 import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
@@ -93,7 +94,7 @@ describe("the document's schemas of bodies", () => {
   for (const [reader, name] of bodies) {
     const numRuns = reader === "put" ? 1000 : 100; // memory for a passphrase is dear
     const accepts = new Ajv2020({ strict: false }).compile(schemas[name] ?? {});
-    const taken = (json: unknown) => readers[reader](owned(JSON.stringify(json))).ok;
+    const taken = (json: unknown) => withScratch(() => readers[reader](owned(JSON.stringify(json))).ok);
 
     it(`${reader}: agree with the key worker on every body of ASCII`, () => {
       fc.assert(

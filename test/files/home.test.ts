@@ -27,13 +27,13 @@ describe("a home that is made", () => {
   });
 
   it("is not left to a later start that would take it for lasting, when its name could not be synced", async () => {
-    const { files, fail, mend } = failingFiles();
+    const { files, fail, repair } = failingFiles();
     const home = join(temporaryDirectory(), "home");
     fail("sync", "EIO");
     const outcome = await openHome(home, files).catch((error: Error) => error.message);
     expect(outcome).to.contain(`${home} cannot be made (EIO)`);
     expect(existsSync(home)).to.equal(false);
-    mend();
+    repair();
     expect((await openHome(home, files)).path).to.equal(home);
   });
 });

@@ -272,7 +272,7 @@ describe("storage that fails", () => {
   for (const step of steps) {
     for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
       it(`a put whose ${step} fails with ${code} answers 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
-        const { files, fail, mend } = failingFiles();
+        const { files, fail, repair } = failingFiles();
         const server = await unlockedServer({ files });
         await mustPut(server, "a/b", "old");
         fail(step, code);
@@ -286,7 +286,7 @@ describe("storage that fails", () => {
           503,
           "UNAVAILABLE",
         );
-        mend();
+        repair();
         expect((await mustGet(server, "a/b"))["value"]).to.equal("old");
         expect((await mustList(server)).map(({ path }) => path)).to.deep.equal(["a/b"]);
         await mustPut(server, "a/b", "newer");
@@ -296,13 +296,13 @@ describe("storage that fails", () => {
   }
 
   it("a forced init that cannot be written leaves the old vault untouched, whichever operation fails", async () => {
-    const { files, failOnce, mend } = failingFiles();
+    const { files, failOnce, repair } = failingFiles();
     const server = await unlockedServer({ files });
     await mustPut(server, "a", "old");
     for (let k = 1; k <= 40; k++) {
       failOnce(k, "EIO");
       const answer = await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } });
-      mend();
+      repair();
       if (answer.status === 200) return expect(k).to.be.above(8);
       mustRefuse(answer, 503, "UNAVAILABLE");
       expect((await mustGet(server, "a"))["value"], `operation ${k}`).to.equal("old");

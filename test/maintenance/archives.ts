@@ -1,4 +1,4 @@
-/** Owns what the tests of backup and restore share: a filled server, the two commands, and archives made by hand. */
+/** Shared helpers for backup and restore tests: a filled server, the two commands, and hand-made archives. */
 import { createHash } from "node:crypto";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { Header } from "tar";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { type Ended, run } from "../support/process.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { realScryptCost, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
 
 export const secrets: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ export const secrets: Readonly<Record<string, string>> = {
 };
 
 export async function startFilled(): Promise<TestServer> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   await mustInit(server);
   for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, value);
   return server;
@@ -47,7 +47,7 @@ export async function mustHold(home: string, wanted: Readonly<Record<string, str
   await server.stop();
 }
 
-/** What a backup or a restore needs for a while only. */
+/** Work directories and temp files of backup and restore. */
 export function leftovers(home: string): string[] {
   return readdirSync(join(home, "vault")).filter((name) => /^(?:snapshot|restore)-|tmp/.test(name));
 }
@@ -58,14 +58,14 @@ export type Entry = {
   readonly type?: "SymbolicLink" | "Link" | "FIFO";
 };
 
-/** A tar file of these entries, as they are. */
+/** A tar file of exactly these entries. */
 export function archiveOf(entries: readonly Entry[]): string {
   const file = join(temporaryDirectory(), "made.tar");
   writeFileSync(file, Buffer.concat([...entries.map(blocksOf), Buffer.alloc(1024)]));
   return file;
 }
 
-/** An archive whose checksums are right, so that nothing but its entries is wrong. */
+/** An archive with correct checksums, so that only its entries can be wrong. */
 export function summedArchiveOf(entries: readonly Entry[]): string {
   const lines = entries.map(({ name, content = "" }) => {
     return `${createHash("sha256").update(content).digest("hex")}  ${name}\n`;

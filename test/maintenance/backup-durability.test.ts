@@ -1,4 +1,4 @@
-/** What a backup and a restore have saved when they end outlasts a power cut: all of it is synced, and in time. */
+/** Durability of backup and restore: everything is synced, and in the right order. */
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
@@ -7,12 +7,12 @@ import { run } from "../support/process.js";
 import { tracedCommand, whyNoStrace } from "../support/strace.js";
 import { backup, must, startFilled } from "./archives.js";
 
-describe("what outlasts a power cut", () => {
+describe("durable before it is named", () => {
   before(function () {
-    if (whyNoStrace() !== null) this.skip(); // it takes strace, and leave to trace
+    if (whyNoStrace() !== null) this.skip(); // needs strace and the right to trace
   });
 
-  /** Where the first such call is, after `from`. */
+  /** Index of the first such call after `from`. */
   const indexIn = (calls: readonly string[], what: RegExp, from = -1) => {
     const at = calls.findIndex((call, i) => i > from && what.test(call) && call.endsWith("= 0"));
     expect(at, `${what} in\n${calls.join("\n")}`).to.not.equal(-1);
@@ -21,7 +21,7 @@ describe("what outlasts a power cut", () => {
   const sync = (path: string) => new RegExp(`^f(?:data)?sync\\(\\d+<${path}>`);
   const named = (path: string) => new RegExp(`^(?:rename|link)\\w*\\(.*, "${path}"`);
 
-  it("is a backup's file, before it has its name, and then the name", async () => {
+  it("is a backup's file, and then its name is", async () => {
     const server = await startFilled();
     await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
@@ -30,7 +30,7 @@ describe("what outlasts a power cut", () => {
     indexIn(calls, sync(dirname(file)), name);
   });
 
-  it("is every file and directory of a restored vault, before it is in force, and then that", async () => {
+  it("is every file and directory of a restored vault, and then current is", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
@@ -38,9 +38,9 @@ describe("what outlasts a power cut", () => {
     const vault = join(home, "vault");
     const calls = await tracedCommand(["restore", file], { STRONGROOM_HOME: home });
     const moved = indexIn(calls, named(join(vault, "gen-1")));
-    const inForce = indexIn(calls, named(join(vault, "current")), indexIn(calls, sync(vault), moved));
-    indexIn(calls, sync(vault), inForce);
-    expect((await run(["doctor", "--home", home])).code, "doctor finds no mode that is wrong").to.equal(0);
+    const current = indexIn(calls, named(join(vault, "current")), indexIn(calls, sync(vault), moved));
+    indexIn(calls, sync(vault), current);
+    expect((await run(["doctor", "--home", home])).code, "doctor finds no wrong mode").to.equal(0);
     for (const name of ["", ...readdirSync(join(vault, "gen-1"), { recursive: true, encoding: "utf8" })]) {
       const path = join(vault, "restore-[0-9a-f]+", name.replace(/[.+*?^$()]/g, "\\$&"));
       expect(indexIn(calls, sync(path)), name).to.be.below(moved);

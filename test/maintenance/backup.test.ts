@@ -1,4 +1,4 @@
-/** Backup through the real command: what is saved, when, and what is refused. */
+/** `strongroom backup`: what is saved, and what is refused. */
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -23,7 +23,7 @@ import { mustGet, mustLock, mustPut, mustUnlock } from "../support/test-client.j
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
 describe("a backup", () => {
-  it("of a running server, unlocked or locked, or of a stopped one, brings every secret back in an empty home", async () => {
+  it("restores every secret into an empty home, taken from an unlocked, locked or stopped server", async () => {
     const server = await startFilled();
     const files = temporaryDirectory();
     expect(must(await backup(server.home, join(files, "unlocked.tar")))).to.match(/^6 secrets saved in /);
@@ -40,7 +40,7 @@ describe("a backup", () => {
     }
   });
 
-  it("is a tar file of ciphertext, for the user alone, whose checksums sha256sum confirms", async () => {
+  it("is a private tar file of ciphertext whose checksums sha256sum confirms", async () => {
     const server = await startFilled();
     const directory = temporaryDirectory();
     const file = join(directory, "b.tar");
@@ -54,7 +54,7 @@ describe("a backup", () => {
     expect(files.length).to.equal(Object.keys(secrets).length + 3);
   });
 
-  it("is one moment: of two secrets that are written in turn, the second never is ahead of the first", async () => {
+  it("is a point in time: of two secrets written in turn, the second is never ahead of the first", async () => {
     const server = await startFilled();
     for (const path of ["first", "second"]) await mustPut(server, path, "0");
     const file = join(temporaryDirectory(), "b.tar");
@@ -75,7 +75,7 @@ describe("a backup", () => {
     expect((await numberAt("first")) - (await numberAt("second"))).to.be.oneOf([0, 1]);
   });
 
-  it("saves a damaged secret as it is, says so, and ends with 12", async () => {
+  it("saves a damaged secret as it is, reports it, and exits 12", async () => {
     const server = await startFilled();
     const damagedFile = join(server.vaultPath, "gen-1", "secrets", "large.sealed");
     truncateSync(damagedFile, 20);
@@ -99,7 +99,7 @@ describe("a backup", () => {
   });
 });
 
-describe("a backup that is broken off ends with exit 13, and leaves nothing behind,", () => {
+describe("an interrupted backup exits 13 and leaves nothing behind", () => {
   const rows = [
     ["SIGINT", "the snapshot is read", /^snapshot-/],
     ["SIGTERM", "the archive is written", /\.tmp-/],
@@ -111,20 +111,20 @@ describe("a backup that is broken off ends with exit 13, and leaves nothing behi
       const vault = join(server.home, "vault");
       const big = join(vault, "gen-1", "secrets", "big.sealed");
       writeFileSync(big, "", { mode: 0o600 });
-      truncateSync(big, 400e6); // the work on it takes a while
+      truncateSync(big, 400e6); // takes a while to read
       const files = temporaryDirectory();
       const { child, finished } = start(server, ["backup", join(files, "b.tar")]);
       while (![...readdirSync(vault), ...readdirSync(files)].some((each) => name.test(each))) await sleep(5);
       child.kill(signal);
       const { code, stderr } = await finished;
-      expect([code, stderr]).to.deep.equal([13, "strongroom: broken off: nothing was kept\n"]);
+      expect([code, stderr]).to.deep.equal([13, "strongroom: interrupted: nothing was kept\n"]);
       expect([...leftovers(server.home), ...readdirSync(files)]).to.deep.equal([]);
     });
   }
 });
 
-describe("a backup is refused, and leaves nothing behind,", () => {
-  it("when STRONGROOM_ADDRESS names a server that does not answer, although files are here: exit 10", async () => {
+describe("a backup is refused and leaves nothing behind", () => {
+  it("when STRONGROOM_ADDRESS names a server that does not respond, although the files are here: exit 10", async () => {
     const server = await startFilled();
     await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
@@ -139,11 +139,11 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     writeFileSync(file, "mine");
     const { code, stderr } = await backup(server.home, file);
     expect(code).to.equal(7);
-    expect(stderr).to.match(/exists already .* choose another name/);
+    expect(stderr).to.match(/already exists .* choose another name/);
     expect(readFileSync(file, "utf8")).to.equal("mine");
   });
 
-  it("of a vault whose header no restore would take: exit 12, stopped or served", async () => {
+  it("of a vault whose header no restore would accept: exit 12, stopped or served", async () => {
     const server = await startFilled();
     writeFileSync(join(server.vaultPath, "gen-1", "header.json"), "{}");
     const file = join(temporaryDirectory(), "b.tar");
@@ -155,7 +155,7 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     }
   });
 
-  it("of a stopped vault whose directory of secrets is gone: exit 12", async () => {
+  it("of a stopped vault without its directory of secrets: exit 12", async () => {
     const server = await startFilled();
     await server.stop();
     rmSync(join(server.vaultPath, "gen-1", "secrets"), { recursive: true });
@@ -163,7 +163,7 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     for (let times = 1; times <= 2; times++) {
       const { code, stderr } = await backup(server.home, file);
       expect([code, existsSync(file)]).to.deep.equal([12, false]);
-      expect(stderr).to.contain("the directory of secrets was missing").and.to.contain("nothing was saved");
+      expect(stderr).to.contain("the directory of secrets is missing").and.to.contain("nothing was saved");
     }
   });
 
@@ -172,11 +172,11 @@ describe("a backup is refused, and leaves nothing behind,", () => {
     const file = join(server.home, "vault", "..b.tar");
     const { code, stderr } = await backup(server.home, file);
     expect([code, existsSync(file)]).to.deep.equal([2, false]);
-    expect(stderr).to.contain("within the vault").and.to.contain("name a file elsewhere");
+    expect(stderr).to.contain("inside the vault").and.to.contain("name a file elsewhere");
     must(await backup(server.home, join(server.home, "b.tar")));
   });
 
-  it("where there is no vault: exit 8, and no home is made", async () => {
+  it("without a vault: exit 8, and no home is created", async () => {
     const home = join(temporaryDirectory(), "nowhere");
     const { code, stderr } = await backup(home, join(temporaryDirectory(), "b.tar"));
     expect([code, existsSync(home)]).to.deep.equal([8, false]);
@@ -206,8 +206,8 @@ describe("a backup is refused, and leaves nothing behind,", () => {
   });
 });
 
-describe("a backup that is not what it should be is not kept", () => {
-  /** A snapshot of four files, and what a backup of it says. */
+describe("a wrong backup is not kept", () => {
+  /** Backs up a snapshot of four files; returns the outcome. */
   async function backUpOf(secretCount: number, tick: (directory: string) => void): Promise<string> {
     const directory = join(temporaryDirectory(), "snapshot");
     mkdirSync(join(directory, "secrets"), { recursive: true });
@@ -229,13 +229,13 @@ describe("a backup that is not what it should be is not kept", () => {
     return outcome;
   }
 
-  it("when a file was changed while it was read", async () => {
+  it("when a file changes while it is read", async () => {
     const change = (directory: string) => writeFileSync(join(directory, "secrets/c.sealed"), "as it is.");
     expect(await backUpOf(3, () => {})).to.equal("3 saved");
     expect(await backUpOf(3, change)).to.match(/cut short or changed/);
   });
 
-  it("when the snapshot has fewer files than it was said to have", async () => {
-    expect(await backUpOf(4, () => {})).to.match(/lost files/);
+  it("when the snapshot has fewer files than announced", async () => {
+    expect(await backUpOf(4, () => {})).to.match(/has lost files/);
   });
 });

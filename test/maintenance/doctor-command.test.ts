@@ -1,4 +1,4 @@
-/** `strongroom doctor` as a command: exit codes, the passphrase's ways in, what it prints, and servers beside it. */
+/** `strongroom doctor`: exit codes, passphrase sources, output, and servers running beside it. */
 import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -30,7 +30,7 @@ describe("strongroom doctor", () => {
   describe("doctor's report", () => {
     const members = ["ok", "home", "vaultPath", "server", "vault", "kept", "secrets", "opened", "findings"];
 
-    it("in JSON is one object of a stable shape", async () => {
+    it("is one JSON object of a stable shape with --json", async () => {
       const damaged = copyOf(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       const { code, stdout, stderr } = await run(["doctor", "--json"], { STRONGROOM_HOME: damaged });
@@ -47,20 +47,20 @@ describe("strongroom doctor", () => {
       expect(finding).to.have.all.keys("code", "path", "message", "remedy", "fixable", "fixed", "did");
     });
 
-    it("names the vaults that a forced init has kept, and finds nothing wrong with them", async () => {
+    it("names the vaults kept by a forced init, without findings", async () => {
       const { exit, json } = await doctor(await makeHome(true));
       expect(exit).to.equal(0);
       expect(json).to.deep.include({ vault: "gen-2", kept: ["gen-1"], secrets: 4 });
     });
 
-    it("for people says of each finding what is wrong, what to do, and what was done, and holds no value", async () => {
+    it("says of each finding what is wrong, what to do and what was done, and contains no value", async () => {
       const damaged = copyOf(home);
       writeFileSync(join(damaged, stray), "half", { mode: 0o600 });
       writeFileSync(join(damaged, "vault", "odd\u001b[31m\n"), "?", { mode: 0o600 });
       const first = await run(["doctor", "--home", damaged, "--passphrase-file", fileWith(passphrase)]);
       expect(first.code).to.equal(12);
       expect(first.stdout).to.contain(stray).and.to.contain("(stray-temp)").and.to.contain("strongroom doctor --fix");
-      expect(first.stdout, "a name cannot steer the terminal").to.contain("odd\\u{1b}[31m\\u{a}");
+      expect(first.stdout, "a name cannot control the terminal").to.contain("odd\\u{1b}[31m\\u{a}");
       expect(first.stdout).not.to.contain("\u001b");
       const second = await run(["doctor", "--home", damaged, "--fix"]);
       expect(second.code).to.equal(12);
@@ -68,7 +68,7 @@ describe("strongroom doctor", () => {
       expect(first.stdout + second.stdout).not.to.match(/canary|correct horse/);
     });
 
-    it("is not printed with -q, and the exit code stays", async () => {
+    it("is not printed with -q, and the exit code is unchanged", async () => {
       expect(await run(["doctor", "-q", "--home", home])).to.deep.equal({ code: 0, stdout: "", stderr: "" });
     });
 
@@ -76,7 +76,7 @@ describe("strongroom doctor", () => {
       ["a home that is not there", () => undefined],
       ["a home without a vault", (at: string) => void mkdirSync(join(at, "vault"), { recursive: true, mode: 0o700 })],
     ] as const) {
-      it(`of ${what} says that there is no vault, exits 8, and makes nothing`, async () => {
+      it(`of ${what} says that there is no vault, exits 8, and creates nothing`, async () => {
         const empty = join(temporaryDirectory(), "home");
         make(empty);
         const there = existsSync(empty);
@@ -173,10 +173,10 @@ describe("strongroom doctor", () => {
     const typed: readonly (readonly [string, string | Uint8Array, number])[] = [
       ["Enter", `${passphrase}\r`, 0],
       ["Ctrl-D after it", `${passphrase}\u0004`, 0],
-      ["a mistake taken back by Backspace", `${passphrase}xä😀\u007f\u007f\b\r`, 0],
-      ["a line taken back by Ctrl-U", `nonsense\u0015${passphrase}\r`, 0],
-      ["arrow and function keys, which are no characters", `\u001b[A${passphrase}\u001bOP\u001b[3~\r`, 0],
-      ["too much, taken back", `${"x".repeat(1100)}\u0015${passphrase}\r`, 0],
+      ["a mistake removed by Backspace", `${passphrase}xä😀\u007f\u007f\b\r`, 0],
+      ["a line removed by Ctrl-U", `nonsense\u0015${passphrase}\r`, 0],
+      ["arrow and function keys, which are ignored", `\u001b[A${passphrase}\u001bOP\u001b[3~\r`, 0],
+      ["too much, removed", `${"x".repeat(1100)}\u0015${passphrase}\r`, 0],
       ["a wrong one", "wrong\r", 9],
       ["nothing", "\r", 2],
       ["too much", `${"x".repeat(1100)}\r`, 2],
@@ -184,7 +184,7 @@ describe("strongroom doctor", () => {
       ["Ctrl-D alone", "\u0004", 13],
     ];
     for (const [what, keys, want] of typed) {
-      it(`takes ${what}: exit ${want}, nothing shown, the terminal as it was`, async () => {
+      it(`accepts ${what}: exit ${want}, nothing shown, terminal restored`, async () => {
         const { code, shown, echoedWhileAsking, echoesAfter } = await ask({ keys });
         expect(code, shown).to.equal(want);
         expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
@@ -198,7 +198,7 @@ describe("strongroom doctor", () => {
       ["SIGQUIT", 3],
       ["SIGTERM", 15],
     ] as const) {
-      it(`puts the terminal back when ${name} ends it`, async () => {
+      it(`restores the terminal when ${name} ends it`, async () => {
         const { code, echoedWhileAsking, echoesAfter } = await ask({ signal });
         expect(Math.abs(code)).to.be.oneOf([signal, 128 + signal]);
         expect({ echoedWhileAsking, echoesAfter }).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
@@ -210,7 +210,7 @@ describe("strongroom doctor", () => {
       expect({ code, echoedWhileAsking }).to.deep.equal({ code: 2, echoedWhileAsking: null });
     });
 
-    it("shows colours, unless NO_COLOR is set, and a progress bar that is gone in the end", async () => {
+    it("shows colours unless NO_COLOR is set, and a progress bar that disappears", async () => {
       const [args, silent] = [["doctor", "--home", home], { question: "never asked" }];
       const coloured = await runOnTerminal(args, silent);
       expect(coloured.shown)
@@ -223,7 +223,7 @@ describe("strongroom doctor", () => {
   });
 
   describe("doctor beside a server", () => {
-    it("checks a running vault, unlocked and locked, and does not disturb it", async () => {
+    it("checks a running vault, unlocked and locked, without disturbing it", async () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a/b", "v");
@@ -237,7 +237,7 @@ describe("strongroom doctor", () => {
       expect(await doctor(server.home, "--fix", "--passphrase-file", file)).to.deep.include({ exit: 0, findings: [] });
     });
 
-    it("finds nothing wrong with what a server is writing and deleting meanwhile", async () => {
+    it("finds nothing wrong with concurrent writes and deletes of a server", async () => {
       const server = await startProcess();
       await mustInit(server);
       let over = false;
@@ -260,12 +260,12 @@ describe("strongroom doctor", () => {
       }
     });
 
-    it("mends modes while a server runs, and leaves the rest until it is stopped", async () => {
+    it("fixes modes while a server runs, and leaves the rest until it is stopped", async () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a", "v");
       writeFileSync(join(server.home, stray), "half", { mode: 0o600 });
-      utimesSync(join(server.home, stray), longAgo, longAgo); // a young one may be a write under way
+      utimesSync(join(server.home, stray), longAgo, longAgo); // a young one may be a write in progress
       chmodSync(join(server.home, "vault/gen-1/secrets/a.sealed"), 0o644);
       const { exit, findings } = await doctor(server.home, "--fix");
       expect(exit).to.equal(12);
@@ -279,7 +279,7 @@ describe("strongroom doctor", () => {
       expect(existsSync(join(server.home, "vault/server.pid"))).to.equal(false);
     });
 
-    it("finds after a kill only what --fix removes", async () => {
+    it("finds after a kill only leftovers that --fix removes", async () => {
       const server = await startProcess();
       await mustInit(server);
       const puts = Array.from({ length: 40 }, (_, n) =>
@@ -295,7 +295,7 @@ describe("strongroom doctor", () => {
       for (const { code } of findings) expect(code).to.be.oneOf(["stray-temp", "stray-directory"]);
     });
 
-    it("takes an init that was broken off for none", async () => {
+    it("ignores an interrupted init", async () => {
       const server = await startProcess();
       await mustInit(server);
       await server.stop();
@@ -303,7 +303,7 @@ describe("strongroom doctor", () => {
       expect(await doctor(server.home, "--fix")).to.deep.include({ exit: 8, findings: [] });
     });
 
-    it("leaves a home that a server can start on, after it has mended it", async () => {
+    it("leaves a home that a server can start on after --fix", async () => {
       const damaged = copyOf(home);
       rmSync(join(damaged, "vault/current"));
       chmodSync(join(damaged, "token"), 0o644);

@@ -1,4 +1,4 @@
-/** Each kind of damage is found by its code and path; --fix mends what is safe to mend and leaves all else untouched. */
+/** Each kind of damage is found with code and path; --fix repairs what is safe and leaves the rest untouched. */
 import { spawnSync } from "node:child_process";
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import {
@@ -29,14 +29,14 @@ import { contentsOf, copyOf, doctor, makeHome, type Report } from "./doctor-home
 const isRoot = process.getuid?.() === 0;
 const secrets = "vault/gen-1/secrets";
 
-/** `at` is where it is found; `damage` gets the home and that path. */
+/** `at`: where it is found; `damage` gets that path and the home. */
 type Row = {
   readonly name: string;
   readonly code: FindingCode;
   readonly at: string;
   readonly damage: (at: string, home: string) => void | Promise<void>;
-  readonly mended: boolean;
-  /** Found only when the secrets are opened. */
+  readonly fixed: boolean;
+  /** Found only with the passphrase. */
   readonly deep?: true;
   readonly kept?: true;
 };
@@ -69,7 +69,7 @@ function flip(offset: number): (at: string) => void {
 
 const hours = 3600 * 1000;
 
-/** A pair that doctor did not make: names, and hours from now at which it begins and ends. */
+/** A certificate with these names; `from` and `to` are its validity in hours from now. */
 function certificate(names: readonly string[], from: number, to: number) {
   return async (at: string, home: string) => {
     const altNames = names.map((name) =>
@@ -114,13 +114,13 @@ const rows: readonly Row[] = [
     ] as const
   ).map(([at, bits]): Row => {
     const name = `${at || "the home"} with mode ${bits.toString(8)}`;
-    return { name, code: "wrong-mode", at, damage: mode(bits), mended: true };
+    return { name, code: "wrong-mode", at, damage: mode(bits), fixed: true };
   }),
   ...["token", "tls/key.pem", "vault/current", "vault/gen-1/header.json", `${secrets}/a`, `${secrets}/a.sealed`].map(
-    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, mended: false }),
+    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, fixed: false }),
   ),
   ...["tls", "vault", secrets].map(
-    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, mended: false }),
+    (at): Row => ({ name: `a link instead of ${at}`, code: "symlink", at, damage: replaceByLink, fixed: false }),
   ),
   {
     name: "a directory instead of the token",
@@ -130,7 +130,7 @@ const rows: readonly Row[] = [
       remove(at);
       mkdirSync(at, { mode: 0o700 });
     },
-    mended: false,
+    fixed: false,
   },
   ...["", "tls", "vault", "vault/gen-1", secrets, `${secrets}/a`].map(
     (place): Row => ({
@@ -138,7 +138,7 @@ const rows: readonly Row[] = [
       code: "stray-temp",
       at: join(place, temp),
       damage: write("half"),
-      mended: true,
+      fixed: true,
     }),
   ),
   {
@@ -146,7 +146,7 @@ const rows: readonly Row[] = [
     code: "stray-temp",
     at: `${secrets}/${temp}`,
     damage: write("half"),
-    mended: true,
+    fixed: true,
     kept: true,
   },
   {
@@ -154,7 +154,7 @@ const rows: readonly Row[] = [
     code: "stray-directory",
     at: `${secrets}/c/empty`,
     damage: (at) => void mkdirSync(at, { mode: 0o700 }),
-    mended: true,
+    fixed: true,
   },
   ...["snapshot", "restore"].map(
     (word): Row => ({
@@ -162,71 +162,71 @@ const rows: readonly Row[] = [
       code: "stray-directory",
       at: `vault/${word}-0123456789abcdef`,
       damage: makeOld,
-      mended: true,
+      fixed: true,
     }),
   ),
   {
-    name: "a vault that was broken off before its header",
+    name: "an init interrupted before it wrote the header",
     code: "stray-directory",
     at: "vault/gen-2",
     damage: (at) => void mkdirSync(join(at, "secrets"), { recursive: true, mode: 0o700 }),
-    mended: true,
+    fixed: true,
   },
   {
-    name: "a vault that was broken off while it wrote its header",
+    name: "an init interrupted while it wrote the header",
     code: "stray-directory",
     at: "vault/gen-2",
     damage: (at) => {
       mkdirSync(join(at, "secrets"), { recursive: true, mode: 0o700 });
       write("half")(join(at, temp));
     },
-    mended: true,
+    fixed: true,
   },
   ...["vault/notes.txt", "vault/gen-1/notes.txt", `${secrets}/notes.txt`, "vault/gen-01"].map(
-    (at): Row => ({ name: `a foreign ${at}`, code: "foreign-file", at, damage: write("mine"), mended: false }),
+    (at): Row => ({ name: `a foreign ${at}`, code: "foreign-file", at, damage: write("mine"), fixed: false }),
   ),
   {
     name: "a foreign directory in the vault",
     code: "foreign-file",
     at: "vault/old",
     damage: (at) => void mkdirSync(at, { mode: 0o700 }),
-    mended: false,
+    fixed: false,
   },
   ...["vault/snapshot-of-mine", "vault/restore-notes"].map(
     (at): Row => ({
-      name: `a directory of the user's own, ${at}`,
+      name: `a directory of the user, ${at}`,
       code: "foreign-file",
       at,
       damage: (path) => {
         mkdirSync(path, { mode: 0o700 });
         write("mine")(join(path, "notes.txt"));
       },
-      mended: false,
+      fixed: false,
     }),
   ),
   {
-    name: "a file of the user's own in the tree whose name resembles a temp file's",
+    name: "a file of the user in the tree with a name like a temp file",
     code: "foreign-file",
     at: `${secrets}/.tmp-notes`,
     damage: write("mine"),
-    mended: false,
+    fixed: false,
   },
   {
-    name: "a vault without a header in which somebody has put a file",
+    name: "a vault without a header that has a foreign file",
     code: "header-missing",
     at: "vault/gen-2/header.json",
     damage: (_at, home) => {
       mkdirSync(join(home, "vault/gen-2/secrets"), { recursive: true, mode: 0o700 });
       write("mine")(join(home, "vault/gen-2/notes.txt"));
     },
-    mended: false,
+    fixed: false,
   },
   {
     name: "a damaged secret in a kept vault",
     code: "blob-damaged",
     at: `${secrets}/earlier.sealed`,
     damage: (at) => truncateSync(at, 20),
-    mended: false,
+    fixed: false,
     kept: true,
   },
   ...["Upper.sealed", "%C3.sealed", "con.sealed"].map(
@@ -235,7 +235,7 @@ const rows: readonly Row[] = [
       code: name.startsWith("%") ? "foreign-file" : "foreign-name",
       at: `${secrets}/${name}`,
       damage: write("?"),
-      mended: false,
+      fixed: false,
     }),
   ),
   {
@@ -246,7 +246,7 @@ const rows: readonly Row[] = [
       mkdirSync(at, { mode: 0o700 });
       copyFileSync(join(home, secrets, "a.sealed"), join(at, "a.sealed"));
     },
-    mended: false,
+    fixed: false,
   },
   ...["%5c.sealed", "%20a.sealed", "e%cc%81.sealed"].map(
     (name): Row => ({
@@ -254,7 +254,7 @@ const rows: readonly Row[] = [
       code: "forbidden-path",
       at: `${secrets}/${name}`,
       damage: write("?"),
-      mended: false,
+      fixed: false,
     }),
   ),
   {
@@ -262,36 +262,36 @@ const rows: readonly Row[] = [
     code: "duplicate-secret",
     at: `${secrets}/%61.sealed`,
     damage: (at, home) => copyFileSync(join(home, secrets, "a.sealed"), at),
-    mended: false,
+    fixed: false,
   },
   {
-    name: "a second file for one secret, in a directory spelled otherwise",
+    name: "a second file for one secret, in a directory with another spelling",
     code: "duplicate-secret",
     at: `${secrets}/%61/b.sealed`,
     damage: (at, home) => {
       mkdirSync(join(home, secrets, "%61"), { mode: 0o700 });
       copyFileSync(join(home, secrets, "a/b.sealed"), at);
     },
-    mended: false,
+    fixed: false,
   },
-  { name: "no current", code: "current-missing", at: "vault/current", damage: remove, mended: true },
+  { name: "no current", code: "current-missing", at: "vault/current", damage: remove, fixed: true },
   {
     name: "no current, and two vaults to choose from",
     code: "current-missing",
     at: "vault/current",
     damage: remove,
-    mended: false,
+    fixed: false,
     kept: true,
   },
   {
-    name: "no current, and of two vaults the later with a header that is cut short",
+    name: "no current, and of two vaults the later with a truncated header",
     code: "current-missing",
     at: "vault/current",
     damage: (at, home) => {
       remove(at);
       truncateSync(join(home, "vault/gen-2/header.json"), 9);
     },
-    mended: false,
+    fixed: false,
     kept: true,
   },
   {
@@ -302,7 +302,7 @@ const rows: readonly Row[] = [
       remove(at);
       remove(join(home, "vault/gen-1/header.json"));
     },
-    mended: false,
+    fixed: false,
   },
   ...["../../etc\n", "gen-7\n", "gen-1\nx", ""].map(
     (text): Row => ({
@@ -310,20 +310,20 @@ const rows: readonly Row[] = [
       code: "current-damaged",
       at: "vault/current",
       damage: write(text),
-      mended: false,
+      fixed: false,
     }),
   ),
-  { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, mended: false },
+  { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, fixed: false },
   {
     name: "no header in a kept vault",
     code: "header-missing",
     at: "vault/gen-1/header.json",
     damage: remove,
-    mended: false,
+    fixed: false,
     kept: true,
   },
   ...[
-    ["that is cut", (at: string) => truncateSync(at, 100)] as const,
+    ["that is truncated", (at: string) => truncateSync(at, 100)] as const,
     ["that is longer", (at: string) => appendFileSync(at, " ")] as const,
     [
       "of a later version",
@@ -339,26 +339,26 @@ const rows: readonly Row[] = [
       code: "header-damaged",
       at: "vault/gen-1/header.json",
       damage,
-      mended: false,
+      fixed: false,
     }),
   ),
-  { name: "no directory of secrets", code: "secrets-missing", at: secrets, damage: remove, mended: true },
+  { name: "no directory of secrets", code: "secrets-missing", at: secrets, damage: remove, fixed: true },
   ...[
     ["that is empty", (at: string) => truncateSync(at, 0)] as const,
-    ["that is cut in its metadata", (at: string) => truncateSync(at, 60)] as const,
+    ["that is truncated in its metadata", (at: string) => truncateSync(at, 60)] as const,
     [
-      "that is no blob",
+      "that is no sealed secret",
       (at: string) => writeFileSync(at, "a text that is as long as any blob, and then some, and more"),
     ] as const,
     ["of a later version", flip(4)] as const,
-    ["with a length that does not fit", flip(6)] as const,
+    ["with an inconsistent length", flip(6)] as const,
   ].map(
     ([what, damage]): Row => ({
       name: `a secret's file ${what}`,
       code: "blob-damaged",
       at: `${secrets}/c/d.sealed`,
       damage,
-      mended: false,
+      fixed: false,
     }),
   ),
   ...[
@@ -371,20 +371,20 @@ const rows: readonly Row[] = [
       code: "secret-damaged",
       at: `${secrets}/c/d.sealed`,
       damage,
-      mended: false,
+      fixed: false,
       deep: true,
     }),
   ),
-  { name: "a token of two words", code: "token-damaged", at: "token", damage: write("two words\n"), mended: false },
-  { name: "no key", code: "certificate-damaged", at: "tls/key.pem", damage: remove, mended: false },
-  { name: "no certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: remove, mended: false },
-  { name: "a damaged certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: write("?"), mended: false },
+  { name: "a token of two words", code: "token-damaged", at: "token", damage: write("two words\n"), fixed: false },
+  { name: "no key", code: "certificate-damaged", at: "tls/key.pem", damage: remove, fixed: false },
+  { name: "no certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: remove, fixed: false },
+  { name: "a damaged certificate", code: "certificate-damaged", at: "tls/cert.pem", damage: write("?"), fixed: false },
   {
-    name: "another's key",
+    name: "the key of another certificate",
     code: "certificate-mismatch",
     at: "tls/key.pem",
     damage: swapKey,
-    mended: false,
+    fixed: false,
   },
   ...[
     ["that has expired", certificate(both, -48, -24)] as const,
@@ -396,7 +396,7 @@ const rows: readonly Row[] = [
       code: "certificate-expired",
       at: "tls/cert.pem",
       damage,
-      mended: false,
+      fixed: false,
     }),
   ),
   {
@@ -404,7 +404,7 @@ const rows: readonly Row[] = [
     code: "certificate-names",
     at: "tls/cert.pem",
     damage: certificate(["localhost"], -24, 1000),
-    mended: false,
+    fixed: false,
   },
 ];
 
@@ -429,20 +429,20 @@ describe("doctor finds", () => {
   const foundAt = ({ findings }: Pick<Report, "findings">, code: string, path: string) =>
     findings.find((finding) => finding.code === code && finding.path === path);
 
-  for (const row of rows.filter(({ mended }) => mended)) {
-    it(`${row.name}: ${row.code}, which --fix mends`, async () => {
+  for (const row of rows.filter(({ fixed }) => fixed)) {
+    it(`${row.name}: ${row.code}, which --fix repairs`, async () => {
       const { home, path, before } = await damagedHome(row);
       const found = await doctor(home);
       expect(found.exit).to.equal(12);
       expect(foundAt(found, row.code, path)).to.include({ fixable: true, fixed: false, did: null });
       expect(contentsOf(home), "without --fix nothing is touched").to.deep.equal(before);
-      const fixed = await doctor(home, "--fix"); // looks again when it has mended
+      const fixed = await doctor(home, "--fix"); // inspects again after its fixes
       expect(fixed.exit).to.equal(0);
       expect(foundAt(fixed, row.code, path)?.did).to.be.a("string");
     });
   }
 
-  for (const row of rows.filter(({ mended }) => !mended)) {
+  for (const row of rows.filter(({ fixed }) => !fixed)) {
     it(`${row.name}: ${row.code}, which --fix leaves alone`, async () => {
       const { home, path, before } = await damagedHome(row);
       const { exit, findings } = await doctor(
@@ -456,7 +456,7 @@ describe("doctor finds", () => {
     });
   }
 
-  it("nothing in a home that is well, with and without the passphrase, and with a kept vault", async () => {
+  it("nothing in a sound home, with and without the passphrase, and with a kept vault", async () => {
     for (const home of [homes.plain, homes.kept]) {
       expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
       const opened = await doctor(home, "--passphrase-file", passphraseFile);
@@ -465,12 +465,12 @@ describe("doctor finds", () => {
     }
   });
 
-  it("another's key, and sends to the server only for a pair that the server would make anew", async () => {
+  it("the key of another certificate, and suggests a restart only for a pair that the server made", async () => {
     const [ours, foreign] = [copyOf(homes.plain), copyOf(homes.plain)];
     await certificate(both, -24, 1000)(join(foreign, "tls/cert.pem"), foreign);
     for (const [home, remedy] of [
       [ours, /^restart the server/],
-      [foreign, /^put back the pair/],
+      [foreign, /^restore a matching pair/],
     ] as const) {
       const path = join(home, "tls/key.pem");
       swapKey(path);
@@ -478,7 +478,7 @@ describe("doctor finds", () => {
     }
   });
 
-  it("nothing wrong with a young snapshot directory beside a server, as it may be at work; without one it goes", async () => {
+  it("no young snapshot directory beside a server, as it may be in use; without one it is removed", async () => {
     const home = copyOf(homes.plain);
     const server = await startTestServer({ home });
     const path = join(home, "vault", "snapshot-0123456789abcdef");
@@ -491,7 +491,7 @@ describe("doctor finds", () => {
     expect(existsSync(path)).to.equal(false);
   });
 
-  it("a pipe in the tree, without waiting for a writer", async function () {
+  it("a pipe in the tree, without waiting for its writer", async function () {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "pipe.sealed");
     if (spawnSync("mkfifo", ["-m", "600", path]).status !== 0) this.skip(); // there is no mkfifo on this machine
@@ -500,7 +500,7 @@ describe("doctor finds", () => {
     expect(findings.map(({ code, path }) => [code, path])).to.deep.equal([["wrong-kind", path]]);
   });
 
-  it("every damage at once, mends what it can, and names the rest", async () => {
+  it("all damage at once, fixes what it can, and reports the rest", async () => {
     const home = copyOf(homes.plain);
     rmSync(join(home, "vault/current"));
     chmodSync(join(home, secrets, "a"), 0o755);
@@ -525,7 +525,7 @@ describe("doctor finds", () => {
     ]);
   });
 
-  it("nothing wrong with another user's home when root looks at it, and leaves mending to its owner", async function () {
+  it("nothing wrong in another user's home inspected by root, and leaves --fix to its owner", async function () {
     if (!isRoot) this.skip(); // only root can give files away
     const home = copyOf(homes.plain);
     for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
@@ -535,7 +535,7 @@ describe("doctor finds", () => {
     expect(stderr).to.contain("12345");
   });
 
-  it("what its owner may not read", async function () {
+  it("files that their owner may not read", async function () {
     if (isRoot) this.skip(); // root may read everything
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a");
@@ -545,12 +545,12 @@ describe("doctor finds", () => {
     expect(await doctor(home, "--fix")).to.include({ exit: 0 });
   });
 
-  it("kinds that are all in the list of codes, and each code has a row", () => {
+  it("only codes of the list, and each code has a row", () => {
     const elsewhere: FindingCode[] = ["foreign-owner", "unreadable"];
     expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
   });
 
-  it("the same in a home that is a copy under another name, as backups are", async () => {
+  it("the same in a copy of the home under another name", async () => {
     const copy = join(temporaryDirectory(), "restored");
     cpSync(homes.plain, copy, { recursive: true });
     expect(await doctor(copy, "--passphrase-file", passphraseFile)).to.deep.include({ exit: 0, findings: [] });

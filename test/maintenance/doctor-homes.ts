@@ -1,9 +1,9 @@
-/** Owns homes for doctor's tests: made once through a real server, and copied for each test that damages one. */
+/** Homes for doctor's tests: created once by a real server, and copied for each test that damages one. */
 import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
-import { passphrase, startTestServer } from "../support/server.js";
+import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 export type Json = { readonly [name: string]: unknown };
@@ -26,7 +26,7 @@ export type Report = {
 
 /** A home whose vault has the secrets a, a/b, c/d and Big/X; with `twice`, a forced init has kept an earlier one. */
 export async function makeHome(twice = false): Promise<string> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   if (twice) {
     await mustInit(server);
     await mustPut(server, "earlier", "v");
@@ -43,7 +43,7 @@ export function copyOf(home: string): string {
   return copy;
 }
 
-/** Runs doctor on a home for its report. */
+/** Runs doctor on a home; returns its report. */
 export async function doctor(home: string, ...flags: readonly string[]): Promise<Report> {
   const { code, stdout, stderr } = await run(["doctor", "--json", "--home", home, ...flags]);
   if (stdout === "") throw new Error(`doctor printed no report: ${stderr}`);
@@ -51,7 +51,7 @@ export async function doctor(home: string, ...flags: readonly string[]): Promise
   return { exit: code, json, findings: json["findings"] as readonly Found[] };
 }
 
-/** Names, and what they hold, of everything below a directory. */
+/** Paths and contents of everything below a directory. */
 export function contentsOf(directory: string): Json {
   const entries = readdirSync(directory, { withFileTypes: true, recursive: true });
   return Object.fromEntries(
@@ -67,6 +67,6 @@ function textOf(file: string): string {
   try {
     return readFileSync(file, "latin1");
   } catch {
-    return "not to be read"; // its mode forbids it
+    return "unreadable"; // by its mode
   }
 }

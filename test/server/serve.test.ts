@@ -1,4 +1,5 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -37,9 +38,10 @@ describe("the command", () => {
   it("strongroom serve --help names every flag, variable and default", async () => {
     const { code, stdout } = await run(["serve", "--help"]);
     expect(code).to.equal(0);
+    const help = stdout.replace(/\s+/g, " ");
     for (const { flag, variable, shownDefault } of Object.values(definitions)) {
-      expect(stdout).to.contain(variable).and.to.contain(shownDefault);
-      if (flag !== null) expect(stdout).to.contain(`--${flag} `);
+      expect(help).to.contain(flag === null ? variable : `(${variable}; ${shownDefault})`);
+      if (flag !== null) expect(help).to.contain(`--${flag} `);
     }
   });
 });
@@ -131,6 +133,20 @@ describe("settings", () => {
       expect(stderr).to.contain(`${variable} must be`);
     });
   }
+
+  it("a bad flag is listed with the others, and its value is not repeated", async () => {
+    const { code, stderr } = await run(["serve", "--port", "1", "--port=2", "--token=canary", "-pcanary", "--host"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
+    expect(stderr).to.contain("there is no flag --token\n").and.to.contain("there is no flag -p\n");
+    expect(stderr).not.to.contain("canary");
+  });
+
+  it("serve takes no arguments", async () => {
+    const { code, stderr } = await run(["serve", "canary"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("takes no arguments");
+  });
 
   it("a flag goes before the environment, the environment before the default", async () => {
     const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
@@ -431,6 +447,19 @@ describe("hardening", () => {
   it("an open debugger is warned of", async () => {
     const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
+  });
+
+  it("warns about a token in its environment, which stays readable there, with the token file as remedy", async () => {
+    const token = randomBytes(32).toString("hex");
+    const server = await startProcess([], { STRONGROOM_TOKEN: token });
+    expect(readFileSync(`/proc/${server.child.pid}/environ`, "latin1")).to.contain(token);
+    const warnings = server
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes('"event":"token-in-environment"'));
+    expect(warnings).to.have.lengthOf(1);
+    expect(warnings[0]).to.contain('"level":"warn"').and.contain("token file");
+    expect((await startProcess()).logged()).not.to.contain("token-in-environment");
   });
 });
 

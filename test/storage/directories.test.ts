@@ -1,4 +1,4 @@
-/** Directories that puts make: none counts as made while the fsync of its name may have been lost. */
+/** Directories created by puts: none counts as durable while the fsync of its name may have been lost. */
 import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";
 
-/** The first fsync of `directory` fails once a directory in it was made; only who comes after it looks at what was made. */
+/** The first fsync of `directory` fails after a subdirectory was created, and only then can that be looked at. */
 function failingOnce(directory: string): FileOperations {
   const made = closedGate();
   const failed = closedGate();
@@ -34,8 +34,8 @@ function failingOnce(directory: string): FileOperations {
   return { ...systemFiles, open: open as FileOperations["open"], lstat: lstat as FileOperations["lstat"] };
 }
 
-describe("a directory whose parent's fsync fails after its name was made", () => {
-  it("is not taken for made: the put is refused though a later fsync would report success", async () => {
+describe("a directory whose parent's fsync fails after its creation", () => {
+  it("does not count as created: the put is refused although a later fsync would report success", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
@@ -46,7 +46,7 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
   });
 
-  it("goes with the put that is refused, and so do all that were made for it", async () => {
+  it("is removed with the refused put, as are all directories created for it", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
@@ -59,11 +59,11 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
 
   type Failing = "rmdir" | "lstat";
   const rows: readonly (readonly [Failing, string, readonly string[]])[] = [
-    ["rmdir", "when it could not be taken away again", ["a/b/x", "a/b/x"]],
-    ["lstat", "when it could not be looked at, and another put's fsync failed", ["a/b/x", "beside", "a/b/x"]],
+    ["rmdir", "when it could not be removed", ["a/b/x", "a/b/x"]],
+    ["lstat", "when lstat failed, and another put's fsync failed", ["a/b/x", "beside", "a/b/x"]],
   ];
   for (const [failing, what, paths] of rows) {
-    it(`is made anew ${what}`, async () => {
+    it(`is created again ${what}`, async () => {
       const directory = temporaryDirectory();
       const secrets = join(directory, "secrets");
       mkdirSync(secrets);
@@ -86,9 +86,8 @@ describe("a directory whose parent's fsync fails after its name was made", () =>
 });
 
 /**
- * A disk on which the first call of `failing`, and the first fsync of `directory`, fail. A failed fsync forgets what has
- * become of the names in the directory, and none that comes later tells of it; `lasting` are those that a power cut would
- * leave.
+ * A disk on which the first call of `failing` and the first fsync of `directory` fail. A failed fsync loses the name
+ * changes in the directory, and no later one reports that; `lasting` are the names that survive a power cut.
  */
 function forgettingDisk(directory: string, failing?: "rmdir" | "lstat", wholeFsyncs = 0) {
   const lasting = new Set<string>();
@@ -141,7 +140,7 @@ function forgettingDisk(directory: string, failing?: "rmdir" | "lstat", wholeFsy
 }
 
 describe("a delete whose fsync failed", () => {
-  it("lasts once it is acknowledged, though the file was gone when it was tried again", async () => {
+  it("is durable once acknowledged, although the file was gone at the retry", async () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);

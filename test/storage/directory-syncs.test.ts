@@ -1,10 +1,10 @@
-/** Shared syncs of one directory: who shares which, and what a failure means to those who wait. */
+/** Group commit of directory fsyncs: which callers share one, and what a failure means to them. */
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { DirectorySyncs } from "../../src/storage/files/directory-syncs.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 
-/** Directories whose syncs end when the test says so. */
+/** Directories whose fsyncs end when the test says so. */
 function heldUpSyncs() {
   const waiting: { readonly end: () => void; readonly fail: () => void }[] = [];
   let opened = 0;
@@ -26,7 +26,7 @@ async function settle(): Promise<void> {
 }
 
 describe("syncs of a directory", () => {
-  it("are shared by all who come while one is under way, and never with that one", async () => {
+  it("are shared by all calls made during one, and never with that one", async () => {
     const { syncs, waiting, openings } = heldUpSyncs();
     const directory = temporaryDirectory();
     const holds = await Promise.all([1, 2, 3].map(() => syncs.hold(directory)));
@@ -43,7 +43,7 @@ describe("syncs of a directory", () => {
     await Promise.all(holds.map((hold) => hold.release()));
   });
 
-  it("fail together: nobody who waited is told that its change lasts, and who comes later opens the directory anew", async () => {
+  it("fail together: no waiting call succeeds, and later calls reopen the directory", async () => {
     const { syncs, waiting, openings } = heldUpSyncs();
     const directory = temporaryDirectory();
     const holds = await Promise.all([1, 2].map(() => syncs.hold(directory)));

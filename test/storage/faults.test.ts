@@ -1,4 +1,4 @@
-/** Faults of the disk, at every operation: the answer is clear, the value is the old or the new one, nothing acknowledged is lost. */
+/** Disk faults at every operation: clear errors, old or new values only, nothing acknowledged is lost. */
 import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -29,7 +29,7 @@ async function startFailing(): Promise<{ server: TestServer; faults: FailingFile
   return { server, faults };
 }
 
-/** The answer is clear, and the server goes on. */
+/** The response is clear, and the server continues. */
 async function isStanding(server: TestServer, answer: Answer): Promise<void> {
   isClear(answer);
   await mustStatus(server);
@@ -53,69 +53,69 @@ function isClear({ status, json }: Answer): void {
   expect(`${status} ${json["code"] ?? "ok"}`).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
 }
 
-/** More than any operation has: at the last k, the fault strikes none. */
+/** More than any operation has: at the last k, no fault occurs. */
 const mostSteps = 40;
 
 describe("every file operation that can fail", () => {
   for (const fault of allFaults) {
-    it(`with ${fault}: a put over a value leaves the old or the new one, and the next put works`, async () => {
+    it(`with ${fault}: an update leaves the old or the new value, and the next put works`, async () => {
       const { server, faults } = await startFailing();
-      const struck = [];
+      const occurred = [];
       for (let k = 1; k <= mostSteps; k++) {
         faults.failOnce(k, fault);
         const answer = await send(server, { method: "PUT", path: "/v1/secrets/a/b", body: { value: `new ${k}` } });
-        struck.push(faults.mend());
+        occurred.push(faults.repair());
         await isStanding(server, answer);
         const { value } = await mustGet(server, "a/b");
         expect(value).to.be.oneOf(answer.status === 200 ? [`new ${k}`] : ["old", `new ${k}`]);
         await mustPut(server, "a/b", "old");
         expect(treeOf(server), "no temp file stays").to.deep.equal(["a", "a/b.sealed"]);
       }
-      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
       await mustRestartWith(server, { "a/b": "old" });
     });
 
-    it(`with ${fault}: a put into new directories is there whole or not at all`, async () => {
+    it(`with ${fault}: a put into new directories exists whole or not at all`, async () => {
       const { server, faults } = await startFailing();
       const stored: Record<string, string> = { "a/b": "old" };
-      const struck = [];
+      const occurred = [];
       for (let k = 1; k <= mostSteps; k++) {
         faults.failOnce(k, fault);
         const put = { method: "PUT", path: `/v1/secrets/n${k}/e/w`, body: { value: "v" } };
         const answer = await send(server, put);
-        struck.push(faults.mend());
+        occurred.push(faults.repair());
         await isStanding(server, answer);
         if (answer.status !== 200) mustSucceed(await send(server, put));
         stored[`n${k}/e/w`] = "v";
       }
-      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
       await mustRestartWith(server, stored);
       expect(treeOf(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
     });
 
-    it(`with ${fault}: a delete has happened or not, and can be asked for again`, async () => {
+    it(`with ${fault}: a delete has happened or not, and can be repeated`, async () => {
       const { server, faults } = await startFailing();
-      const struck = [];
+      const occurred = [];
       for (let k = 1; k <= mostSteps; k++) {
         await mustPut(server, "n/e/w", "v");
         faults.failOnce(k, fault);
         const answer = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
-        struck.push(faults.mend());
+        occurred.push(faults.repair());
         await isStanding(server, answer);
         const again = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
         expect(again.status).to.equal(answer.status === 200 ? 404 : 200);
       }
-      expect([struck[0], struck.at(-1)]).to.deep.equal([true, false]);
+      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
       await mustRestartWith(server, { "a/b": "old" });
       expect(treeOf(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
     });
 
-    it(`with ${fault}: a get answers the value, or 503`, async () => {
+    it(`with ${fault}: a get returns the value, or 503`, async () => {
       const { server, faults } = await startFailing();
       for (let k = 1; k <= 10; k++) {
         faults.failOnce(k, fault);
         const answer = await send(server, { path: "/v1/secrets/a/b" });
-        faults.mend();
+        faults.repair();
         await isStanding(server, answer);
         if (answer.status === 200) expect(answer.json["value"]).to.equal("old");
       }
@@ -124,11 +124,11 @@ describe("every file operation that can fail", () => {
   }
 
   for (const k of [1, 2, 4, 8, 12, 16, 20, 24, 28, 32]) {
-    it(`for good from operation ${k} of a forced init: what is acknowledged afterwards is there after a restart`, async () => {
+    it(`permanently from operation ${k} of a forced init: what is acknowledged later exists after a restart`, async () => {
       const { server, faults } = await startFailing();
       faults.failFrom(k, "EIO");
       const init = await send(server, { method: "POST", path: "/v1/init", body: { passphrase: another, force: true } });
-      faults.mend();
+      faults.repair();
       isClear(init);
       const put = await send(server, { method: "PUT", path: "/v1/secrets/later", body: { value: "later" } });
       isClear(put);
@@ -141,8 +141,8 @@ describe("every file operation that can fail", () => {
   }
 });
 
-describe("what is not ours", () => {
-  it("a link in the place of a directory is not followed by a put", async () => {
+describe("foreign files", () => {
+  it("a link in place of a directory is not followed by a put", async () => {
     const { server } = await startFailing();
     const outside = temporaryDirectory();
     symlinkSync(outside, join(server.home, "vault", "gen-1", "secrets", "linked"));
@@ -154,7 +154,7 @@ describe("what is not ours", () => {
     expect(readdirSync(outside)).to.deep.equal(["c"]);
   });
 
-  it("links, foreign files and unreadable names are left alone and not listed; temp files of a crash are removed", async () => {
+  it("links, foreign files and invalid names are left alone and not listed; temp files of a crash are removed", async () => {
     const { server } = await startFailing();
     await server.stop();
     const secrets = join(server.home, "vault", "gen-1", "secrets");
@@ -173,7 +173,7 @@ describe("what is not ours", () => {
     expect(readdirSync(join(secrets, ".."))).not.to.include(".tmp-0123456789abcdef");
   });
 
-  it("a pointer that a person has written without a newline counts", async () => {
+  it("a pointer without a newline is accepted", async () => {
     const { server } = await startFailing();
     await server.stop();
     writeFileSync(join(server.home, "vault", "current"), "gen-1", { mode: 0o600 });
@@ -183,7 +183,7 @@ describe("what is not ours", () => {
   });
 
   for (const text of ["", "\n", "gen-1\n\n", "gen-1 ", " gen-1", "gen-0", "gen-01", "../gen-1", "gen-1\0"]) {
-    it(`a pointer that says ${JSON.stringify(text)} stops the start`, async () => {
+    it(`a pointer with ${JSON.stringify(text)} stops the start`, async () => {
       const { server } = await startFailing();
       await server.stop();
       writeFileSync(join(server.home, "vault", "current"), text, { mode: 0o600 });
@@ -201,7 +201,7 @@ describe("what is not ours", () => {
   });
 });
 
-describe("an init that is still on its way when the server stops", () => {
+describe("an init whose body is incomplete when the server stops", () => {
   it("replaces nothing", async () => {
     const { server } = await startFailing();
     const socket = connectRaw(server);

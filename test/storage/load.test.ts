@@ -1,4 +1,4 @@
-/** What a start makes sure of before anything is acknowledged, and what it leaves undone on a disk that is read-only. */
+/** Store start: what it makes durable, what it cleans up, what it leaves alone, and read-only disks. */
 import {
   copyFileSync,
   existsSync,
@@ -33,7 +33,7 @@ async function open(vault: string, files = failingFiles().files): Promise<FileSt
 }
 
 describe("a start", () => {
-  it("makes last which vault is in force: who replaced current may have been killed before the fsync", async () => {
+  it("syncs the directory of current, which a killed process may have replaced without fsync", async () => {
     const vault = await madeVault();
     const { files, steps } = recordedFiles();
     await open(vault, files);
@@ -43,14 +43,14 @@ describe("a start", () => {
     expect(steps.indexOf(`sync ${join(vault, "gen-1")}`, read), "the name of secrets").to.not.equal(-1);
   });
 
-  it("that finds a name of no vault in current says so, and does not ask for that vault's header", async () => {
+  it("reports a current that names no vault, instead of a missing header", async () => {
     const vault = await madeVault();
     writeFileSync(join(vault, "current"), "gen-9\n");
     const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
-    expect(outcome).to.contain(`${join(vault, "current")} is missing or damaged: strongroom doctor`);
+    expect(outcome).to.contain(`${join(vault, "current")} is missing or damaged: run strongroom doctor`);
   });
 
-  it("makes a missing directory of secrets so that it lasts, or not at all", async () => {
+  it("creates a missing directory of secrets durably, or not at all", async () => {
     const vault = await madeVault();
     const generation = join(vault, "gen-1");
     const secrets = join(generation, "secrets");
@@ -71,27 +71,27 @@ describe("a start", () => {
   });
 });
 
-describe("a start beside what is not its own", () => {
+describe("a start beside foreign files", () => {
   const temp = ".tmp-0123456789abcdef";
 
   for (const name of ["gen-1", "gen-1/secrets"]) {
-    it(`refuses a link in place of ${name}, and touches nothing where it leads`, async () => {
+    it(`refuses a link in place of ${name}, and leaves its target alone`, async () => {
       const vault = await madeVault();
       const elsewhere = join(temporaryDirectory(), "elsewhere");
       renameSync(join(vault, name), elsewhere);
       symlinkSync(elsewhere, join(vault, name));
-      writeFileSync(join(elsewhere, temp), "somebody's");
+      writeFileSync(join(elsewhere, temp), "foreign");
       mkdirSync(join(elsewhere, "empty"));
       const before = readdirSync(elsewhere, { recursive: true });
       const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
       expect(outcome).to.equal(
-        `${join(vault, name)} is a link or a file: put the directory itself in its place, then start again`,
+        `${join(vault, name)} is a link or a file: replace it with the directory itself, then start again`,
       );
       expect(readdirSync(elsewhere, { recursive: true })).to.deep.equal(before);
     });
   }
 
-  it("removes nothing, however much its name resembles what a crash leaves", async () => {
+  it("removes nothing with a name that only resembles a leftover", async () => {
     const vault = await madeVault();
     const secrets = join(vault, "gen-1", "secrets");
     for (const name of ["snapshot-of-mine", "restore-notes", "snapshot-0123456789abcdef0"]) {
@@ -111,7 +111,7 @@ describe("a start beside what is not its own", () => {
     ).to.deep.equal(before);
   });
 
-  it("takes no file for a secret whose path no client could name", async () => {
+  it("ignores a file of a path that is not allowed", async () => {
     const vault = await madeVault();
     const secrets = join(vault, "gen-1", "secrets");
     mkdirSync(join(secrets, "%20d"));
@@ -119,10 +119,10 @@ describe("a start beside what is not its own", () => {
       copyFileSync(join(secrets, "a.sealed"), join(secrets, name));
     }
     const store = await open(vault);
-    expect([store.list("", "", 9), store.strangers]).to.deep.equal([["a"], 2]);
+    expect([store.list("", "", 9), store.foreignFiles]).to.deep.equal([["a"], 2]);
   });
 
-  it("takes no home for empty in which any vault has secrets, though the first has none and nothing is in force", async () => {
+  it("refuses a home without current in which any vault has secrets", async () => {
     const vault = await madeVault();
     renameSync(join(vault, "gen-1"), join(vault, "gen-2"));
     mkdirSync(join(vault, "gen-1", "secrets"), { recursive: true });
@@ -131,7 +131,7 @@ describe("a start beside what is not its own", () => {
     expect(outcome).to.contain("current is missing or damaged");
   });
 
-  it("takes no home for empty whose only vault is behind a link, though nothing is in force", async () => {
+  it("refuses a home without current whose only vault is behind a link", async () => {
     const vault = await madeVault();
     const elsewhere = join(temporaryDirectory(), "elsewhere");
     renameSync(join(vault, "gen-1"), elsewhere);
@@ -143,27 +143,27 @@ describe("a start beside what is not its own", () => {
 });
 
 describe("a start after a crash", () => {
-  it("removes the empty directory that a delete which was tried again had made in a secret's place", async () => {
+  it("removes the empty directory that a repeated delete created in a secret's place", async () => {
     const vault = await madeVault();
     const file = join(vault, "gen-1", "secrets", "b.sealed");
     mkdirSync(file);
     const store = await open(vault);
-    expect([existsSync(file), store.strangers]).to.deep.equal([false, 0]);
+    expect([existsSync(file), store.foreignFiles]).to.deep.equal([false, 0]);
     await store.write("b", new Uint8Array(1));
     expect(store.list("", "", 9)).to.deep.equal(["a", "b"]);
   });
 
-  it("leaves a directory there that has something in it", async () => {
+  it("leaves a directory there that is not empty", async () => {
     const vault = await madeVault();
     const file = join(vault, "gen-1", "secrets", "b.sealed");
     mkdirSync(join(file, "mine"), { recursive: true });
     const store = await open(vault);
-    expect([existsSync(join(file, "mine")), store.strangers]).to.deep.equal([true, 1]);
+    expect([existsSync(join(file, "mine")), store.foreignFiles]).to.deep.equal([true, 1]);
   });
 });
 
 describe("a new vault", () => {
-  it("gets a number that none had, though an earlier one was taken away by hand", async () => {
+  it("gets an unused number, although an earlier vault was removed by hand", async () => {
     const vault = await madeVault();
     const store = await open(vault);
     await store.startNewVault(new Uint8Array(10));
@@ -173,7 +173,7 @@ describe("a new vault", () => {
     expect(readdirSync(vault)).to.include.members(["gen-2", "gen-3", "gen-4"]);
   });
 
-  it("lasts, header and name, before current names it, and so does that", async () => {
+  it("is durable before current names it, and so is current afterwards", async () => {
     const vault = await madeVault();
     const { files, steps } = recordedFiles();
     const store = await open(vault, files);
@@ -194,16 +194,16 @@ describe("a new vault", () => {
     }
   });
 
-  it("is not begun once a failed one has left open which vault is in force", async () => {
+  it("is refused after a failed one that left the current vault unknown", async () => {
     const vault = await madeVault();
-    const { files, failFrom, mend } = failingFiles();
+    const { files, failFrom, repair } = failingFiles();
     const store = await open(vault, files);
     const begin = () => store.startNewVault(new Uint8Array(10)).catch(({ message }: Error) => message);
     let refusal: string | null = "";
     for (let k = 1; k <= 40 && !refusal?.includes("could not be undone"); k++) {
       failFrom(k, "EIO");
       refusal = await begin();
-      mend();
+      repair();
     }
     expect(refusal).to.contain("could not be undone");
     expect(await begin()).to.contain("could not be undone");
@@ -211,7 +211,7 @@ describe("a new vault", () => {
 });
 
 describe("a running store", () => {
-  it("makes a directory anew, so that it lasts, that somebody has removed under it", async () => {
+  it("recreates a directory durably that was removed under it", async () => {
     const vault = await madeVault();
     const store = await FileStore.open(vault);
     await store.write("d/e/x", new Uint8Array(1));
@@ -223,10 +223,10 @@ describe("a running store", () => {
   });
 
   for (const change of ["write", "remove"] as const) {
-    it(`shows after a ${change} that was refused what the next start shows, whichever operation failed`, async () => {
+    it(`lists after a refused ${change} what the next start lists, whichever operation failed`, async () => {
       for (let k = 1; k <= 30; k++) {
         const vault = await madeVault();
-        const { files, failOnce, mend } = failingFiles();
+        const { files, failOnce, repair } = failingFiles();
         const store = await FileStore.open(vault, files);
         failOnce(k, "EIO");
         const done = change === "write" ? store.write("b", new Uint8Array(1)) : store.remove("a");
@@ -234,20 +234,20 @@ describe("a running store", () => {
           () => "done",
           () => "refused",
         );
-        const struck = mend();
+        const occurred = repair();
         const shown = store.list("", "", 9);
         await store.close();
         const again = await FileStore.open(vault);
         expect(again.list("", "", 9), `operation ${k}, ${outcome}`).to.deep.equal(shown);
         await again.close();
-        if (!struck) return expect(k).to.be.above(3);
+        if (!occurred) return expect(k).to.be.above(3);
       }
-      return expect.fail("every attempt met its fault");
+      return expect.fail("every attempt had a fault");
     });
   }
 
-  it("closes what it opens", async function () {
-    if (!existsSync("/proc/self/fd")) this.skip(); // only Linux tells a process's descriptors there
+  it("closes all its files", async function () {
+    if (!existsSync("/proc/self/fd")) this.skip(); // Linux only
     const vault = await madeVault();
     mkdirSync(join(vault, "gen-1", "secrets", "b.sealed"));
     const store = await open(vault);
@@ -265,7 +265,7 @@ describe("a running store", () => {
   });
 });
 
-describe("a start on a disk that is read-only", () => {
+describe("a start on a read-only disk", () => {
   for (const leftover of [
     "snapshot-0123456789abcdef/",
     ".tmp-0123456789abcdef",
@@ -273,7 +273,7 @@ describe("a start on a disk that is read-only", () => {
     "gen-1/secrets/.tmp-0123456789abcdef",
     "gen-1/secrets/empty/",
   ]) {
-    it(`reads the secrets though ${leftover} cannot be removed`, () => mustReadBeside(leftover));
+    it(`reads the secrets although ${leftover} cannot be removed`, () => mustReadBeside(leftover));
   }
 });
 

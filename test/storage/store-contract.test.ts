@@ -1,4 +1,4 @@
-/** The contract of a store, kept by every engine; and stores that break it, each of which is caught. */
+/** The store contract on every engine, and on defective stores, each of which must fail it. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -12,13 +12,13 @@ import { type Kept, MemoryStore } from "../support/memory-store.js";
 import { type Engine, rules } from "./store-contract.js";
 
 function fileEngine(directory: string): Engine {
-  const { files, failOnce, failFrom, mend } = failingFiles();
+  const { files, failOnce, failFrom, repair } = failingFiles();
   let opened: FileStore | null = null;
   later(async () => opened?.close());
   return {
     failOnce,
     failFrom,
-    mend,
+    repair,
     async open() {
       await opened?.close();
       opened = await FileStore.open(directory, files);
@@ -31,31 +31,31 @@ function memoryEngine(make: (kept: Kept, step: () => void) => SecretStore): Engi
   const kept: Kept = { header: null, blobs: new Map(), generations: 0 };
   let due = 0;
   let forGood = false;
-  let struck = false;
+  let occurred = false;
   const step = () => {
     if (due === 0) return;
     if (due > 1) due--;
     else {
-      struck = true;
+      occurred = true;
       if (!forGood) due = 0;
-      throw new Error("made to fail");
+      throw new Error("injected");
     }
   };
   const order = (k: number, always: boolean) => {
-    [due, forGood, struck] = [k, always, false];
+    [due, forGood, occurred] = [k, always, false];
   };
   return {
     open: async () => make(kept, step),
     failOnce: (k) => order(k, false),
     failFrom: (k) => order(k, true),
-    mend() {
+    repair() {
       due = 0;
-      return struck;
+      return occurred;
     },
   };
 }
 
-describe("the contract of a store, kept in files", () => {
+describe("the store contract on files", () => {
   for (const { name, check } of rules) {
     it(name, async () => {
       const directory = temporaryDirectory();
@@ -64,18 +64,18 @@ describe("the contract of a store, kept in files", () => {
       await (await engine.open()).close();
       const names = readdirSync(directory, { recursive: true }).map(String);
       const leftovers = names.filter((each) => /tmp-|snapshot-/.test(each));
-      expect([...leftovers, ...emptyDirectories(directory)], "left behind").to.deep.equal([]);
+      expect([...leftovers, ...emptyDirectories(directory)], "leftovers").to.deep.equal([]);
     });
   }
 });
 
-describe("the contract of a store, kept in memory", () => {
+describe("the store contract in memory", () => {
   for (const { name, check } of rules) {
     it(name, () => check(memoryEngine((kept, step) => new MemoryStore(kept, step))));
   }
 });
 
-/** Directories in the trees of secrets that have nothing in them. */
+/** Empty directories in the trees of secrets. */
 function emptyDirectories(directory: string): string[] {
   const entries = readdirSync(directory, { withFileTypes: true });
   if (entries.length === 0) return directory.includes("/secrets/") ? [directory] : [];
@@ -84,21 +84,21 @@ function emptyDirectories(directory: string): string[] {
 
 /** Stores with one defect each. */
 const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretStore>> = {
-  "acknowledges a write before it is kept": (kept, step) =>
+  "acknowledges a write before it is stored": (kept, step) =>
     new (class extends MemoryStore {
       override async write(path: string, blob: Bytes): Promise<void> {
         setTimeout(() => void super.write(path, blob).catch(() => {}), 5);
       }
     })(kept, step),
-  "forgets what it holds when it is opened again": (_, step) =>
+  "forgets everything when reopened": (_, step) =>
     new MemoryStore({ header: null, blobs: new Map(), generations: 0 }, step),
-  "hands out its own bytes": (kept, step) =>
+  "returns its own bytes": (kept, step) =>
     new (class extends MemoryStore {
       override async read(path: string): Promise<Bytes | null> {
         return kept.blobs.get(path) ?? null;
       }
     })(kept, step),
-  "keeps the bytes that it was given": (kept, step) =>
+  "keeps the caller's bytes": (kept, step) =>
     new (class extends MemoryStore {
       override async write(path: string, blob: Bytes): Promise<void> {
         kept.blobs.set(path, blob);
@@ -111,7 +111,7 @@ const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretS
         return paths.filter((path) => path.startsWith(prefix) && path > after).slice(0, limit);
       }
     })(kept, step),
-  "takes a prefix for a directory": (kept, step) =>
+  "treats a prefix as a directory": (kept, step) =>
     new (class extends MemoryStore {
       override list(prefix: string, after: string, limit: number): readonly string[] {
         return super.list(prefix === "a" ? "a/" : prefix, after, limit);
@@ -133,7 +133,7 @@ const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretS
         await super.write(path, blob);
       }
     })(kept, step),
-  "keeps half of what it could not write": (kept, step) =>
+  "keeps half of a failed write": (kept, step) =>
     new (class extends MemoryStore {
       override async write(path: string, blob: Bytes): Promise<void> {
         try {
@@ -144,26 +144,26 @@ const defects: Readonly<Record<string, (kept: Kept, step: () => void) => SecretS
         }
       }
     })(kept, step),
-  "says that it removed what it did not": (kept, step) =>
+  "reports a failed removal as done": (kept, step) =>
     new (class extends MemoryStore {
       override async remove(path: string): Promise<boolean> {
         return super.remove(path).catch(() => true);
       }
     })(kept, step),
-  "says that it wrote what it did not": (kept, step) =>
+  "reports a failed write as done": (kept, step) =>
     new (class extends MemoryStore {
       override async write(path: string, blob: Bytes): Promise<void> {
         await super.write(path, blob).catch(() => {});
       }
     })(kept, step),
-  "throws what is no refusal": (kept, step) =>
+  "throws errors of its own": (kept, step) =>
     new (class extends MemoryStore {
       override async write(path: string, blob: Bytes): Promise<void> {
         step();
         await super.write(path, blob);
       }
     })(kept, step),
-  "takes its snapshot bit by bit": (kept, step) =>
+  "takes its snapshot gradually": (kept, step) =>
     new (class extends MemoryStore {
       override async snapshot() {
         const late = kept.blobs.get("second");

@@ -1,6 +1,6 @@
 /**
- * Owns the contract of a store: the rules that whatever stands behind the vault must keep. Each rule is a check that
- * throws when it is broken, so that the rules themselves can be tried on stores that break them.
+ * Contract of a secret store: rules for every engine. Each check throws when its rule is broken, so that the rules
+ * themselves can be tested on defective stores.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -13,14 +13,14 @@ import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { type Fault, faults } from "../support/failing-files.js";
 
-/** One kept state, opened as often as need be. */
+/** One persistent state, opened any number of times. */
 export type Engine = {
-  /** Opens what is kept; whatever was opened before is closed first. */
+  /** Opens the state, after closing what was opened before. */
   open(): Promise<SecretStore>;
   failOnce(k: number, fault: Fault): void;
   failFrom(k: number, fault: Fault): void;
-  /** Answers whether the fault has come about. */
-  mend(): boolean;
+  /** Ends the fault; returns whether it occurred. */
+  repair(): boolean;
 };
 
 export type Rule = { readonly name: string; readonly check: (engine: Engine) => Promise<void> };
@@ -37,7 +37,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "a new vault has the header that it was given and no secret, and answers where the old one is kept",
+    name: "a new vault has its header and no secret, and returns where the old one is kept",
     async check(engine) {
       const store = await engine.open();
       expect(await store.startNewVault(bytes("first"))).to.equal(null);
@@ -53,7 +53,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "what was written is read back byte by byte, or its first bytes, also after a reopening",
+    name: "a blob is read back byte by byte, or its first bytes, also after reopening",
     async check(engine) {
       const blobs = [0, 1, 255, 4096, 65_537, 2 ** 20].map((size) => ({ path: `s/${size}`, blob: random(size) }));
       const store = await begin(engine);
@@ -67,7 +67,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "bytes that were handed over or out belong to their holder: changing them changes nothing stored",
+    name: "changing bytes passed to or returned by the store changes nothing stored",
     async check(engine) {
       const store = await begin(engine);
       const given = bytes("as written");
@@ -81,7 +81,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "a write replaces, a removal removes, and the second removal finds nothing",
+    name: "a write replaces, a removal removes, and a second removal finds nothing",
     async check(engine) {
       const store = await begin(engine);
       await store.write("a/b", bytes("old, and longer"));
@@ -97,7 +97,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "paths that are alike never share a blob",
+    name: "similar paths never share a blob",
     async check(engine) {
       const alike = ["a", "A", "a/a", "a/a/a", "a.sealed", "a%2fa", "a.", ".a", "con", "å", "Å", "a b", "ａ"];
       const store = await begin(engine);
@@ -109,7 +109,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "a list has the paths that start with the prefix and stand after a path, by UTF-8 bytes, up to a limit",
+    name: "a list has the paths with a prefix and after a path, by UTF-8 bytes, up to a limit",
     async check(engine) {
       const ordered = ["a", "a-b", "a/b", "a/c", "ab", "b/a", "é", "\uffff", "\u{10000}"];
       const store = await begin(engine);
@@ -124,7 +124,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "of writes to one path, one after the other, the last one stands, also after a reopening",
+    name: "the last of sequential writes to one path wins, also after reopening",
     async check(engine) {
       const store = await begin(engine);
       for (let version = 1; version <= 50; version++) await store.write("a/b", bytes(`version ${version}`));
@@ -134,7 +134,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "a reader amid writes sees one whole version, and never an older one than before",
+    name: "a reader during writes sees one whole version, and never an older one than before",
     async check(engine) {
       const store = await begin(engine);
       await store.write("a/b", version(0));
@@ -148,7 +148,7 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "many write and remove side by side in directories that come and go: each finds its own last word",
+    name: "concurrent writers and removers in shared directories each find their last change",
     async check(engine) {
       const store = await begin(engine);
       const last = new Map<string, string>();
@@ -157,15 +157,15 @@ export const rules: readonly Rule[] = [
     },
   },
   {
-    name: "a snapshot is one moment amid writes, and what comes later does not change it",
+    name: "a snapshot is a point in time during writes, and later changes do not affect it",
     async check(engine) {
       const store = await begin(engine);
       for (let filler = 0; filler < 200; filler++) await store.write(`filler/${filler}`, bytes(`${filler}`));
-      for (let round = 0; round < 5; round++) await snapshotAmidWrites(store);
+      for (let round = 0; round < 5; round++) await snapshotDuringWrites(store);
     },
   },
   {
-    name: "a snapshot has the header and every secret, as they are",
+    name: "a snapshot has the header and every secret unchanged",
     async check(engine) {
       const store = await begin(engine);
       const last = new Map<string, string>();
@@ -178,62 +178,66 @@ export const rules: readonly Rule[] = [
   },
   ...faults.map(
     (fault): Rule => ({
-      name: `a write that meets ${fault} at any step is refused or stands, whole, and the next one works`,
+      name: `a write with ${fault} at any step is refused or complete, and the next one works`,
       check: (engine) => everyStep(engine, fault, writeFaulty),
     }),
   ),
   ...faults.map(
     (fault): Rule => ({
-      name: `a removal that meets ${fault} at any step is refused or stands, and what it said is so after a reopening`,
+      name: `a removal with ${fault} at any step is refused or complete, also after reopening`,
       check: (engine) => everyStep(engine, fault, removeFaulty),
     }),
   ),
   ...faults.map(
     (fault): Rule => ({
-      name: `a new vault that meets ${fault} at any step leaves the old one whole or replaces it`,
+      name: `a new vault with ${fault} at any step leaves the old one whole or replaces it`,
       check: (engine) => everyStep(engine, fault, startFaulty),
     }),
   ),
   {
-    name: "a new vault that meets a disk which fails for good from any step on leaves the old one whole or replaces it",
+    name: "a new vault on a disk that fails permanently from any step on leaves the old one whole or replaces it",
     check: (engine) => everyStep({ ...engine, failOnce: engine.failFrom }, "EIO", startFaulty),
   },
   ...faults.map(
     (fault): Rule => ({
-      name: `a snapshot that meets ${fault} at any step is refused or whole, and writes go on`,
+      name: `a snapshot with ${fault} at any step is refused or whole, and writes continue`,
       check: (engine) => everyStep(engine, fault, snapshotFaulty),
     }),
   ),
 ];
 
-/** Tries the operation with its first, second, … step failing, until it has no more steps. */
-async function everyStep(engine: Engine, fault: Fault, attempt: (store: SecretStore, meet: Meet) => Promise<Check>) {
-  let struck = true;
-  for (let k = 1; struck; k++) {
+/** Runs the operation with its first, second, … step failing, until it has no more steps. */
+async function everyStep(
+  engine: Engine,
+  fault: Fault,
+  attempt: (store: SecretStore, withFault: WithFault) => Promise<Check>,
+) {
+  let occurred = true;
+  for (let k = 1; occurred; k++) {
     expect(k, "steps of one operation").to.be.below(60);
-    const meet: Meet = async (work) => {
+    const withFault: WithFault = async (work) => {
       engine.failOnce(k, fault);
       const refused = await refusal(work);
-      struck = engine.mend();
+      occurred = engine.repair();
       return refused;
     };
-    const check = await attempt(await engine.open(), meet);
+    const check = await attempt(await engine.open(), withFault);
     await check(await engine.open());
   }
 }
 
-/** Does the work with the fault, and answers whether it was refused. */
-type Meet = (work: () => Promise<unknown>) => Promise<boolean>;
-/** What must be so after a reopening. */
+/** Runs the work with the fault; returns whether it was refused. */
+type WithFault = (work: () => Promise<unknown>) => Promise<boolean>;
+/** What must hold after reopening. */
 type Check = (reopened: SecretStore) => Promise<void>;
 
-async function writeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+async function writeFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
   await store.write("a/b", bytes("old"));
-  const refused = await meet(() => store.write("a/b", bytes("new")));
+  const refused = await withFault(() => store.write("a/b", bytes("new")));
   const allowed = refused ? ["old", "new"] : ["new"];
   expect(text(await mustRead(store, "a/b"))).to.be.oneOf(allowed);
-  const refusedNew = await meet(() => store.write("new/tree/c", bytes("c")));
+  const refusedNew = await withFault(() => store.write("new/tree/c", bytes("c")));
   if (!refusedNew) expect(text(await mustRead(store, "new/tree/c"))).to.equal("c");
   await store.write("new/tree/d", bytes("d"));
   return async (reopened) => {
@@ -244,13 +248,13 @@ async function writeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
   };
 }
 
-async function removeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+async function removeFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
   await store.write("a/b/c", bytes("c"));
   await store.write("a/d", bytes("d"));
-  const refused = await meet(() => store.remove("a/b/c"));
+  const refused = await withFault(() => store.remove("a/b/c"));
   if (!refused) expect(await store.read("a/b/c")).to.equal(null);
-  if (refused) expect(await store.remove("a/b/c"), "what may still be there can be removed again").to.equal(true);
+  if (refused) expect(await store.remove("a/b/c"), "a refused removal can be repeated").to.equal(true);
   await store.write("a/b/e", bytes("e"));
   return async (reopened) => {
     expect(await reopened.read("a/b/c")).to.equal(null);
@@ -258,12 +262,12 @@ async function removeFaulty(store: SecretStore, meet: Meet): Promise<Check> {
   };
 }
 
-async function startFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+async function startFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(bytes("old vault"));
   await store.write("a", bytes("in the old one"));
-  const refused = await meet(() => store.startNewVault(bytes("new vault")));
+  const refused = await withFault(() => store.startNewVault(bytes("new vault")));
   const later = await refusal(() => store.write("b", bytes("later")));
-  if (later) expect(refused, "a vault that takes no more writes has refused to be replaced").to.equal(true);
+  if (later) expect(refused, "a store that takes no more writes has refused the new vault").to.equal(true);
   const now = text(store.header);
   return async (reopened) => {
     if (!refused) expect(text(reopened.header)).to.equal("new vault");
@@ -273,12 +277,12 @@ async function startFaulty(store: SecretStore, meet: Meet): Promise<Check> {
   };
 }
 
-async function snapshotFaulty(store: SecretStore, meet: Meet): Promise<Check> {
+async function snapshotFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
   await store.write("a/b", bytes("1"));
   await store.write("c", bytes("2"));
   const taken: string[] = [];
-  const refused = await meet(async () => taken.push((await store.snapshot()).directory));
+  const refused = await withFault(async () => taken.push((await store.snapshot()).directory));
   if (!refused) expect([inSnapshot(taken[0] ?? "", "a/b"), inSnapshot(taken[0] ?? "", "c")]).to.deep.equal(["1", "2"]);
   await store.write("c", bytes("3"));
   const { directory } = await store.snapshot();
@@ -288,7 +292,7 @@ async function snapshotFaulty(store: SecretStore, meet: Meet): Promise<Check> {
   };
 }
 
-/** Whether the store refused, and in the one way in which it may. */
+/** Returns whether the store refused, which it may do with UNAVAILABLE only. */
 async function refusal(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -300,7 +304,7 @@ async function refusal(work: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-async function snapshotAmidWrites(store: SecretStore): Promise<void> {
+async function snapshotDuringWrites(store: SecretStore): Promise<void> {
   for (const path of ["first", "second"]) await store.write(path, bytes("0"));
   let writing = true;
   const writer = (async () => {
@@ -325,7 +329,7 @@ async function snapshotAmidWrites(store: SecretStore): Promise<void> {
   for (const filler of [0, 1]) await store.write(`filler/${filler}`, bytes(`${filler}`));
 }
 
-/** Writes and removes at paths of its own, in directories that all share. */
+/** Writes and removes at its own paths, in shared directories. */
 async function churn(store: SecretStore, client: number, last: Map<string, string>): Promise<void> {
   for (let turn = 0; turn < 40; turn++) {
     const path = `d${turn % 3}/e${turn % 5}/${client}-${turn % 7}`;
@@ -355,7 +359,7 @@ async function readVersions(store: SecretStore, going: () => boolean): Promise<v
   }
 }
 
-/** A blob of a size and content of its own. */
+/** A blob of unique size and content. */
 function version(number: number): Bytes {
   const blob = new Uint8Array(new ArrayBuffer(1000 + 37 * number));
   return blob.fill(number);

@@ -1,4 +1,4 @@
-/** A snapshot while writes link for it: whole when it is there, refused when one of its links failed. */
+/** Snapshots during writes that link for them: whole, or refused when a link failed. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";
 
-/** A link of the secret b waits until the test says how it ends. */
+/** The link of secret b blocks until the test decides its outcome. */
 function heldUpLinks() {
   const gate = closedGate();
   const begun = closedGate();
@@ -20,7 +20,7 @@ function heldUpLinks() {
       }
       await systemFiles.link(from, to);
     },
-    /** Slow enough that the write is the first to link. */
+    /** Slow, so that the write links first. */
     async mkdir(...args: Parameters<typeof systemFiles.mkdir>) {
       if (String(args[0]).includes("snapshot-")) await new Promise((resolve) => setTimeout(resolve, 30));
       return systemFiles.mkdir(...args);
@@ -50,12 +50,12 @@ async function snapshotAndWrite() {
   return { links, store, snapshot, write, ended: () => ended };
 }
 
-describe("a directory or a link in a secret's place", () => {
+describe("a directory or a link in place of a secret's file", () => {
   for (const [kind, put] of [
     ["directory", (at: string) => mkdirSync(at)],
     ["link", (at: string) => symlinkSync("/etc/hostname", at)],
   ] as const) {
-    it(`has a snapshot refused with a message that names doctor (${kind})`, async () => {
+    it(`refuses a snapshot with a message that names doctor (${kind})`, async () => {
       const store = await openStore(systemFiles);
       const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
       rmSync(file);
@@ -63,7 +63,7 @@ describe("a directory or a link in a secret's place", () => {
       const { code, message } = await store.snapshot().catch((error) => error);
       expect([code, message]).to.deep.equal([
         "UNAVAILABLE",
-        `${file} is not a plain file: strongroom doctor tells what is there; move it away`,
+        `${file} is not a plain file: run strongroom doctor to see what it is, and move it away`,
       ]);
       expect(readdirSync(store.vaultPath).filter((name) => name.startsWith("snapshot-"))).to.deep.equal([]);
     });
@@ -77,13 +77,13 @@ describe("a directory or a link in a secret's place", () => {
     const { code, message } = await store.remove("b").catch((error) => error);
     expect([code, message]).to.deep.equal([
       "INTEGRITY",
-      "the stored secret at b is a directory: strongroom doctor tells what is there; move it away",
+      "the stored secret at b is a directory: run strongroom doctor to see what it is, and move it away",
     ]);
   });
 });
 
-describe("a snapshot for which a write links a secret", () => {
-  it("is not there before that link is", async () => {
+describe("a snapshot during a write that links for it", () => {
+  it("is not complete before that link", async () => {
     const { links, snapshot, write, ended } = await snapshotAndWrite();
     expect(ended()).to.equal(false);
     links.end();
@@ -96,7 +96,7 @@ describe("a snapshot for which a write links a secret", () => {
     await write;
   });
 
-  it("is refused, and nothing of it stays, when that link fails; the write succeeds", async () => {
+  it("is refused and removed when that link fails, and the write succeeds", async () => {
     const { links, store, snapshot, write } = await snapshotAndWrite();
     links.fail();
     const outcome = await snapshot.then(
@@ -112,7 +112,7 @@ describe("a snapshot for which a write links a secret", () => {
 });
 
 describe("a snapshot", () => {
-  it("has a secret that is deleted while it is taken", async () => {
+  it("contains a secret that is deleted meanwhile", async () => {
     const links = heldUpLinks();
     const store = await openStore(links.files);
     const snapshot = store.snapshot();
@@ -131,24 +131,24 @@ describe("a snapshot", () => {
     ]);
   });
 
-  it("leaves out what was deleted at its very moment", async () => {
-    const [gone, told] = [closedGate(), closedGate()];
+  it("omits a secret deleted at the same moment", async () => {
+    const [gone, allowed] = [closedGate(), closedGate()];
     const unlink: FileOperations["unlink"] = async (path) => {
       await systemFiles.unlink(path);
       gone.open();
-      await told.passed;
+      await allowed.passed;
     };
     const store = await openStore({ ...systemFiles, unlink });
     const removal = store.remove("b");
     await gone.passed;
     const { directory, count } = await store.snapshot();
     expect([count, readdirSync(join(directory, "secrets"))]).to.deep.equal([2, ["a.sealed", "c.sealed"]]);
-    told.open();
+    allowed.open();
     expect(await removal).to.equal(true);
   });
 
   for (const code of ["EPERM", "EMLINK", "EXDEV", "ENOTSUP"]) {
-    it(`is of copies where there can be no links (${code})`, async () => {
+    it(`copies files where hard links are impossible (${code})`, async () => {
       const link: FileOperations["link"] = () => Promise.reject(Object.assign(new Error(code), { code }));
       const store = await openStore({ ...systemFiles, link });
       const { directory, count } = await store.snapshot();

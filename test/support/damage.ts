@@ -1,10 +1,10 @@
-/** Owns damaging the vault's files under a running or stopped server, as a failing disk or a clumsy hand would. */
+/** Damage to the vault's files under a running or stopped server, as by a failing disk or by mistake. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { directoryName, secretFileName } from "../../src/paths/file-name.js";
 import type { TestServer } from "./server.js";
 
-/** The file of a secret; in the vault in force unless another generation is named. */
+/** The file of a secret, in the current vault by default. */
 export function blobFile(
   { home }: Pick<TestServer, "home">,
   path: string,
@@ -23,19 +23,19 @@ function currentGeneration(home: string): string {
   return readFileSync(join(home, "vault", "current"), "utf8").trim();
 }
 
-/** Gives a file of the vault other bytes. A running server must be `uncached` to look at them. */
+/** Overwrites a file of the vault. A running server must be `uncached` to read it again. */
 export function damage(file: string, bytes: Uint8Array): void {
   writeFileSync(file, bytes, { mode: 0o600 });
 }
 
-/** The bytes with one bit turned over. */
+/** The bytes with one bit flipped. */
 export function flipped(bytes: Uint8Array, bit: number): Buffer {
   const copy = Buffer.from(bytes);
   copy[bit >> 3] = (copy[bit >> 3] ?? 0) ^ (1 << (bit & 7));
   return copy;
 }
 
-/** Every way to turn one bit over, to cut the end off, and to add a byte. */
+/** Every single-bit flip, every truncation, and some appended bytes. */
 export function* everyDamage(bytes: Uint8Array): Generator<readonly [what: string, bytes: Buffer]> {
   for (let bit = 0; bit < 8 * bytes.length; bit++) yield [`bit ${bit} flipped`, flipped(bytes, bit)];
   for (let length = 0; length < bytes.length; length++) {

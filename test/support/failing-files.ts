@@ -1,25 +1,25 @@
-/** Owns file operations that fail on demand, so that a full or broken disk can be had at will. */
+/** File operations that fail on demand: simulates a full or failing disk. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import type { OpenFile } from "../../src/files/open-file.js";
 
 type HandleStep = "writeFile" | "sync" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;
 
-/** A system code; or SHORT: a write stops half-way, as on a disk that becomes full, and any other step fails with EIO. */
+/** A system code; or SHORT: a write stops half-way, as on a disk that fills up, and other steps fail with EIO. */
 export type Fault = "ENOSPC" | "EIO" | "EMFILE" | "EACCES" | "EROFS" | "SHORT";
 
 export const faults: readonly Fault[] = ["ENOSPC", "EIO", "EMFILE", "EACCES", "SHORT"];
 
 export type FailingFiles = {
   readonly files: FileOperations;
-  /** From now on each such step fails, until `mend`. */
+  /** From now on each such step fails, until `repair`. */
   fail(step: Step, fault: Fault): void;
-  /** The k-th file operation from now on, and all after it, fail until `mend`. */
+  /** The k-th file operation from now on and all later ones fail, until `repair`. */
   failFrom(k: number, fault: Fault): void;
-  /** Only the k-th file operation from now on, whatever it is, fails. */
+  /** Only the k-th file operation from now on fails. */
   failOnce(k: number, fault: Fault): void;
-  /** Answers whether a fault that was ordered has come about since. */
-  mend(): boolean;
+  /** Ends all faults; returns whether one has occurred. */
+  repair(): boolean;
 };
 
 const pathSteps = [
@@ -29,42 +29,42 @@ const pathSteps = [
 const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "read", "stat", "close"]);
 
 export function failingFiles(): FailingFiles {
-  const orders = new Orders();
+  const plan = new FaultPlan();
   return {
-    files: Object.fromEntries(pathSteps.map((step) => [step, failingOperation(step, orders)])) as FileOperations,
-    fail: (step, fault) => orders.fail(step, fault),
-    failOnce: (k, fault) => orders.count(k, fault, false),
-    failFrom: (k, fault) => orders.count(k, fault, true),
-    mend: () => orders.mend(),
+    files: Object.fromEntries(pathSteps.map((step) => [step, failingOperation(step, plan)])) as FileOperations,
+    fail: (step, fault) => plan.fail(step, fault),
+    failOnce: (k, fault) => plan.count(k, fault, false),
+    failFrom: (k, fault) => plan.count(k, fault, true),
+    repair: () => plan.repair(),
   };
 }
 
-/** What is to fail. */
-class Orders {
+/** Which steps fail. */
+class FaultPlan {
   readonly #failing = new Map<Step, Fault>();
   #countdown = 0;
   #counted: Fault = "EIO";
   #forGood = false;
-  #struck = false;
+  #occurred = false;
 
   fail(step: Step, fault: Fault): void {
     this.#failing.set(step, fault);
   }
 
   count(k: number, fault: Fault, forGood: boolean): void {
-    [this.#countdown, this.#counted, this.#forGood, this.#struck] = [k, fault, forGood, false];
+    [this.#countdown, this.#counted, this.#forGood, this.#occurred] = [k, fault, forGood, false];
   }
 
-  mend(): boolean {
+  repair(): boolean {
     this.#failing.clear();
     this.#countdown = 0;
-    return this.#struck;
+    return this.#occurred;
   }
 
-  /** The fault that this step meets. */
+  /** Returns the fault of this step. */
   due(step: Step): Fault | undefined {
     const fault = this.#failing.get(step) ?? this.#countDown();
-    if (fault !== undefined) this.#struck = true;
+    if (fault !== undefined) this.#occurred = true;
     return fault;
   }
 
@@ -79,23 +79,23 @@ class Orders {
   }
 }
 
-function failingOperation(step: keyof FileOperations, orders: Orders) {
+function failingOperation(step: keyof FileOperations, plan: FaultPlan) {
   const operation = systemFiles[step] as (...args: unknown[]) => Promise<unknown>;
   return async (...args: unknown[]) => {
-    const fault = orders.due(step);
+    const fault = plan.due(step);
     if (fault !== undefined) throw failure(fault);
     const result = await operation(...args);
-    return step === "open" ? failingHandle(result as OpenFile, orders) : result;
+    return step === "open" ? failingHandle(result as OpenFile, plan) : result;
   };
 }
 
-function failingHandle(handle: OpenFile, orders: Orders): OpenFile {
+function failingHandle(handle: OpenFile, plan: FaultPlan): OpenFile {
   return new Proxy(handle, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
       return async (...args: unknown[]) => {
-        const fault = handleSteps.has(name) ? orders.due(name as HandleStep) : undefined;
+        const fault = handleSteps.has(name) ? plan.due(name as HandleStep) : undefined;
         if (fault !== undefined) await failWithHandle(target, name, fault, args);
         return Reflect.apply(member, target, args);
       };
@@ -103,7 +103,7 @@ function failingHandle(handle: OpenFile, orders: Orders): OpenFile {
   });
 }
 
-/** A close that fails has closed all the same, and a short write has written a part. */
+/** A failed close still closes, and a short write writes a part. */
 async function failWithHandle(handle: OpenFile, step: PropertyKey, fault: Fault, args: unknown[]): Promise<never> {
   if (step === "close") await handle.close();
   if (fault === "SHORT" && step === "writeFile") await writeHalf(handle, args[0] as Uint8Array);
@@ -117,5 +117,5 @@ async function writeHalf(handle: OpenFile, bytes: Uint8Array): Promise<void> {
 
 function failure(fault: Fault): Error {
   const code = fault === "SHORT" ? "EIO" : fault;
-  return Object.assign(new Error(`${code}: made to fail`), { code });
+  return Object.assign(new Error(`${code}: injected`), { code });
 }

@@ -1,16 +1,16 @@
-/** Owns file operations that wait: whoever opens a file that a test has named stands still until the test lets go. */
+/** File operations that block: opening a file chosen by a test waits until the test releases it. */
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { closedGate } from "./latch.js";
 
 export type Hold = {
-  /** Resolves once somebody waits. */
+  /** Resolves once an open is blocked. */
   readonly reached: Promise<void>;
   readonly release: () => void;
 };
 
 export type HeldFiles = {
   readonly files: FileOperations;
-  /** From now on whoever opens a file with `part` in its path waits. */
+  /** From now on opening a file whose path contains `part` blocks. */
   hold(part: string): Hold;
 };
 

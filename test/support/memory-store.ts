@@ -1,4 +1,4 @@
-/** Owns a second engine behind the vault's interface: a Map. It shows that the interface is not made of files. */
+/** Second storage engine, a Map: shows that the store interface does not depend on files. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VaultError } from "../../src/errors.js";
@@ -15,7 +15,7 @@ export class MemoryStore implements SecretStore {
   readonly kept: Kept;
   readonly step: () => void;
 
-  /** `step` is called before anything is changed, and may throw. */
+  /** `step` is called before each change, and may throw. */
   constructor(kept: Kept, step: () => void = () => {}) {
     this.kept = kept;
     this.step = step;
@@ -40,24 +40,24 @@ export class MemoryStore implements SecretStore {
   }
 
   async write(path: string, blob: Bytes): Promise<void> {
-    await this.#take();
+    await this.#beginChange();
     this.kept.blobs.set(path, blob.slice());
   }
 
   async remove(path: string): Promise<boolean> {
-    await this.#take();
+    await this.#beginChange();
     return this.kept.blobs.delete(path);
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    await this.#take();
+    await this.#beginChange();
     const before = this.kept.header === null ? null : `generation ${this.kept.generations}`;
     Object.assign(this.kept, { header: header.slice(), blobs: new Map(), generations: this.kept.generations + 1 });
     return before;
   }
 
   async snapshot(): Promise<StoredSnapshot> {
-    await this.#take();
+    await this.#beginChange();
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "header.json"), this.kept.header ?? "");
     for (const [path, blob] of this.kept.blobs) {
@@ -70,7 +70,7 @@ export class MemoryStore implements SecretStore {
 
   async close(): Promise<void> {}
 
-  async #take(): Promise<void> {
+  async #beginChange(): Promise<void> {
     await Promise.resolve();
     try {
       this.step();

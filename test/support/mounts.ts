@@ -1,8 +1,8 @@
-/** Owns mounting file systems for tests, and unmounting them whatever happens. Linux, and root. */
+/** File systems mounted for tests, and always unmounted. Needs Linux and root. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { later } from "./clean-up.js";
 
-/** Runs a tool of the system to its end. @throws Error with what it said, when it fails. */
+/** Runs a system tool. @throws Error with its output when it fails. */
 export function mustRun(tool: string, ...args: readonly string[]): void {
   execFileSync(tool, args, { stdio: ["ignore", "ignore", "pipe"] });
 }
@@ -11,7 +11,7 @@ export function canRun(tool: string, ...args: readonly string[]): boolean {
   return spawnSync(tool, args, { stdio: "ignore" }).status === 0;
 }
 
-/** Why nothing can be mounted here; null when it can. */
+/** Returns why nothing can be mounted here; null when it can. */
 export function whyNoMounts(): string | null {
   if (process.platform !== "linux") return "only tried on Linux";
   if (process.getuid?.() !== 0) return "needs root";
@@ -20,7 +20,7 @@ export function whyNoMounts(): string | null {
 
 const mounted = new Set<string>();
 
-/** Mounts until the test ends, or until `unmount`. */
+/** Mounts until the end of the test, or until `unmount`. */
 export function mount(what: string, directory: string, ...options: readonly string[]): void {
   unmountAtAnyEnd();
   mustRun("mount", ...options, what, directory);
@@ -28,7 +28,7 @@ export function mount(what: string, directory: string, ...options: readonly stri
   later(() => unmount(directory));
 }
 
-/** A loop device that the mount made goes with it. */
+/** Also frees a loop device that the mount made. */
 export function unmount(directory: string): void {
   if (!mounted.delete(directory)) return;
   if (!canRun("umount", directory)) mustRun("umount", "--lazy", directory);
@@ -36,7 +36,7 @@ export function unmount(directory: string): void {
 
 let watching = false;
 
-/** A test run that is broken off runs no clean-up of its own. */
+/** An interrupted test run runs no clean-up of its own. */
 function unmountAtAnyEnd(): void {
   if (watching) return;
   watching = true;

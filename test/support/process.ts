@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
 import type { Holdings, Obeyed, Order } from "./control.js";
+import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
 export const mainFile = fileURLToPath(new URL("../../src/cli/entry.cjs", import.meta.url));
@@ -77,7 +78,7 @@ export async function startProcess(
   more: Environment = {},
   { main, nodeFlags }: Program = builtHere,
 ): Promise<ServerProcess> {
-  const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
+  const home = more["STRONGROOM_HOME"] ?? preparedHome();
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
   const child = spawn(node, [...nodeFlags, main, "serve", ...args], {
     env: environment(settings),
@@ -91,6 +92,7 @@ export async function startProcess(
   });
   const startLine = await firstLine(output);
   const [, url = "", certificateFile = ""] = /listens on (https:\S+), .* certificate (\S+),/.exec(startLine) ?? [];
+  keepCertificate(home, certificateFile);
   return {
     child,
     ended: output.ended,

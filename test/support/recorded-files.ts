@@ -1,11 +1,11 @@
-/** Owns file operations that tell what was made and what was synced, in order. */
+/** File operations that record creations, renames and syncs in order. */
 import { constants } from "node:fs";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
 
 export type RecordedFiles = {
   readonly files: FileOperations;
-  /** `mkdir P`, `open P` of files, `rename P` into its place, and `sync P` of directories. */
+  /** `mkdir P`, `open P` of files, `rename P` with the target, and `sync P` of directories. */
   readonly steps: string[];
 };
 

@@ -6,7 +6,8 @@ import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
-import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";
+import { cleanUpMark, cleanUpTo, later } from "./clean-up.js";
+import { keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
 
@@ -22,12 +23,14 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 
 /** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, ...overrides } = options;
-  const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
+  const { clock, files, limits, ...overrides } = options;
+  const settings = { ...testSettings(), home: options.home ?? preparedHome(), ...overrides };
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const strongroom = await startStrongroom(settings, { log, ...(clock && { clock }), ...(files && { files }) });
+  const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
+  keepCertificate(settings.home, strongroom.certificateFile);
   return {
     ...strongroom,
     home: settings.home,
@@ -40,9 +43,15 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
 /** For tests that change the files under a running server: it looks at them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 
-/** The defaults, but for a free port and the cheapest scrypt that a header may have. */
+/** A derivation in 4 ms. At 14, the lowest that any setting allows, it takes 60 ms, and the tests make thousands. */
+const testScryptLogN = 10;
+
+/** For a home that a command or a process of its own will read, too. */
+export const realScryptCost: TestOptions = { scryptLogN: 14 };
+
+/** The defaults, but for a free port and a cheap derivation. */
 export function testSettings(): Settings {
-  return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
+  return { ...readSettings({ home: "unused", port: "0" }, {}), scryptLogN: testScryptLogN };
 }
 
 /** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */

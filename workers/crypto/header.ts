@@ -79,10 +79,10 @@ export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): P
 }
 
 /** Reads a header, checking every bound before any work is done with it; null when it is not one that we wrote. */
-export function parseHeader(bytes: Bytes): Header | null {
+export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
   try {
     const parsed: unknown = JSON.parse(textOf(bytes)); // nothing in a header is secret
-    return checkedHeader(bytes, parsed);
+    return checkedHeader(bytes, parsed, minLogN);
   } catch {
     return null;
   }
@@ -90,11 +90,11 @@ export function parseHeader(bytes: Bytes): Header | null {
 
 type Members = { readonly [name: string]: unknown };
 
-function checkedHeader(bytes: Bytes, parsed: unknown): Header | null {
+function checkedHeader(bytes: Bytes, parsed: unknown, minLogN: number): Header | null {
   const members = parsed as Members;
   const kdfMembers = members["kdf"] as Members;
   const kdf = {
-    logN: boundedInteger(kdfMembers["logN"], 14, 20),
+    logN: boundedInteger(kdfMembers["logN"], minLogN, 20),
     r: boundedInteger(kdfMembers["r"], 8, 8),
     p: boundedInteger(kdfMembers["p"], 1, 16),
     salt: fromBase64(kdfMembers["salt"], saltBytes),

@@ -2,7 +2,8 @@
 import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
+import { integer } from "../../config/readers.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
 import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
@@ -27,7 +28,7 @@ export function withClipboard(command: Command): Command {
     .option(
       "--clear-after <seconds>",
       "clear the clipboard after this time if it still holds the value; 0: never",
-      readSeconds,
+      integer(0, 99_999),
       45,
     );
   return onlyWith(changed, "clearAfter", "copy");
@@ -71,9 +72,4 @@ async function startClearing(order: ClearOrder): Promise<void> {
     child.stdin.on("error", reject).end(JSON.stringify(order), () => resolve(null));
   });
   child.unref();
-}
-
-function readSeconds(text: string): number {
-  if (!/^\d{1,5}$/.test(text)) throw new InvalidArgumentError("It must be a whole number of seconds.");
-  return Number(text);
 }

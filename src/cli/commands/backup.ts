@@ -1,4 +1,4 @@
-/** Owns `strongroom backup`: where the snapshot comes from, and what is printed. */
+/** `strongroom backup`: takes the snapshot, from the server or from the files, and prints the result. */
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
@@ -29,29 +29,33 @@ export function define(command: Command): void {
       "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
         "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
     )
-    .argument("<file>", "the file to make; one that is there is not overwritten", nonEmpty);
+    .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty);
   withOutput(withConnection(command)).action(backup);
 }
 
 async function backup(file: string, flags: Flags): Promise<void> {
-  if (file === "-") throw new CommandFailure("usage", "a backup is read back before it counts: name a file");
+  if (file === "-")
+    throw new CommandFailure(
+      "usage",
+      "a backup is read back and verified, which standard output does not allow: name a file",
+    );
   const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const keys = new Keys(null);
-  const work = told("saving", (watch) => backUp(snapshot, file, keys, watch));
-  tell(file, await work.finally(() => keys.stop()), flags);
+  const work = watched("saving", (watch) => backUp(snapshot, file, keys, watch));
+  report(file, await work.finally(() => keys.stop()), flags);
 }
 
 /** @throws CommandFailure findings */
-function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
+function report(file: string, { secrets, damaged }: Saved, flags: Flags): void {
   const saved = `${secrets} secrets saved in ${printable(file)}`;
   if (flags.json) printJson({ ok: true, file, secrets, damaged });
   if (damaged > 0) {
     throw new CommandFailure(
       "findings",
-      `${saved}, ${damaged} of them damaged as they are: strongroom doctor  says which`,
+      `${saved}, ${damaged} of them damaged, as they are: strongroom doctor lists them`,
     );
   }
   if (!flags.json && !flags.quiet) process.stdout.write(`${saved}\n`);
@@ -61,7 +65,7 @@ function tell(file: string, { secrets, damaged }: Saved, flags: Flags): void {
 function refuseInside(vaultPath: string, file: string): void {
   const way = relative(resolve(vaultPath), resolve(file));
   if (isAbsolute(way) || way.split(sep)[0] === "..") return;
-  throw new CommandFailure("usage", "a backup within the vault would be lost with it: name a file elsewhere");
+  throw new CommandFailure("usage", "a backup inside the vault would be lost with it: name a file elsewhere");
 }
 
 function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
@@ -72,7 +76,7 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** No server runs: the vault is claimed until the snapshot, which a start would sweep away, is no longer needed. */
+/** Without a server: claims the vault until the snapshot is no longer needed, since a start would remove it. */
 async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const { FileStore } = await import("../../storage/files/file-store.js");
   const store = await FileStore.openExisting(vaultPath);
@@ -98,8 +102,8 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
   aborted: "aborted",
 };
 
-/** Shows how far the work is, lets it be broken off, and says what made it fail in the command line's own way. */
-export async function told<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
+/** Runs work with a progress bar, stops it on SIGINT or SIGTERM, and turns its errors into those of the command line. */
+export async function watched<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
   const bar = progressBar(label);
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));

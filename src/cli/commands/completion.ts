@@ -25,20 +25,13 @@ function specsOf(program: Command | null): CommandSpec[] {
   return visible.map((command) => ({
     names: [command.name(), ...command.aliases()],
     summary: command.summary() || command.description(),
-    flags: flagsOf(command),
+    flags: command.options.map(flagOf),
     argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
   }));
 }
 
-/** The parser passes the flags of `serve` through: its help has them. */
-function flagsOf(command: Command): FlagSpec[] {
-  if (command.options.length > 0) return command.options.map(flagOf);
-  const spelled = command.helpInformation().match(/(?<=^ *)--[a-z-]+(?= VALUE)/gm) ?? [];
-  return spelled.map((name) => ({ name, summary: "", value: "any" }));
-}
-
-function flagOf({ long, description, argChoices, flags, required }: Option): FlagSpec {
-  const value = required ? (argChoices ?? completableOf(flags)) : null;
+function flagOf({ long, description, argChoices, flags, required, optional }: Option): FlagSpec {
+  const value = required || optional ? (argChoices ?? completableOf(flags)) : null;
   return { name: long ?? "", summary: description, value };
 }
 

@@ -1,4 +1,4 @@
-/** Owns `strongroom doctor`: its flags, its passphrase, and how its findings are printed. */
+/** `strongroom doctor`: flags, passphrase, and printing of the findings. */
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
@@ -16,10 +16,10 @@ export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token and the certificate. A server may run meanwhile, locked or unlocked; doctor does not ask it.",
+        "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed.",
     )
     .option("--fix", "fix what is safe to fix, and say what was done")
-    .option("--open", "open every secret too; asks for the passphrase, or takes it, even without this flag, from");
+    .option("--open", "open every secret too; asks for the passphrase, or reads it, even without this flag, from");
   withOutput(withPassphrase(command)).action(doctor);
 }
 
@@ -47,22 +47,22 @@ async function diagnose(home: string, fix: boolean, passphrase: DoctorOptions["p
   }
 }
 
-function exitCodeOf({ findings, inForce }: Diagnosis): number {
+function exitCodeOf({ findings, current }: Diagnosis): number {
   if (findings.length > 0) return exitCodes.findings;
-  return inForce === null ? exitCodes.notInitialized : exitCodes.ok;
+  return current === null ? exitCodes.notInitialized : exitCodes.ok;
 }
 
-/** The shape is stable: members may be added, none changes or goes. */
-function asJson({ home, vaultPath, server, inForce, kept, secrets, opened, fixed, findings }: Diagnosis): object {
+/** Stable: members may be added, but never change or disappear. */
+function asJson({ home, vaultPath, server, current, kept, secrets, opened, fixed, findings }: Diagnosis): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
   };
   return {
-    ok: findings.length === 0 && inForce !== null,
+    ok: findings.length === 0 && current !== null,
     home,
     vaultPath,
     server,
-    vault: inForce,
+    vault: current,
     kept,
     secrets,
     opened,
@@ -92,19 +92,19 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
     : "; or run strongroom doctor --fix";
 }
 
-function about({ home, server, inForce, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
-  if (inForce === null) return [`${printable(home)}: no vault is in force\n`];
+function about({ home, server, current, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
+  if (current === null) return [`${printable(home)}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
-    `${printable(home)}: vault ${inForce}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
-    ...(wanted && !opened ? ["the secrets could not be opened: see what is wrong with the header\n"] : []),
-    ...(kept.length > 0 ? [`not in force, and kept under its own passphrase: ${kept.join(", ")}\n`] : []),
-    ...(server === null ? [] : [`a server runs (pid ${server.pid})\n`]),
+    `${printable(home)}: vault ${current}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
+    ...(wanted && !opened ? ["the secrets could not be opened: see the finding about the header\n"] : []),
+    ...(kept.length > 0 ? [`earlier vaults, kept under their own passphrases: ${kept.join(", ")}\n`] : []),
+    ...(server === null ? [] : [`a server is running (pid ${server.pid})\n`]),
   ];
 }
 
-function verdict({ findings, inForce, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
+function verdict({ findings, current, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
-  if (inForce !== null) return `${paint("green", "all is well")}\n`;
+  if (current !== null) return `${paint("green", "all is well")}\n`;
   return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
 }

@@ -1,5 +1,6 @@
 /** Owns `strongroom generate`: what is generated, that nothing is replaced by accident, and where the value is shown. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
+import { integer, Problem } from "../../config/readers.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import type { Clipboard } from "../clipboard/clipboard-tools.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -108,17 +109,9 @@ async function randomValue({ length, sets, words, separator }: Shape): Promise<R
   throw new CommandFailure("usage", `${sets.length} sets need at least as many characters: raise --length`);
 }
 
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It is a whole number from ${min} to ${max}.`);
-  };
-}
-
 function readSets(text: string): readonly CharacterSet[] {
   return text.split(",").map((name) => {
     if (Object.hasOwn(characterSets, name)) return name as CharacterSet;
-    throw new InvalidArgumentError(`They are some of ${setNames}, with commas between.`);
+    throw new Problem(`some of ${setNames}, separated by commas`);
   });
 }

@@ -1,4 +1,4 @@
-/** Owns `strongroom restore`: into which home, and what is printed. */
+/** `strongroom restore`: finds the home, and prints the result. */
 import { access, constants, stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
@@ -12,29 +12,29 @@ import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
-import { told } from "./backup.js";
+import { watched } from "./backup.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
 
 export function define(command: Command): void {
   command
     .description(
-      "Makes a backup the vault of a home that has none; it opens with the passphrase of the time of the backup. A home " +
-        "with a vault is left alone, and so is one whose server runs. Every checksum is compared before anything counts.",
+      "Restores a backup into a home without a vault; it opens with the passphrase that it had at the time of the backup. " +
+        "A home that has a vault, or whose server runs, is left alone. All checksums are verified first.",
     )
-    .argument("<file>", "the tar file that strongroom backup made", nonEmpty);
+    .argument("<file>", "the tar file that strongroom backup created", nonEmpty);
   withDryRun(withOutput(withHome(command))).action(restore);
 }
 
 async function restore(file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, process.env);
-  await mustBeReadable(file); // before a home is made for it
-  const { vault: vaultPath } = flags.dryRun ? await homeIfMade(path) : await openHome(path);
+  await mustBeReadable(file); // before a home is created for it
+  const { vault: vaultPath } = flags.dryRun ? await plannedHome(path) : await openHome(path);
   const work = flags.dryRun ? judge : restoreVault;
   const keys = new Keys(null);
   try {
     const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
-    const secrets = await told("restoring", (watch) => work(file, vaultPath, understood, watch));
+    const secrets = await watched("restoring", (watch) => work(file, vaultPath, understood, watch));
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
     else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
   } finally {
@@ -57,8 +57,8 @@ function unreadable(file: string, code: string | undefined): CommandFailure {
   return new CommandFailure("usage", `the backup ${printable(file)} cannot be read${reasonOf(code)}`);
 }
 
-/** The home as a restore would make it, of which nothing is made. @throws StartError */
-async function homeIfMade(path: string): Promise<Home> {
+/** Returns the home that a restore would create, and creates nothing. @throws StartError */
+async function plannedHome(path: string): Promise<Home> {
   const found = await missingAsNull(stat(path)).catch(() => "unusable" as const);
   if (found === null || (found !== "unusable" && found.isDirectory())) return homeAt(path);
   throw new StartError(`${path} is not a directory: choose another home with --home`);

@@ -67,8 +67,8 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("It is NAME=path.");
-  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`${name} is set twice.`);
+  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }
 

@@ -6,8 +6,9 @@ import { isUtf8 } from "node:buffer";
 import { read } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
+import { integer } from "../../config/readers.js";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -28,7 +29,7 @@ export function withPassphrase(command: Command): Command {
   const descriptor = new Option("--passphrase-fd <number>", "read the passphrase from an open file descriptor");
   return command
     .addOption(file.conflicts("passphraseFd"))
-    .addOption(descriptor.argParser(readDescriptor))
+    .addOption(descriptor.argParser(integer(0, 9_999_999)))
     .option("--non-interactive", "never ask: a passphrase that would have to be typed is an error");
 }
 
@@ -106,9 +107,4 @@ function withoutNewline(bytes: Bytes, length: number): number {
 
 function unreadable(what: string, error: unknown): CommandFailure {
   return new CommandFailure("usage", `${what} cannot be read${reasonOf(systemCode(error))}`);
-}
-
-function readDescriptor(text: string): number {
-  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError("It is the number of an open file descriptor.");
-  return Number(text);
 }

@@ -1,7 +1,8 @@
 /** Owns how a command reaches the server: the flags that say where it is, and what a failed request means to people. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { definitions } from "../../config/definitions.js";
+import { Problem } from "../../config/readers.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { nonEmpty } from "./flags.js";
 import { printable } from "./output.js";
@@ -102,6 +103,6 @@ async function isMissing(client: StrongroomClient): Promise<boolean> {
 }
 
 function readSeconds(text: string): number {
-  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new InvalidArgumentError("It is a number of seconds.");
+  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new Problem("a number of seconds");
   return Number(text);
 }

@@ -22,20 +22,20 @@ export type ExitName = keyof typeof exitCodes;
 
 /** As help and README show them. */
 export const exitMeanings: { readonly [N in ExitName]: string } = {
-  ok: "done",
-  unexpected: "a failure that has no code of its own",
-  usage: "the command, a flag or a setting is not valid",
+  ok: "success",
+  unexpected: "any other failure",
+  usage: "invalid command, flag, argument or setting",
   locked: "the vault is locked",
-  notFound: "there is no such secret",
-  badToken: "the bearer token is missing or wrong",
-  rateLimited: "too many failures: wait",
-  conflict: "it exists already, or the two do not go together",
-  notInitialized: "there is no vault yet",
-  wrongPassphrase: "the passphrase is wrong",
-  unreachable: "the server does not answer",
-  untrusted: "the server's certificate is not the one that is trusted",
-  findings: "doctor found something wrong, or a secret is damaged",
-  aborted: "broken off by the user",
+  notFound: "secret not found",
+  badToken: "missing or invalid bearer token",
+  rateLimited: "too many failed attempts: wait before the next one",
+  conflict: "conflict: the target already exists or is in use",
+  notInitialized: "no vault yet",
+  wrongPassphrase: "wrong passphrase",
+  unreachable: "the server cannot be reached",
+  untrusted: "the server's certificate is not trusted",
+  findings: "doctor found a problem, or a secret is damaged",
+  aborted: "cancelled or interrupted",
 };
 
 export function exitCodesText(): string {

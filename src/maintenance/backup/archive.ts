@@ -1,9 +1,9 @@
 /**
- * Owns the archive that a backup is: a plain tar file, which any tar can open, of ciphertext only.
+ * Archive format of backups: a plain tar file of ciphertext, which any tar can read.
  *
  *   header.json
  *   secrets/…      the tree of blobs, as in the vault
- *   SHA256SUMS     of every file but itself: what was cut short or changed does not pass
+ *   SHA256SUMS     of every file but itself: detects truncation and changes
  */
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -75,19 +75,19 @@ async function readEntries(file: string, take: Take, { tick, signal }: Watch): P
   const slots = new Semaphore(entriesAtOnce);
   const work: Promise<void>[] = [];
   const parser = new Parser({ strict: true });
-  const broken = new AbortController();
+  const failed = new AbortController();
   let failure: unknown = null;
-  const breakOff = (error: unknown) => {
+  const abort = (error: unknown) => {
     failure ??= error;
-    broken.abort();
+    failed.abort();
   };
   parser.on("entry", (entry: ReadEntry) => {
-    work.push(slots.take(() => takeEntry(file, entry, take)).catch(breakOff));
+    work.push(slots.take(() => takeEntry(file, entry, take)).catch(abort));
   });
-  parser.on("error", breakOff); // it may come while nobody waits for the end
-  await parse(file, parser, AbortSignal.any([broken.signal, signal]), tick).catch(breakOff);
+  parser.on("error", abort); // it may come while the end is not awaited
+  await parse(file, parser, AbortSignal.any([failed.signal, signal]), tick).catch(abort);
   if (failure === null) await Promise.all(work);
-  if (failure !== null) throw signal.aborted ? brokenOff() : readFailure(file, failure);
+  if (failure !== null) throw signal.aborted ? interrupted() : readFailure(file, failure);
 }
 
 async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Watch["tick"]): Promise<void> {
@@ -139,8 +139,8 @@ function readFailure(file: string, error: unknown): unknown {
   return new BackupError("unusable", `${file} cannot be read: see that it is there and yours`, error);
 }
 
-export function brokenOff(): BackupError {
-  return new BackupError("aborted", "broken off: nothing was kept");
+export function interrupted(): BackupError {
+  return new BackupError("aborted", "interrupted: nothing was kept");
 }
 
 function damaged(file: string, how: string): BackupError {

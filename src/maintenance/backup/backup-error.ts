@@ -1,12 +1,12 @@
-/** Owns the ways in which a backup or a restore can fail. */
+/** Errors of backup and restore. */
 
 /**
- * `exists`: something would be overwritten; `uninitialized`: there is no vault; `damaged`: the archive; `aborted`: by the
- * user; `unusable`: else.
+ * `exists`: something would be overwritten; `uninitialized`: there is no vault; `damaged`: the archive or the vault's
+ * header; `aborted`: by the user; `unusable`: any other reason.
  */
 export type BackupProblem = "exists" | "uninitialized" | "damaged" | "aborted" | "unusable";
 
-/** The message, written for people, says what was wrong and what to do. */
+/** The message is for people: what is wrong, and what to do. */
 export class BackupError extends Error {
   readonly problem: BackupProblem;
 

@@ -1,13 +1,13 @@
 /**
- * Owns the checksums in an archive: a file in the form of sha256sum(1), so that a backup can be checked without us.
+ * Checksums of an archive in the format of sha256sum(1), so that a backup can be verified without Strongroom.
  *
- *   64 hex digits, two spaces, name, newline; for every file but itself, in the order of the names
+ *   64 hex digits, two spaces, name, newline; for every file but itself, sorted by name
  */
 import { createHash } from "node:crypto";
 
 export const sumsName = "SHA256SUMS";
 
-/** Hex SHA-256 by the name of the file in the archive. */
+/** Hex SHA-256 by file name in the archive. */
 export type Sums = Map<string, string>;
 
 const line = /^([0-9a-f]{64}) {2}(\S+)$/;
@@ -21,7 +21,7 @@ export function formatSums(sums: Sums): string {
   return names.map((name) => `${sums.get(name)}  ${name}\n`).join("");
 }
 
-/** Null when the text is not such a file. */
+/** Returns null when the text has another format. */
 export function parseSums(text: string): Sums | null {
   const sums: Sums = new Map();
   for (const each of text.split("\n").slice(0, -1)) {

@@ -1,6 +1,6 @@
 /**
- * Owns a restore: an archive becomes the vault of a home that has none. Every name in it is judged, every checksum
- * compared and every file made to last before the vault is in force; a restore that is broken off leaves none.
+ * Restore: makes an archive the vault of a home that has none. Every name and checksum is verified and every file is
+ * durable before the vault becomes current; an interrupted restore leaves no vault.
  */
 import { lstat, mkdir, readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -11,13 +11,13 @@ import { reasonOf } from "../../files/file-problem.js";
 import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { claimVault } from "../../storage/files/claim.js";
-import { bringIntoForce, holdSecrets } from "../../storage/files/generations.js";
+import { holdSecrets, makeCurrent } from "../../storage/files/generations.js";
 import { blobFile } from "../../storage/files/tree-scan.js";
 import { headerName, readArchive, secretsName, type Take, type Watch } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
 /**
- * Answers how many secrets were restored. `understood` is asked whether a header is one that a server can use.
+ * Returns the number of restored secrets. `understood` says whether a server can use a header.
  * @throws BackupError, and StartError when a server holds the vault.
  */
 export async function restore(
@@ -31,10 +31,10 @@ export async function restore(
   try {
     await refuseVault(vaultPath);
     const secrets = await build(file, building, understood, watch);
-    await bringIntoForce(systemFiles, vaultPath, building);
+    await makeCurrent(systemFiles, vaultPath, building);
     return secrets;
   } finally {
-    await rm(building, { recursive: true, force: true, maxRetries: 3 }); // writes that were under way may still end
+    await rm(building, { recursive: true, force: true, maxRetries: 3 }); // writes in progress may still end
     await claim.release();
   }
 }
@@ -42,8 +42,8 @@ export async function restore(
 async function refuseVault(vaultPath: string): Promise<void> {
   const names = await readdir(vaultPath);
   if (!names.includes("current") && !(await holdSecrets(systemFiles, vaultPath))) return;
-  const what = "holds a vault already, and is not overwritten: choose an empty home with --home";
-  throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor tells what is there)`);
+  const what = "already holds a vault and is not overwritten: choose an empty home with --home";
+  throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor says what it holds)`);
 }
 
 async function build(
@@ -69,7 +69,7 @@ async function build(
   return secrets;
 }
 
-/** Judges an archive as a restore does, and writes nothing; answers how many secrets it holds. @throws BackupError */
+/** Verifies an archive as a restore does, and writes nothing; returns its number of secrets. @throws BackupError */
 export async function judge(
   file: string,
   vaultPath: string,
@@ -98,7 +98,7 @@ async function readAll(
   throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }
 
-/** Where a file of the archive belongs: by what its name means, never by the name itself. */
+/** Returns the target of a file: built from the secret path that its name stands for, never from the name itself. */
 function fileFor(file: string, directory: string, name: string): string {
   if (name === headerName) return join(directory, headerName);
   const [top, ...names] = name.split("/");
@@ -107,11 +107,11 @@ function fileFor(file: string, directory: string, name: string): string {
   if (top === secretsName && path !== null && isSecretPath(path)) return blobFile(join(directory, secretsName), path);
   throw new BackupError(
     "damaged",
-    `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing restored`,
+    `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing was restored`,
   );
 }
 
-/** New files, each of which lasts, in directories that last once `sync` has been awaited. */
+/** New durable files, in directories that are durable after `sync`. */
 class RestoredTree {
   readonly #top: string;
   readonly #made = new Map<string, Promise<void>>();

@@ -1,4 +1,4 @@
-/** Owns a backup: a snapshot of the vault becomes an archive that is checked before it gets its name. */
+/** Backup: writes a snapshot of the vault to an archive, verifies it, and only then gives it its name. */
 import { lstat, rm, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -6,24 +6,24 @@ import { systemCode } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { headBytes, type Keys } from "../doctor/offline-keys.js";
-import { brokenOff, headerName, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
+import { headerName, interrupted, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
-/** Where a snapshot was put, in the layout of an archive; see `SecretStore.snapshot`. `release`: it may go now. */
+/** A snapshot in the layout of an archive; see `SecretStore.snapshot`. `release`: it is no longer needed. */
 export type TakenSnapshot = {
   readonly directory: string;
   readonly secretCount: number;
   readonly release: () => Promise<void>;
 };
 
-/** Judges what is saved by its structure. */
+/** Checks the structure of what is saved. */
 type Judge = Pick<Keys, "understands" | "faultsOf">;
 
-/** `damaged`: of the secrets, how many are no blobs that a key could open. */
+/** `damaged`: number of secrets that no key can open. */
 export type Saved = { readonly secrets: number; readonly damaged: number };
 
 /**
- * Makes a new file. It has its name only once it was read back and found whole, with a header that a restore takes.
+ * Creates a new file, which gets its name only after it was read back and verified, with a header that a restore accepts.
  * @throws BackupError
  */
 export async function backUp(
@@ -40,7 +40,7 @@ export async function backUp(
     return await archive(directory, secretCount, target, judge, watch);
   } catch (error) {
     if (error instanceof BackupError) throw error;
-    if (watch.signal.aborted) throw brokenOff();
+    if (watch.signal.aborted) throw interrupted();
     throw new BackupError(
       "unusable",
       `the backup ${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
@@ -55,9 +55,9 @@ export async function backUp(
 async function archive(snapshot: string, wanted: number, target: string, judge: Judge, watch: Watch): Promise<Saved> {
   const temp = `${target}.tmp-${randomName()}`;
   try {
-    const secrets = (await writeArchive(snapshot, temp, watch)) - 1; // the header is none
+    const secrets = (await writeArchive(snapshot, temp, watch)) - 1; // without the header
     if (secrets !== wanted)
-      throw new BackupError("unusable", `the snapshot lost files: ${target} was not made, try again`);
+      throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, judge, watch);
     await publish(temp, target);
     return { secrets, damaged };
@@ -66,7 +66,7 @@ async function archive(snapshot: string, wanted: number, target: string, judge: 
   }
 }
 
-/** Gives the file its name unless something has that name. */
+/** Gives the file its name unless that is taken. */
 async function publish(temp: string, target: string): Promise<void> {
   if (!(await giveNewName(temp, target))) throw exists(target);
   try {
@@ -77,7 +77,7 @@ async function publish(temp: string, target: string): Promise<void> {
   }
 }
 
-/** Answers how many secrets are damaged: they are saved as they are, since nothing better is there. */
+/** Returns how many secrets are damaged: they are saved as they are, because there is nothing better. */
 async function readBack(temp: string, judge: Judge, watch: Watch): Promise<number> {
   let damaged = 0;
   const take: Take = async (name, bytes) => {
@@ -91,8 +91,8 @@ async function readBack(temp: string, judge: Judge, watch: Watch): Promise<numbe
 
 async function mustBeHeader(header: Bytes, judge: Judge): Promise<void> {
   if (await judge.understands(header)) return;
-  const mend = "put it back from an earlier backup; strongroom doctor  tells more";
-  throw new BackupError("damaged", `the vault's header cannot be used, and no restore would take it: ${mend}`);
+  const remedy = "restore it from an earlier backup; see strongroom doctor";
+  throw new BackupError("damaged", `the vault's header cannot be used, and no restore would accept it: ${remedy}`);
 }
 
 async function refuseExisting(target: string): Promise<void> {
@@ -100,5 +100,5 @@ async function refuseExisting(target: string): Promise<void> {
 }
 
 function exists(target: string): BackupError {
-  return new BackupError("exists", `${target} exists already and is not overwritten: choose another name`);
+  return new BackupError("exists", `${target} already exists and is not overwritten: choose another name`);
 }

@@ -1,4 +1,4 @@
-/** Owns the check of what clients need besides the vault: the token, and the certificate with its key. */
+/** Checks of the token, and of the certificate with its key. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
@@ -8,21 +8,21 @@ import { examine, type Inspection, reading } from "./inspection.js";
 import { reportTemps } from "./stray-files.js";
 
 const trustAnew = "clients must trust the new file";
-const putBack = "put back the pair that belongs together, or move both away and start the server, which makes new ones";
+const putBack = "restore a matching pair, or move both away and start the server, which creates a new one";
 
 const clientNames = ["localhost", "127.0.0.1"];
 
-/** A missing token is none that is damaged: it may come from a setting, and is made at the next start otherwise. */
+/** A missing token is no finding: it may come from a setting, and otherwise the next start creates one. */
 export async function examineToken(inspection: Inspection): Promise<void> {
   const path = inspection.home.token;
   const text = await readExamined(inspection, path, "file");
   if (text === null || isToken(text.trim())) return;
-  const message = "it does not hold a token";
-  const remedy = "write one into it, or remove it and start the server, which makes a new one";
+  const message = "it does not contain a token";
+  const remedy = "write one into it, or remove it and start the server, which creates a new one";
   inspection.report({ code: "token-damaged", path, message, remedy, fix: null });
 }
 
-/** That both are missing is no finding: they may be elsewhere by setting, and are made at the next start otherwise. */
+/** Both missing is no finding: they may come from settings, and otherwise the next start creates them. */
 export async function examineCertificate(inspection: Inspection): Promise<void> {
   const { tls, certificate: certFile, privateKey: keyFile } = inspection.home;
   if ((await examine(inspection, tls, "directory")) === null) return;
@@ -32,10 +32,10 @@ export async function examineCertificate(inspection: Inspection): Promise<void> 
   if (cert === null && key === null) return;
   const certificate = parsed(inspection, certFile, cert, (pem) => new X509Certificate(pem));
   const privateKey = parsed(inspection, keyFile, key, (pem) => createPrivateKey(pem));
-  if (certificate !== null) judgeCertificate(inspection, certificate);
+  if (certificate !== null) checkCertificate(inspection, certificate);
   if (certificate === null || privateKey === null || certificate.checkPrivateKey(privateKey)) return;
-  const message = "it is not the key of the certificate beside it";
-  const remedy = isSelfMade(certificate) ? `restart the server, which makes a new pair; ${trustAnew}` : putBack;
+  const message = "it does not match the certificate beside it";
+  const remedy = isSelfMade(certificate) ? `restart the server, which creates a new pair; ${trustAnew}` : putBack;
   inspection.report({ code: "certificate-mismatch", path: keyFile, message, remedy, fix: null });
 }
 
@@ -48,24 +48,23 @@ async function readExamined(
   return reading(inspection, path, () => readFile(path, "utf8"));
 }
 
-/** `text` null: there is none, or what stands there was reported. */
+/** `text` null: missing, or already reported. */
 function parsed<T>(inspection: Inspection, path: string, text: string | null, parse: (pem: string) => T): T | null {
   try {
     if (text !== null) return parse(text);
   } catch {
-    // the library's words are not for people
+    // the finding says more than the library's message
   }
-  const message =
-    text === null ? "it is missing, while the other of the pair is there" : "it is not PEM that can be read";
+  const message = text === null ? "it is missing, while the other file of the pair exists" : "it is not valid PEM";
   inspection.report({ code: "certificate-damaged", path, message, remedy: putBack, fix: null });
   return null;
 }
 
-function judgeCertificate(inspection: Inspection, certificate: X509Certificate): void {
+function checkCertificate(inspection: Inspection, certificate: X509Certificate): void {
   const path = inspection.home.certificate;
   const remedy = isSelfMade(certificate)
-    ? `restart the server, which makes a new one; ${trustAnew}`
-    : "put a better one there with its key, or move both away and start the server, which makes its own";
+    ? `restart the server, which creates a new one; ${trustAnew}`
+    : "replace it and its key, or move both away and start the server, which creates its own";
   const report = (code: FindingCode, message: string) => inspection.report({ code, path, message, remedy, fix: null });
   const left = endOf(certificate) - inspection.now;
   if (left <= 0) report("certificate-expired", "it has expired");

@@ -1,4 +1,4 @@
-/** Owns the check of secrets' files: kind, owner and mode, structure without the key, and content with it. */
+/** Checks of secrets' files: kind, owner, mode and structure without the key, content with it. */
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import pMap from "p-map";
@@ -8,27 +8,27 @@ import { readFileBytes } from "../../files/read-file.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 import { headBytes } from "./offline-keys.js";
 
-/** A file of ours in the tree, and the secret path that it stands for. */
+/** A secret's file in the tree, and its path. */
 export type SecretFile = { readonly file: string; readonly path: string };
 
 const maxBlobBytes = 512 * 2 ** 20;
 const sliceSize = 256;
 
-/** Enough to keep the disk busy, and far from the limit of open files. */
+/** Keeps the disk busy, and stays far below the limit of open files. */
 const headsAtOnce = 16;
 
-/** Each is a whole secret in memory. */
+/** Each holds a whole secret in memory. */
 const blobsAtOnce = 4;
 
-const fromBackup = "put the file back from a backup, or delete the secret";
+const fromBackup = "restore the file from a backup, or delete the secret";
 
 const faults: { readonly [F in BlobFault]: string } = {
-  foreign: "it is not a blob of ours",
-  version: "it is from a later version",
-  length: "it is cut, or its lengths do not fit",
+  foreign: "it is not a sealed secret",
+  version: "it was written by a later version",
+  length: "it is truncated, or its lengths are inconsistent",
 };
 
-/** `opened`: the vault is unlocked, and every sound blob is opened too. */
+/** `opened`: the vault is unlocked; opens every intact blob too. */
 export async function examineBlobs(
   inspection: Inspection,
   files: readonly SecretFile[],
@@ -37,12 +37,12 @@ export async function examineBlobs(
   inspection.progress.expect(opened ? 2 * files.length : files.length);
   for (let at = 0; at < files.length; at += sliceSize) {
     const slice = files.slice(at, at + sliceSize);
-    const sound = await soundOnes(inspection, slice);
-    if (opened) await pMap(sound, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
+    const intact = await intactOnes(inspection, slice);
+    if (opened) await pMap(intact, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
   }
 }
 
-async function soundOnes(inspection: Inspection, files: readonly SecretFile[]): Promise<SecretFile[]> {
+async function intactOnes(inspection: Inspection, files: readonly SecretFile[]): Promise<SecretFile[]> {
   const outlines = await pMap(files, (file) => outlineOf(inspection, file), { concurrency: headsAtOnce });
   const found = outlines.flatMap((outline, i) => {
     const file = files[i];
@@ -62,7 +62,7 @@ async function outlineOf(inspection: Inspection, { file }: SecretFile): Promise<
   return (await examine(inspection, file, "file")) && reading(inspection, file, () => readOutline(file));
 }
 
-/** Both of one file, even when another takes its place meanwhile. */
+/** Reads both through one descriptor: the file may be replaced meanwhile. */
 async function readOutline(file: string): Promise<BlobOutline> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
   try {
@@ -79,6 +79,6 @@ async function openOne(inspection: Inspection, { file, path }: SecretFile): Prom
   inspection.progress.step();
   const blob: Bytes | null = await reading(inspection, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
   if (blob === null || (await inspection.keys.opens(path, blob))) return;
-  const message = "it does not open with the vault's key: it is damaged, or was moved here from elsewhere";
+  const message = "it does not open with the vault's key: it is damaged, or was moved here from another path or vault";
   inspection.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, fix: null });
 }

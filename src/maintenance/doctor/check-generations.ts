@@ -1,4 +1,4 @@
-/** Owns the check of the vault's directory: what stands in it, which vault is in force, and each vault in turn. */
+/** Check of the vault's directory: its entries, which vault is current, and each vault. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile, systemFiles } from "../../files/durable.js";
@@ -11,17 +11,17 @@ import { entriesOf, examine, type Inspection, reading } from "./inspection.js";
 import { reportStray } from "./stray-files.js";
 
 export type VaultFacts = {
-  /** The vault in force; null when none is, or nothing says which. */
-  readonly inForce: string | null;
-  /** Vaults that are not in force: earlier ones, kept by a forced init, or one whose init was broken off. */
+  /** Name of the current vault; null when there is none, or it is unknown. */
+  readonly current: string | null;
+  /** Names of the other vaults: kept by a forced init, or left by an interrupted one. */
   readonly kept: readonly string[];
-  /** How many secrets the vault in force has. */
+  /** Number of secrets in the current vault. */
   readonly secrets: number;
 };
 
 export async function examineVaults(inspection: Inspection): Promise<VaultFacts> {
   const { vault } = inspection.home;
-  if ((await examine(inspection, vault, "directory")) === null) return { inForce: null, kept: [], secrets: 0 };
+  if ((await examine(inspection, vault, "directory")) === null) return { current: null, kept: [], secrets: 0 };
   const names = await generationNames(inspection);
   const vaults: FoundVault[] = [];
   for (const name of names) {
@@ -29,17 +29,17 @@ export async function examineVaults(inspection: Inspection): Promise<VaultFacts>
     if ((await examine(inspection, directory, "directory")) === null) continue;
     vaults.push({ name, directory, header: await findHeader(inspection, directory) });
   }
-  const inForce = await findInForce(inspection, names, vaults);
+  const current = await findCurrent(inspection, names, vaults);
   let secrets = 0;
   for (const each of vaults) {
-    const count = await examineVault(inspection, each, each.name === inForce);
-    if (each.name === inForce) secrets = count;
+    const count = await examineVault(inspection, each, each.name === current);
+    if (each.name === current) secrets = count;
   }
-  const kept = vaults.map(({ name }) => name).filter((name) => name !== inForce);
-  return { inForce, kept, secrets };
+  const kept = vaults.map(({ name }) => name).filter((name) => name !== current);
+  return { current, kept, secrets };
 }
 
-/** Judges the directory's entries; answers the vaults among them. */
+/** Checks the directory's entries; returns the vaults among them. */
 async function generationNames(inspection: Inspection): Promise<string[]> {
   const names: string[] = [];
   for (const entry of await entriesOf(inspection, inspection.home.vault)) {
@@ -51,7 +51,7 @@ async function generationNames(inspection: Inspection): Promise<string[]> {
   return names.sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)));
 }
 
-async function findInForce(
+async function findCurrent(
   inspection: Inspection,
   names: readonly string[],
   vaults: readonly FoundVault[],
@@ -65,12 +65,12 @@ async function findInForce(
   if (bytes === null) return null;
   const name = nameInPointer(bytes);
   if (vaults.some((vault) => vault.name === name)) return name;
-  const message = isGenerationName(name) ? `it names ${name}, which is not there` : "it does not name a vault";
+  const message = isGenerationName(name) ? `it names ${name}, which does not exist` : "it names no vault";
   inspection.report({ code: "current-damaged", path, message, remedy: nameOne(await candidates()), fix: null });
   return null;
 }
 
-/** Names of vaults that may be the one in force: as they are, or once they are fixed. */
+/** Names of vaults that may be the current one: as they are, or once they are repaired. */
 type Candidates = { readonly usable: readonly string[]; readonly broken: readonly string[]; readonly filled: boolean };
 
 async function findCandidates(
@@ -92,11 +92,11 @@ async function findCandidates(
   return { usable, broken, filled };
 }
 
-/** Before the first init there is none: an empty vault is what a first init leaves that was broken off. */
+/** No finding before the first init: an interrupted one leaves an empty vault. */
 function reportNoCurrent(inspection: Inspection, path: string, candidates: Candidates): null {
   const { usable, broken, filled } = candidates;
   if (!filled && broken.length === 0) return null;
-  const message = "it is missing, so nothing says which vault is in force";
+  const message = "it is missing, so nothing says which vault is the current one";
   const [only, another] = usable;
   const certain = only !== undefined && another === undefined && broken.length === 0;
   const fix = certain ? nameInCurrent(path, only) : null;
@@ -106,11 +106,11 @@ function reportNoCurrent(inspection: Inspection, path: string, candidates: Candi
 
 function nameInCurrent(path: string, name: string): Fix {
   const run = () => replaceFile(systemFiles, path, Buffer.from(`${name}\n`));
-  return { did: `wrote ${name} into it, the only vault that there is`, whileServed: false, run };
+  return { did: `wrote ${name} into it, the only vault`, whileServed: false, run };
 }
 
 function nameOne({ usable, broken }: Candidates): string {
-  const fixed = broken.map((name) => `${name} once its header is put back from a backup`);
-  if (usable.length === 0 && broken.length === 0) return "stop the server, and put the vault back from a backup";
-  return `stop the server, and write the name of the vault in force into it: ${[...usable, ...fixed].join(", or ")}, and a newline`;
+  const fixed = broken.map((name) => `${name} once its header is restored from a backup`);
+  if (usable.length === 0 && broken.length === 0) return "stop the server, and restore the vault from a backup";
+  return `stop the server, and write the name of the current vault into it: ${[...usable, ...fixed].join(", or ")}, and a newline`;
 }

@@ -1,22 +1,22 @@
-/** Owns the check of a vault's header, which the key worker judges. */
+/** Check of a vault's header by the key worker. */
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 
-const fromBackup = "put it back from a backup of the same vault";
+const fromBackup = "restore it from a backup of the same vault";
 
-/** More than any header of ours has. */
+/** Larger than any valid header. */
 const maxHeaderBytes = 4096;
 
-/** The bytes of a header that can be used; null when there is none. */
+/** Returns the bytes of a valid header; null when there is none. */
 export async function findHeader(inspection: Inspection, directory: string): Promise<Bytes | null> {
   const path = join(directory, "header.json");
   if ((await examine(inspection, path, "file")) === null) return null;
   const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxHeaderBytes));
   if (bytes === null || (await inspection.keys.understands(bytes))) return bytes;
-  const message = "it is damaged, or from a later version: the vault cannot be unlocked";
+  const message = "it is damaged, or was written by a later version: the vault cannot be unlocked";
   inspection.report({ code: "header-damaged", path, message, remedy: fromBackup, fix: null });
   return null;
 }

@@ -1,6 +1,6 @@
 /**
- * Owns the walk through one vault's tree: which files are secrets, and what else stands there. Links are not followed,
- * and nothing is read but directories.
+ * Scan of one vault's tree: which files are secrets, and which do not belong there. Follows no links, and reads
+ * directories only.
  */
 import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
@@ -9,27 +9,27 @@ import { isTempName } from "../../files/durable.js";
 import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import type { SecretFile } from "./check-blobs.js";
-import { examine, type Inspection, readEntries, reportOddKind } from "./inspection.js";
+import { examine, type Inspection, readEntries, reportWrongKind } from "./inspection.js";
 import { reportLeftover, reportTemp } from "./stray-files.js";
 
-/** A file whose name is not one that we give; `path` is the secret path that it may have been meant for. */
-type Stranger = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
+/** A file whose name the server never writes; `path` is the secret path that it may stand for. */
+type ForeignFile = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
 
-type Walk = { readonly inspection: Inspection; readonly secrets: SecretFile[]; readonly strangers: Stranger[] };
+type Walk = { readonly inspection: Inspection; readonly secrets: SecretFile[]; readonly foreignFiles: ForeignFile[] };
 
-/** `prefix` is null where a directory's name stands for nothing. */
+/** `prefix` is null below a directory whose name decodes to no path. */
 type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
 
-/** The files of secrets, by their names alone. */
+/** Returns the files of secrets, judged by their names alone. */
 export async function walkTree(inspection: Inspection, root: string): Promise<readonly SecretFile[]> {
-  const walk: Walk = { inspection, secrets: [], strangers: [] };
+  const walk: Walk = { inspection, secrets: [], foreignFiles: [] };
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
   const paths = new Map(walk.secrets.map(({ path, file }) => [path, file]));
-  for (const stranger of walk.strangers) reportStranger(inspection, stranger, paths);
+  for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, paths);
   return walk.secrets;
 }
 
-/** Whether nothing stands in it but empty directories. */
+/** Returns true when it holds nothing but empty directories. */
 async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
   const entries = await readEntries(walk.inspection, place.directory);
   let empty = entries !== null;
@@ -47,7 +47,7 @@ async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise
   const directory = join(place.directory, name);
   const inner = innerPlace(place, directory, name);
   if (inner.foreign && !place.foreign) {
-    const message = "its name stands for no part of a secret path: the server does not see what is in it";
+    const message = "its name is no part of a secret path: the server does not see what is in it";
     inspection.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, fix: null });
   }
   if ((await examine(inspection, directory, "directory")) === null) return false;
@@ -66,13 +66,13 @@ function innerPlace({ prefix, foreign }: Place, directory: string, name: string)
   return { directory, prefix: path === null ? null : `${path}/`, foreign: !ours };
 }
 
-/** False: a directory that holds it is not empty. */
+/** Returns false: a directory with a file is not empty. */
 async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
-  const { inspection, secrets, strangers } = walk;
+  const { inspection, secrets, foreignFiles } = walk;
   const { directory, prefix, foreign } = place;
   const file = join(directory, entry.name);
   if (!entry.isFile()) {
-    reportOddKind(inspection, file, entry.isSymbolicLink());
+    reportWrongKind(inspection, file, entry.isSymbolicLink());
     return false;
   }
   if (isTempName(entry.name)) {
@@ -83,20 +83,20 @@ async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false>
   const path = prefix === null || segment === null ? null : prefix + segment;
   const ours = !foreign && path !== null && segmentOfFile(entry.name) !== null && isSecretPath(path);
   if (ours) secrets.push({ file, path });
-  else strangers.push({ file, path, inForeignDirectory: foreign });
+  else foreignFiles.push({ file, path, inForeignDirectory: foreign });
   return false;
 }
 
-const lookAndMove = "see what it is, and move it away or give it back its name";
+const lookAndMove = "see what it is, and move it away or restore its name";
 
-function reportStranger(
+function reportForeign(
   inspection: Inspection,
-  { file, path, inForeignDirectory }: Stranger,
+  { file, path, inForeignDirectory }: ForeignFile,
   files: ReadonlyMap<string, string>,
 ) {
   const twin = path === null ? undefined : files.get(path.normalize("NFC"));
   if (twin !== undefined) {
-    const message = `it stands for the same secret as ${twin}, which is the one that the server uses`;
+    const message = `it is a second file of one secret; the server uses ${twin}`;
     const remedy = "compare the two, and move this one away";
     inspection.report({ code: "duplicate-secret", path: file, message, remedy, fix: null });
     return;
@@ -106,16 +106,16 @@ function reportStranger(
 }
 
 function whatItIs(path: string | null, file: string) {
-  if (path === null) return { code: "foreign-file", message: "it is not a file of ours" } as const;
+  if (path === null) return { code: "foreign-file", message: "it is not a file of Strongroom" } as const;
   const segment = path.slice(path.lastIndexOf("/") + 1);
   if (basename(file) === secretFileName(segment) && !isSecretPath(path)) {
-    return { code: "forbidden-path", message: "its name stands for a path that no secret may have" } as const;
+    return { code: "forbidden-path", message: "its name is that of a path that is not allowed for secrets" } as const;
   }
-  const message = "its name is not spelled as we spell names: the server does not see it";
+  const message = "its name is not one that the server writes: the server does not see it";
   return { code: "foreign-name", message } as const;
 }
 
-/** What a file name may have been meant for, however it is spelled. */
+/** Decodes a file name however it is spelled; null when it cannot be decoded. */
 function decoded(name: string): string | null {
   try {
     return decodeURIComponent(name);

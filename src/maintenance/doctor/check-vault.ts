@@ -1,4 +1,4 @@
-/** Owns the check of one vault: its header, the directory of its secrets, and the secrets. */
+/** Check of one vault: its header, the directory of its secrets, and the secrets. */
 import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,20 +10,20 @@ import { walkTree } from "./check-tree.js";
 import { entriesOf, examine, type Inspection } from "./inspection.js";
 import { reportLeftover, reportStray } from "./stray-files.js";
 
-/** `header` is null when there is none that can be used. */
+/** `header` is null when there is no valid one. */
 export type FoundVault = { readonly name: string; readonly directory: string; readonly header: Bytes | null };
 
-/** Answers how many secrets it has. */
-export async function examineVault(inspection: Inspection, vault: FoundVault, inForce: boolean): Promise<number> {
+/** Returns the number of its secrets. */
+export async function examineVault(inspection: Inspection, vault: FoundVault, isCurrent: boolean): Promise<number> {
   const { name, directory, header } = vault;
   const secrets = join(directory, "secrets");
-  const entries = await judgeEntries(inspection, directory);
+  const entries = await checkEntries(inspection, directory);
   const names = entries.map((entry) => entry.name);
   if (!names.includes("header.json")) {
-    if (!inForce && (await isHusk(inspection, entries, secrets))) return reportHusk(inspection, directory, secrets);
+    if (!isCurrent && (await isHusk(inspection, entries, secrets))) return reportHusk(inspection, directory, secrets);
     reportNoHeader(inspection, directory);
   }
-  if (inForce && header !== null) await inspection.keys.unlock(name, header);
+  if (isCurrent && header !== null) await inspection.keys.unlock(name, header);
   if (!names.includes("secrets")) return reportNoSecrets(inspection, secrets);
   if ((await examine(inspection, secrets, "directory")) === null) return 0;
   const files = await walkTree(inspection, secrets);
@@ -31,8 +31,8 @@ export async function examineVault(inspection: Inspection, vault: FoundVault, in
   return files.length;
 }
 
-/** Answers what stands in the directory. */
-async function judgeEntries(inspection: Inspection, directory: string): Promise<readonly Dirent[]> {
+/** Reports foreign entries; returns all entries of the directory. */
+async function checkEntries(inspection: Inspection, directory: string): Promise<readonly Dirent[]> {
   const entries = await entriesOf(inspection, directory);
   for (const entry of entries) {
     if (entry.name !== "header.json" && entry.name !== "secrets") {
@@ -42,7 +42,7 @@ async function judgeEntries(inspection: Inspection, directory: string): Promise<
   return entries;
 }
 
-/** What an init leaves that was broken off before it wrote the header: nothing is lost with it. */
+/** Whether it is what an init leaves that was interrupted before it wrote the header: nothing is lost with it. */
 export async function isHusk(inspection: Inspection, entries: readonly Dirent[], secrets: string): Promise<boolean> {
   if (entries.some(({ name }) => name !== "secrets" && !isTempName(name))) return false;
   return (await entriesOf(inspection, secrets)).length === 0;
@@ -53,7 +53,7 @@ async function reportHusk(inspection: Inspection, directory: string, secrets: st
     await ignoring(rmdir(secrets), "ENOENT");
     await rmdir(directory);
   };
-  const message = "an init that was broken off has left it; nothing uses it";
+  const message = "an interrupted init left it; it is unused";
   await reportLeftover(inspection, { code: "stray-directory", path: directory, message }, remove);
   return 0;
 }
@@ -63,8 +63,8 @@ function reportNoSecrets(inspection: Inspection, secrets: string): number {
     code: "secrets-missing",
     path: secrets,
     message: "it is missing; if the vault had secrets, they are gone",
-    remedy: "put it back from a backup; if the vault was empty, start the server, which makes it",
-    fix: { did: "made an empty one", whileServed: false, run: () => makeDirectory(systemFiles, secrets) },
+    remedy: "restore it from a backup; if the vault was empty, start the server, which creates it",
+    fix: { did: "created an empty one", whileServed: false, run: () => makeDirectory(systemFiles, secrets) },
   });
   return 0;
 }

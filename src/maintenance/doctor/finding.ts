@@ -1,39 +1,39 @@
-/** Owns what doctor can find: the closed list of codes, and what each means to people. */
+/** Findings of doctor: the closed list of codes with their meanings. */
 
-/** As help, README and `--json` name them. */
+/** Used in help, documentation and `--json`. */
 export const findingCodes = {
-  "foreign-owner": "it belongs to another user",
-  "wrong-mode": "others may use it, or its owner may not",
-  symlink: "a link stands where a file or directory of ours should",
-  "wrong-kind": "neither a plain file nor a directory, or one instead of the other",
-  unreadable: "the system cannot read it",
-  "stray-temp": "a temp file that a crash left",
-  "stray-directory": "an empty directory, or one that a broken-off init, backup or restore left",
-  "foreign-file": "not a file or directory of ours",
-  "foreign-name": "the name of a file or directory in the tree is not one that we give",
-  "forbidden-path": "the name stands for a path that no secret may have",
+  "foreign-owner": "belongs to another user",
+  "wrong-mode": "accessible to others, or not to its owner",
+  symlink: "a symbolic link in place of a file or directory",
+  "wrong-kind": "not a plain file, or not a directory, where one is expected",
+  unreadable: "cannot be read",
+  "stray-temp": "a temp file left by a crash",
+  "stray-directory": "an empty directory, or one left by an interrupted init, backup or restore",
+  "foreign-file": "not a file or directory of Strongroom",
+  "foreign-name": "a file or directory name that the server never writes",
+  "forbidden-path": "the file name of a path that is not allowed for secrets",
   "duplicate-secret": "a second file for one secret",
-  "current-missing": "nothing says which vault is in force",
-  "current-damaged": "`current` does not name a vault, or names one that is not there",
+  "current-missing": "nothing says which vault is the current one",
+  "current-damaged": "`current` names no vault, or one that does not exist",
   "header-missing": "the vault's header is missing",
-  "header-damaged": "the vault's header is damaged, or from a later version",
+  "header-damaged": "the vault's header is damaged, or of a later version",
   "secrets-missing": "the directory of the secrets is missing",
-  "blob-damaged": "a secret's file is not a blob, is cut, or is from a later version",
+  "blob-damaged": "a secret's file is no sealed secret, truncated, or of a later version",
   "secret-damaged": "a secret does not open with the vault's key: damaged, moved or foreign",
-  "token-damaged": "the token file does not hold a token",
-  "certificate-damaged": "certificate or key cannot be read, or one of them is missing",
-  "certificate-mismatch": "the key is not that of the certificate",
+  "token-damaged": "the token file does not contain a token",
+  "certificate-damaged": "certificate or key is invalid, or one of them is missing",
+  "certificate-mismatch": "the key does not match the certificate",
   "certificate-expired": "the certificate has expired, is not valid yet, or has less than 30 days left",
   "certificate-names": "the certificate does not cover localhost and 127.0.0.1",
 } as const;
 
 export type FindingCode = keyof typeof findingCodes;
 
-/** How `--fix` mends a finding. */
+/** How `--fix` repairs a finding. */
 export type Fix = {
-  /** What was done, for people. */
+  /** What was done, as text for people. */
   readonly did: string;
-  /** It does not disturb a running server. */
+  /** Safe while a server runs. */
   readonly whileServed: boolean;
   readonly run: () => Promise<unknown>;
 };
@@ -45,6 +45,6 @@ export type Finding = {
   readonly message: string;
   /** What to do. */
   readonly remedy: string;
-  /** Null: only a person can judge what is right. */
+  /** Null: only a person can decide. */
   readonly fix: Fix | null;
 };

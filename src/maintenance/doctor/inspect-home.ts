@@ -1,6 +1,6 @@
 /**
- * Owns doctor: looks at a home, mends what is safe to fix, and looks again. It reads the files themselves, so that it
- * needs no server, and does not disturb one that runs.
+ * Doctor: inspects a home, fixes what is safe to fix, and inspects again. Works on the files alone, without a server or
+ * beside a running one.
  */
 import { lstat, stat } from "node:fs/promises";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -19,7 +19,7 @@ import { reportTemps } from "./stray-files.js";
 export type DoctorOptions = {
   /** Fix what is safe to fix. */
   readonly fix: boolean;
-  /** With it every secret is opened; doctor wipes it. */
+  /** Given: opens every secret. Wiped in the end. */
   readonly passphrase: Bytes | null;
   readonly onProgress: (done: number, total: number) => void;
 };
@@ -29,21 +29,21 @@ export type FixedFinding = Finding & { readonly did: string };
 export type Diagnosis = VaultFacts & {
   readonly home: string;
   readonly vaultPath: string;
-  /** The server that ran meanwhile. */
+  /** The running server. */
   readonly server: Holder | null;
-  /** Every secret of the vault in force was opened. */
+  /** The secrets of the current vault were opened. */
   readonly opened: boolean;
   readonly fixed: readonly FixedFinding[];
-  /** What remains. */
+  /** Remaining findings. */
   readonly findings: readonly Finding[];
 };
 
 type Seen = VaultFacts & { readonly findings: readonly Finding[] };
 
-/** Mending one thing can bring the next to light. */
+/** One fix can reveal the next finding. */
 const maxRounds = 4;
 
-/** @throws VaultError UNAUTHORIZED when the passphrase is wrong; StartError, exit code 2, when --fix must not be used. */
+/** @throws VaultError UNAUTHORIZED on a wrong passphrase; StartError (exit code 2) when --fix is not allowed. */
 export async function runDoctor(path: string, options: DoctorOptions): Promise<Diagnosis> {
   const home = homeAt(path);
   const owner = await ownerOf(path, options.fix);
@@ -52,9 +52,9 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   try {
     const server = claim === null ? await findHolder(home.vault) : null;
     const place = { home, owner, keys, now: Date.now(), served: server !== null };
-    const lookNow = () => lookSurely(place, options);
-    const { seen, fixed } = await fixAndLook(lookNow, options.fix, claim !== null);
-    const opened = seen.inForce !== null && keys.opened === seen.inForce;
+    const inspectNow = () => inspectReliably(place, options);
+    const { seen, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
+    const opened = seen.current !== null && keys.opened === seen.current;
     return { home: path, vaultPath: home.vault, server, opened, fixed, ...seen };
   } finally {
     await keys.stop();
@@ -62,7 +62,7 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   }
 }
 
-/** Root may look at what is another user's; what root writes there would belong to root. */
+/** Root may inspect another user's home, but not fix it: what root writes belongs to root. */
 async function ownerOf(path: string, fix: boolean): Promise<number | null> {
   const me = process.getuid?.() ?? null;
   if (me !== 0) return me;
@@ -71,27 +71,31 @@ async function ownerOf(path: string, fix: boolean): Promise<number | null> {
   throw new StartError(`${path} belongs to user ${owner}: run strongroom doctor --fix as that user`, 2);
 }
 
-/** Null when a server holds it, or it is no directory. */
+/** Returns null when a server holds it, or it is no directory. */
 async function claimIfFree(vaultPath: string): Promise<Claim | null> {
   try {
-    if (!(await lstat(vaultPath)).isDirectory()) return null; // a link would lead the claim elsewhere
+    if (!(await lstat(vaultPath)).isDirectory()) return null; // never claim through a link
     return await claimVault(vaultPath);
   } catch (error) {
-    if (error instanceof StartError || systemCode(error) !== undefined) return null; // served, or not there at all
+    if (error instanceof StartError || systemCode(error) !== undefined) return null; // served, or missing
     throw error;
   }
 }
 
-type Look = () => Promise<Seen>;
+type Inspect = () => Promise<Seen>;
 
-async function fixAndLook(look: Look, fix: boolean, claimed: boolean): Promise<{ seen: Seen; fixed: FixedFinding[] }> {
+async function fixAndInspect(
+  inspect: Inspect,
+  fix: boolean,
+  claimed: boolean,
+): Promise<{ seen: Seen; fixed: FixedFinding[] }> {
   const fixed: FixedFinding[] = [];
-  let seen = await look();
+  let seen = await inspect();
   for (let round = 0; fix && round < maxRounds; round++) {
     const now = await fixAll(seen.findings, claimed);
     if (now.length === 0) break;
     fixed.push(...now);
-    seen = await look();
+    seen = await inspect();
   }
   return { seen, fixed };
 }
@@ -106,7 +110,7 @@ async function fixAll(findings: readonly Finding[], claimed: boolean): Promise<F
   return fixed;
 }
 
-/** What the system refuses stays a finding. */
+/** A fix that the system refuses leaves its finding. */
 async function succeeds(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;
@@ -119,12 +123,12 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
 
 type Place = Omit<Inspection, "report" | "progress">;
 
-/** Beside a server, only what two looks have seen is a finding: what it is doing just now is gone at the second. */
-async function lookSurely(place: Place, { onProgress }: DoctorOptions): Promise<Seen> {
-  const first = await look(place, onProgress);
+/** Beside a server, only what two inspections see is a finding: files of writes in progress are gone at the second. */
+async function inspectReliably(place: Place, { onProgress }: DoctorOptions): Promise<Seen> {
+  const first = await inspectOnce(place, onProgress);
   if (!place.served || first.findings.length === 0) return first;
   const known = new Set(first.findings.map(keyOf));
-  const second = await look(place, onProgress);
+  const second = await inspectOnce(place, onProgress);
   return { ...second, findings: second.findings.filter((finding) => known.has(keyOf(finding))) };
 }
 
@@ -132,14 +136,14 @@ function keyOf({ code, path }: Finding): string {
   return `${code} ${path}`;
 }
 
-async function look(place: Place, onProgress: DoctorOptions["onProgress"]): Promise<Seen> {
+async function inspectOnce(place: Place, onProgress: DoctorOptions["onProgress"]): Promise<Seen> {
   const findings: Finding[] = [];
   const inspection: Inspection = {
     ...place,
     report: (finding) => findings.push(finding),
     progress: progressOf(onProgress),
   };
-  const nothing: VaultFacts = { inForce: null, kept: [], secrets: 0 };
+  const nothing: VaultFacts = { current: null, kept: [], secrets: 0 };
   const { path } = inspection.home;
   if ((await examine(inspection, path, "directory", true)) === null) return { ...nothing, findings };
   await reportTemps(inspection, path);

@@ -1,6 +1,6 @@
 /**
- * Owns doctor's key workers: one that judges structure and never holds a key, and, with the passphrase, one that opens
- * the secrets of one vault. Values are wiped as soon as they have opened.
+ * Key workers of doctor: one without a key that checks structure and, given the passphrase, one that opens the secrets of
+ * one vault. Values are wiped as soon as they are opened.
  */
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemClock } from "../../clock.js";
@@ -8,7 +8,7 @@ import { VaultError } from "../../errors.js";
 import { KeyWorkerClient } from "../../vault/worker/key-worker-client.js";
 import { passphraseBody } from "./passphrase-body.js";
 
-/** Enough of a blob to judge its structure. */
+/** Bytes of a blob that its structure check needs. */
 export const headBytes = 9;
 
 export class Keys {
@@ -16,44 +16,44 @@ export class Keys {
   readonly #passphrase: Bytes | null;
   #opener: { readonly generation: string; readonly worker: KeyWorkerClient } | null = null;
 
-  /** Wipes the passphrase in the end. Null: nothing is opened. */
+  /** Takes the passphrase, and wipes it in `stop`. Null: nothing is opened. */
   constructor(passphrase: Bytes | null) {
     this.#passphrase = passphrase;
   }
 
-  /** Whether it is a header that this version wrote. */
+  /** Whether the header is valid. */
   async understands(header: Bytes): Promise<boolean> {
-    return succeeds(this.#judge.call<"mount">({ op: "mount", header: copyOf(header) }));
+    return succeeds(this.#judge.call({ op: "mount", header: copyOf(header) }));
   }
 
   async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
-    return (await this.#judge.call<"inspect">({ op: "inspect", blobs })).faults;
+    return (await this.#judge.call({ op: "inspect", blobs })).faults;
   }
 
-  /** Unlocks the vault that is in force when it is first asked for. @throws VaultError UNAUTHORIZED */
+  /** Unlocks the vault of the first call; later calls do nothing. @throws VaultError UNAUTHORIZED */
   async unlock(generation: string, header: Bytes): Promise<void> {
     if (this.#passphrase === null || this.#opener !== null) return;
     const worker = startWorker();
     this.#opener = { generation, worker };
-    await worker.call<"mount">({ op: "mount", header: copyOf(header) });
-    await worker.call<"unlock">({ op: "unlock", body: passphraseBody(this.#passphrase) });
+    await worker.call({ op: "mount", header: copyOf(header) });
+    await worker.call({ op: "unlock", body: passphraseBody(this.#passphrase) });
   }
 
-  /** The vault that was unlocked. */
+  /** Name of the unlocked vault. */
   get opened(): string | null {
     return this.#opener?.generation ?? null;
   }
 
-  /** Whether the blob is the secret at this path of the vault that was unlocked. */
+  /** Whether the blob is the secret at this path of the unlocked vault. */
   async opens(path: string, blob: Bytes): Promise<boolean> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
-    return succeeds(worker.call<"open">({ op: "open", path, blob }).then(({ reply }) => reply.fill(0)));
+    return succeeds(worker.call({ op: "open", path, blob }).then(({ reply }) => reply.fill(0)));
   }
 
   async stop(): Promise<void> {
     this.#passphrase?.fill(0);
-    await this.#opener?.worker.call<"lock">({ op: "lock" }).catch(() => {}); // a thread that ended holds no key
+    await this.#opener?.worker.call({ op: "lock" }).catch(() => {}); // an ended thread holds no key
     await Promise.all([this.#judge.stop(), this.#opener?.worker.stop()]);
   }
 }
@@ -62,10 +62,10 @@ function startWorker(): KeyWorkerClient {
   return KeyWorkerClient.start({ maxValueBytes: 0 }, systemClock, () => {});
 }
 
-/** False when the key worker answers that what it was given is damaged. */
-async function succeeds(answer: Promise<unknown>): Promise<boolean> {
+/** Returns false when the key worker reports damage. */
+async function succeeds(call: Promise<unknown>): Promise<boolean> {
   try {
-    await answer;
+    await call;
     return true;
   } catch (error) {
     if (error instanceof VaultError && error.code === "INTEGRITY") return false;
@@ -73,7 +73,7 @@ async function succeeds(answer: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** What goes to the key worker is moved there. */
+/** Bytes sent to the key worker are transferred. */
 function copyOf(bytes: Bytes): Bytes {
   return bytes.slice();
 }

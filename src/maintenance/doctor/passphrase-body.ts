@@ -1,7 +1,7 @@
-/** Owns the body of an unlock, made of a passphrase's bytes: JSON, and never a string. */
+/** JSON body of an unlock, built from a passphrase's bytes without making a string of them. */
 import type { Bytes } from "../../../workers/protocol.js";
 
-/** `{"passphrase":"…"}` of valid UTF-8; the caller wipes both. */
+/** Returns `{"passphrase":"…"}` for valid UTF-8; the caller wipes both. */
 export function passphraseBody(passphrase: Uint8Array): Bytes {
   const before = '{"passphrase":"';
   const after = '"}';
@@ -17,13 +17,13 @@ export function passphraseBody(passphrase: Uint8Array): Bytes {
   return body;
 }
 
-/** What must not stand in a JSON string as it is. */
+/** Returns the JSON escape of a byte; null when it needs none. */
 function escapeOf(byte: number): string | null {
   if (byte === 0x22 || byte === 0x5c) return byte === 0x22 ? '\\"' : "\\\\";
   return byte < 0x20 ? `\\u00${byte.toString(16).padStart(2, "0")}` : null;
 }
 
-/** Answers where the text ends. */
+/** Returns the end of the text. */
 function putAscii(target: Bytes, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
   return at + text.length;

@@ -1,4 +1,4 @@
-/** Owns the blobs of one vault: files in a tree that mirrors the secret paths, written and removed so that it lasts. */
+/** Blobs of one vault: files in a tree that mirrors the secret paths, durably written and removed. */
 import { dirname } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
@@ -11,7 +11,7 @@ import { NameIndex } from "./name-index.js";
 import { Snapshot } from "./snapshot.js";
 import { blobFile } from "./tree-scan.js";
 
-/** A put whose directory goes missing under it is tried this often as a whole. */
+/** Attempts of a put whose directory disappears meanwhile. */
 const maxAttempts = 16;
 
 export class BlobTree {
@@ -21,10 +21,10 @@ export class BlobTree {
   readonly #syncs: DirectorySyncs;
   readonly #directories: Directories;
   readonly #snapshots = new Set<Snapshot>();
-  /** Paths whose file is gone, but whose delete failed before it was certain to last. */
+  /** Paths whose file is gone, but whose delete failed before it was durable. */
   readonly #unconfirmed = new Set<string>();
 
-  /** `paths` are the secrets in the tree. */
+  /** `paths`: all secrets in the tree. */
   constructor(files: FileOperations, generation: Generation, paths: readonly string[]) {
     this.#files = files;
     this.generation = generation;
@@ -56,7 +56,7 @@ export class BlobTree {
   }
 
   async snapshot(vaultPath: string): Promise<Snapshot> {
-    // DANGER: nothing may be awaited between the list of names and the snapshot's place among those that writes ask.
+    // DANGER: await nothing between listing the names and registering the snapshot, or writes in between are lost to it.
     const names = this.names.list("", "", this.names.count);
     const snapshot = new Snapshot(this.#files, vaultPath, this.generation, names);
     this.#snapshots.add(snapshot);
@@ -90,7 +90,7 @@ export class BlobTree {
     });
   }
 
-  /** The directory is opened first: when that fails, nothing has happened yet. */
+  /** Opens the directory first: when that fails, nothing has happened yet. */
   async #removeBlob(path: string): Promise<boolean> {
     const file = this.#fileOf(path);
     const existed = await missingAsNull(
@@ -109,8 +109,8 @@ export class BlobTree {
   }
 
   /**
-   * After a failed fsync none that comes later would tell that the name is still there. So the name is made once more and
-   * taken away again: the next fsync is of that. It is a directory's, which is no secret; a start removes what a crash leaves.
+   * After a failed fsync, a later one does not report that the name is still on disk. So the name is created once more
+   * and removed again: the next fsync covers that. It is a directory, hence no secret; a start removes a leftover.
    */
   async #confirmGone(file: string): Promise<void> {
     const made = await missingAsNull(

@@ -1,7 +1,7 @@
 /**
- * Owns the pid file in the vault's directory: which server holds the vault, and where it listens. What it says counts
- * only while that process, told apart by its start time, is alive, and in that directory, not in a copy of it, so that it
- * never has to be cleaned by hand.
+ * Pid file in the vault's directory: which server holds the vault, and where it listens. It counts only while that
+ * process (identified by pid and start time) is alive, and only in that directory, not in a copy of it. It never has to be
+ * cleaned by hand.
  */
 import { readFileSync } from "node:fs";
 import { readFile, stat, unlink, writeFile } from "node:fs/promises";
@@ -12,10 +12,10 @@ import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
-/** `vault`: device and inode of the directory; null in what earlier versions wrote. */
+/** `vault`: device and inode of the directory; null in files of earlier versions. */
 type Entry = Holder & { readonly started: string; readonly vault: string | null };
 
-/** The live server that holds the vault, for commands that want to reach it; null when there is none. */
+/** Returns the live server that holds the vault; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {
   const entry = await readEntry(pidFileOf(vaultPath));
   if (entry === null || !isAlive(entry)) return null;
@@ -23,7 +23,7 @@ export async function findHolder(vaultPath: string): Promise<Holder | null> {
   return { pid: entry.pid, url: entry.url };
 }
 
-/** Enters this process; answers null, or the live server that was there before. */
+/** Enters this process and returns null, or returns the live server that holds the vault. */
 export async function enterHolder(vaultPath: string): Promise<Holder | null> {
   const file = pidFileOf(vaultPath);
   for (;;) {
@@ -31,11 +31,11 @@ export async function enterHolder(vaultPath: string): Promise<Holder | null> {
     if (await ignoring(writeFile(file, entry, { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
     const holder = await findHolder(vaultPath);
     if (holder !== null) return holder;
-    await ignoring(unlink(file), "ENOENT"); // its server is dead, or another home's
+    await ignoring(unlink(file), "ENOENT"); // its server is dead, or serves another home
   }
 }
 
-/** Adds where this process, which was entered before, listens. */
+/** Adds the address of this process, which must have been entered. */
 export async function announceHolder(vaultPath: string, url: string): Promise<void> {
   await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, url));
 }
@@ -54,7 +54,7 @@ async function ownEntry(vaultPath: string, url: string | null): Promise<Buffer> 
   return Buffer.from(JSON.stringify(entry));
 }
 
-/** Which directory it is, whatever its path. */
+/** Identifies a directory independently of its path. */
 async function identityOf(vaultPath: string): Promise<string> {
   const { dev, ino } = await stat(vaultPath, { bigint: true });
   return `${dev}:${ino}`;
@@ -83,10 +83,10 @@ function isAlive({ pid, started }: Entry): boolean {
     if (systemCode(error) !== "EPERM") return false;
   }
   const now = startTime(pid);
-  return now === null || now === started; // otherwise the pid was given to another process
+  return now === null || now === started; // otherwise the pid was reused
 }
 
-/** Boot and clock tick at which a process started (proc(5), field 22 of stat); null where /proc does not tell. */
+/** Boot id and start tick of a process (proc(5), field 22 of stat); null without /proc. */
 function startTime(pid: number): string | null {
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

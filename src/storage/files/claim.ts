@@ -1,6 +1,6 @@
 /**
- * Owns the claim of one server on one vault: the kernel's lock on its directory, where there is one, and the pid file,
- * which says who the holder is. Nothing ever has to be cleaned by hand.
+ * Exclusive claim of one server on one vault: the kernel lock on its directory, where available, and the pid file, which
+ * names the holder. Never has to be cleaned by hand.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,12 +9,12 @@ import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } fr
 import { type Lock, lockDirectory } from "./kernel-lock.js";
 
 export interface Claim {
-  /** Tells `findHolder` where this server listens. */
+  /** Publishes the server's address for `findHolder`. */
   announce(url: string): Promise<void>;
   release(): Promise<void>;
 }
 
-/** @throws StartError that names the server which holds the vault. */
+/** @throws StartError that names the server holding the vault. */
 export async function claimVault(vaultPath: string): Promise<Claim> {
   const lock = await lockDirectory(vaultPath);
   if (lock === "taken") throw heldBy(vaultPath, await patientHolder(vaultPath));
@@ -30,20 +30,20 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
 
 const fullDisk = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
 
-/** Beside the lock, the pid file only informs: a disk that cannot take it is no reason not to let secrets be read. */
+/** With the lock held, the pid file only informs: secrets stay readable on a disk that cannot take it. */
 async function enter(vaultPath: string, locked: boolean): Promise<Holder | null> {
   try {
     return await enterHolder(vaultPath);
   } catch (error) {
-    if (["EISDIR", "EPERM"].includes(systemCode(error) ?? "")) throw oddPidFile(vaultPath);
+    if (["EISDIR", "EPERM"].includes(systemCode(error) ?? "")) throw invalidPidFile(vaultPath);
     if (!locked || !fullDisk.has(systemCode(error) ?? "")) throw error;
-    await removeHolder(vaultPath).catch(() => {}); // it may be there, empty
+    await removeHolder(vaultPath).catch(() => {}); // it may exist, empty
     return null;
   }
 }
 
-/** What unlinking says of a directory. */
-function oddPidFile(vaultPath: string): StartError {
+/** EISDIR and EPERM: unlink of a directory. */
+function invalidPidFile(vaultPath: string): StartError {
   return new StartError(`${join(vaultPath, "server.pid")} is not a plain file: move it away, then start again`);
 }
 
@@ -56,16 +56,16 @@ function claimOf(vaultPath: string, lock: Lock | null): Claim {
       return announced;
     },
     async release() {
-      if (released) return; // by now the pid file may be another server's
+      if (released) return; // the pid file may be another server's by now
       released = true;
-      await announced.catch(() => {}); // who asked for it was told
-      await removeHolder(vaultPath).catch(() => {}); // what stays counts only while this process lives
+      await announced.catch(() => {}); // its caller got the error
+      await removeHolder(vaultPath).catch(() => {}); // a leftover counts only while this process lives
       await lock?.release();
     },
   };
 }
 
-/** A holder that is just starting writes its pid file a moment after it has the lock. */
+/** A starting server writes its pid file a moment after it acquires the lock. */
 async function patientHolder(vaultPath: string): Promise<Holder | null> {
   for (let tries = 0; tries < 50; tries++) {
     const holder = await findHolder(vaultPath);

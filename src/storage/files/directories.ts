@@ -1,4 +1,4 @@
-/** Owns the directories of the tree: makes missing ones so that they last, and prunes those left empty. */
+/** Directories of the tree: durable creation of missing ones, pruning of empty ones. */
 import { dirname } from "node:path";
 import { type FileOperations, ignoring, missingAsNull } from "../../files/durable.js";
 import type { DirectorySyncs, Hold } from "./directory-syncs.js";
@@ -7,23 +7,23 @@ export class Directories {
   readonly #files: FileOperations;
   readonly #syncs: DirectorySyncs;
   readonly #root: string;
-  /** Directories that are known to survive a power cut. */
+  /** Directories known to survive a power cut. */
   readonly #durable = new Set<string>();
-  /** Made here, but an fsync of their names may have failed: none that comes later could tell. */
+  /** Created here, but an fsync of their names may have failed, which no later fsync would report. */
   readonly #doubtful = new Set<string>();
   readonly #making = new Map<string, Promise<void>>();
   readonly #pruning = new Map<string, Promise<boolean>>();
-  /** How much work is under way in each directory and below it. */
+  /** Number of operations in each directory and below it. */
   readonly #users = new Map<string, number>();
 
-  /** `root` exists and is durable; nothing above it is touched. */
+  /** `root` must exist and be durable; nothing above it is touched. */
   constructor(files: FileOperations, syncs: DirectorySyncs, root: string) {
     this.#files = files;
     this.#syncs = syncs;
     this.#root = root;
   }
 
-  /** Works in a directory. It is not pruned meanwhile, so that its name leads to one directory from begin to end. */
+  /** Runs work in a directory, which is not pruned meanwhile: its name means the same directory throughout. */
   async within<T>(directory: string, work: () => Promise<T>): Promise<T> {
     const above = this.#upFrom(directory);
     for (let busy = this.#pruned(above); busy !== undefined; busy = this.#pruned(above)) await busy;
@@ -36,8 +36,8 @@ export class Directories {
   }
 
   /**
-   * Makes the directory, and those above it, so that they last. A directory that is merely there is not enough: the
-   * write that made it may still wait for its fsync, or may have failed in it.
+   * Creates the directory and its parents durably. An existing directory may not be durable: the write that created it
+   * may still wait for its fsync, or have failed in it.
    */
   async ensure(directory: string): Promise<void> {
     if (directory === this.#root || this.#durable.has(directory)) return;
@@ -49,7 +49,7 @@ export class Directories {
     await making;
   }
 
-  /** Forgets a directory and all above it, open ones too: one of them has gone missing. */
+  /** Forgets a directory and its parents, open ones too, because one of them has disappeared. */
   forget(directory: string): void {
     for (const at of this.#upFrom(directory)) {
       this.#durable.delete(at);
@@ -58,15 +58,15 @@ export class Directories {
   }
 
   /**
-   * Removes the directory and those above it, as far as they are empty and nobody works there. That need not last, nor
-   * succeed: empty directories do no harm.
+   * Removes the directory and its parents as far as they are empty and unused. Neither durable nor certain: empty
+   * directories are harmless.
    */
   async prune(directory: string): Promise<void> {
     const above = this.#upFrom(directory);
-    for (const at of above) if (!(await this.#isPlainOrMissing(at))) return; // a link would lead out of the tree
+    for (const at of above) if (!(await this.#isPlainOrMissing(at))) return; // never through a link out of the tree
     for (const at of above) {
       if (this.#users.has(at) || this.#pruning.has(at)) return;
-      this.#durable.delete(at); // before it goes, so that whoever makes it again makes it last
+      this.#durable.delete(at); // first, so that the next put creates it durably
       const removing = this.#removeEmpty(at).finally(() => this.#pruning.delete(at));
       this.#pruning.set(at, removing);
       if (!(await removing)) return;
@@ -95,7 +95,7 @@ export class Directories {
     else this.#users.delete(directory);
   }
 
-  /** The directory and all above it, up to the root, which is not among them. */
+  /** Returns the directory and its parents, without the root. */
   #upFrom(directory: string): string[] {
     const found: string[] = [];
     for (let at = directory; at !== this.#root; at = dirname(at)) found.push(at);
@@ -117,12 +117,12 @@ export class Directories {
     this.#durable.add(directory);
   }
 
-  /** DANGER: the parent is held before the name is made: opened later, it would not tell of an fsync that failed since. */
+  /** DANGER: open the parent before the name is created; opened later, it does not report an fsync that failed since. */
   async #makeIn(parent: Hold, directory: string): Promise<void> {
-    if (this.#doubtful.has(directory)) await ignoring(this.#files.rmdir(directory), "ENOENT"); // its next name is new
+    if (this.#doubtful.has(directory)) await ignoring(this.#files.rmdir(directory), "ENOENT"); // so that mkdir creates a new name
     if (await ignoring(this.#files.mkdir(directory, { mode: 0o700 }), "EEXIST")) this.#doubtful.add(directory);
     if (!(await this.#files.lstat(directory)).isDirectory()) {
-      throw new Error("a link or a file stands where a directory should");
+      throw new Error("a link or a file is in the place of a directory");
     }
     await parent.sync();
     this.#doubtful.delete(directory);

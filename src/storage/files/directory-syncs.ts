@@ -1,14 +1,13 @@
 /**
- * Owns syncing directories. Whoever changes a directory holds it open meanwhile, together with all others who do. Changes
- * that are complete when a sync begins share it: of writes that finish together, all but a few wait for one fsync instead
- * of making one each. Nobody shares a sync that has already begun, since it may have looked before their change.
+ * Group commit for directory fsyncs. Concurrent writers of a directory share one open descriptor. Changes that are
+ * complete before an fsync begins share it; one that has already begun is never shared, because it may miss the change.
  */
 import { dirname } from "node:path";
 import { type FileOperations, ignoring, type OpenDirectory, openDirectory } from "../../files/durable.js";
 
-/** A directory that is held open. */
+/** An open directory. */
 export interface Hold {
-  /** Makes every change of names in the directory last that was complete before the call. */
+  /** Makes all name changes durable that were complete before the call. */
   sync(): Promise<void>;
   release(): Promise<void>;
 }
@@ -21,7 +20,7 @@ export class DirectorySyncs {
     this.#files = files;
   }
 
-  /** DANGER: the name must lead to the same directory until the release; see `Directories.within`. */
+  /** DANGER: the path must mean the same directory until the release; see `Directories.within`. */
   async hold(directory: string): Promise<Hold> {
     let shared = this.#shared.get(directory);
     if (shared === undefined) {
@@ -39,7 +38,7 @@ export class DirectorySyncs {
     return { sync: () => this.#sync(directory, held), release: () => this.#release(directory, held) };
   }
 
-  /** Works while it holds the directory. */
+  /** Runs work while the directory is held open. */
   async holding<T>(directory: string, work: (held: Hold) => Promise<T>): Promise<T> {
     const held = await this.hold(directory);
     try {
@@ -53,17 +52,17 @@ export class DirectorySyncs {
     return this.holding(directory, (held) => held.sync());
   }
 
-  /** Where the directory is gone, what makes that last is a sync of the one that it was in. */
+  /** Syncs the directory or, when it is gone, its nearest existing parent. */
   async syncNearest(directory: string): Promise<void> {
     for (let at = directory; !(await ignoring(this.sync(at), "ENOENT")); at = dirname(at));
   }
 
-  /** Whoever holds the directory from now on opens it anew: its name leads elsewhere. */
+  /** Makes later holds reopen the directory, because its path now means another one. */
   forget(directory: string): void {
     this.#shared.delete(directory);
   }
 
-  /** After a failure nobody new shares this one: only a directory that is opened anew could tell of the next. */
+  /** After a failure, later holds reopen the directory: only a new descriptor reports the next failure. */
   async #sync(directory: string, held: SharedDirectory): Promise<void> {
     try {
       await held.sync();
@@ -77,7 +76,7 @@ export class DirectorySyncs {
     held.users--;
     if (held.users > 0) return;
     if (this.#shared.get(directory) === held) this.#shared.delete(directory);
-    await held.opened.then((handle) => handle.close()).catch(() => {}); // what was synced is synced
+    await held.opened.then((handle) => handle.close()).catch(() => {}); // all syncs have already reported
   }
 }
 
@@ -93,7 +92,7 @@ class SharedDirectory {
 
   sync(): Promise<void> {
     if (this.#running === null) return this.#begin();
-    // DANGER: after a failed fsync the system may report success for names that are lost. Who waited behind it fails too.
+    // DANGER: after a failed fsync the kernel may report success for lost names, so callers that waited fail too.
     this.#next ??= this.#running.then(() => this.#begin());
     return this.#next;
   }
@@ -103,7 +102,7 @@ class SharedDirectory {
     const sync = this.opened
       .then((handle) => handle.sync())
       .then(() => {
-        if (this.#running === sync) this.#running = null; // otherwise it goes on failing whoever still holds this one
+        if (this.#running === sync) this.#running = null; // a failed one stays, and fails all later syncs of this hold
       });
     this.#running = sync;
     return sync;

@@ -1,4 +1,4 @@
-/** Owns the vault's directory: the claim on it, which vault in it is in force, and what its failures mean to a client. */
+/** Secret store on files: the claim on the vault's directory, the current vault in it, and errors for clients. */
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode, VaultError } from "../../errors.js";
@@ -18,25 +18,25 @@ import { type Claim, claimVault } from "./claim.js";
 import { currentGeneration, isGenerationName, switchGeneration, UncertainSwitch } from "./generations.js";
 import { cleaned, readTree, removeTemps } from "./tree-scan.js";
 
-/** Bounds the files that are open at once, and with them what a crowd of clients costs. */
+/** Bounds the number of open files under load. */
 const readsAtOnce = 64;
 const writesAtOnce = 32;
 
-/** Longer than any blob we write: a body of the largest value, escaped. Guards memory against a planted file. */
+/** Larger than any blob we write. Protects memory against a planted file. */
 const maxBlobBytes = 512 * 2 ** 20;
 
 export class FileStore implements SecretStore {
   readonly vaultPath: string;
-  /** How many files in the tree are not ours, as found at start. */
-  strangers = 0;
-  /** The directory of secrets was missing: an empty one was made. */
+  /** Number of foreign files found in the tree at start. */
+  foreignFiles = 0;
+  /** The directory of secrets was missing, and an empty one was created. */
   madeSecrets = false;
   readonly #files: FileOperations;
   readonly #claim: Claim;
   readonly #reads = new Semaphore(readsAtOnce);
   readonly #writes = new Semaphore(writesAtOnce);
   #current: BlobTree | null = null;
-  /** A failed init has left open which vault is in force on disk. */
+  /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
 
   private constructor(vaultPath: string, files: FileOperations, claim: Claim) {
@@ -46,8 +46,8 @@ export class FileStore implements SecretStore {
   }
 
   /**
-   * Claims an existing directory and reads the names in it. `claimed` is called in between: there is time for other work.
-   * @throws StartError when another server holds it, or what is in it cannot be understood.
+   * Claims an existing directory, calls `claimed`, and reads the names in it.
+   * @throws StartError when another server holds it, or its content is invalid.
    */
   static async open(vaultPath: string, files = systemFiles, claimed: () => void = () => {}): Promise<FileStore> {
     const store = new FileStore(vaultPath, files, await claimVault(vaultPath));
@@ -61,7 +61,7 @@ export class FileStore implements SecretStore {
     }
   }
 
-  /** As `open`, but null when there is no vault: nothing is made. @throws VaultError INTEGRITY */
+  /** As `open`, but returns null when there is no vault, and creates nothing. @throws VaultError INTEGRITY */
   static async openExisting(vaultPath: string): Promise<FileStore | null> {
     if ((await missingAsNull(systemFiles.lstat(vaultPath))) === null) return null;
     const generation = await currentGeneration(systemFiles, vaultPath);
@@ -93,27 +93,27 @@ export class FileStore implements SecretStore {
           cause: error,
         });
       }
-      throw unavailable("the storage cannot be read now: try again, and look into the server's log", error);
+      throw unavailable("the storage cannot be read now: try again, and check the server's log", error);
     }
   }
 
   async write(path: string, blob: Bytes): Promise<void> {
-    const current = this.#inForce();
+    const current = this.#mustHaveVault();
     try {
       await this.#writes.take(() => current.write(path, blob));
     } catch (error) {
       if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
-      throw unavailable("the storage cannot take the write: free space or mend the disk, then try again", error);
+      throw unavailable("the storage cannot take the write: free space or repair the disk, then try again", error);
     }
   }
 
   async remove(path: string): Promise<boolean> {
-    const current = this.#inForce();
+    const current = this.#mustHaveVault();
     try {
       return await this.#writes.take(() => current.remove(path));
     } catch (error) {
       if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
-      throw unavailable("the storage cannot delete now: mend the disk, then try again", error);
+      throw unavailable("the storage cannot delete now: repair the disk, then try again", error);
     }
   }
 
@@ -127,21 +127,21 @@ export class FileStore implements SecretStore {
     } catch (error) {
       this.#uncertain = error instanceof UncertainSwitch;
       this.#refuseUncertain();
-      throw unavailable("the storage cannot take a new vault: the old state is untouched", error);
+      throw unavailable("the storage cannot create a new vault: the old state is untouched", error);
     }
   }
 
   async snapshot(): Promise<StoredSnapshot> {
-    const current = this.#inForce();
+    const current = this.#mustHaveVault();
     try {
       return await current.snapshot(this.vaultPath);
     } catch (error) {
       if (error instanceof NotPlainFile) throw unavailable(`${error.message}: ${askDoctor}`, error);
-      throw unavailable("the storage cannot take a snapshot: free space or mend the disk, then try again", error);
+      throw unavailable("the storage cannot take a snapshot: free space or repair the disk, then try again", error);
     }
   }
 
-  /** Tells commands that look for the vault's server where it listens. */
+  /** Publishes the server's address for commands that look for it. */
   announce(url: string): Promise<void> {
     return this.#claim.announce(url);
   }
@@ -154,33 +154,33 @@ export class FileStore implements SecretStore {
     await removeLeftovers(this.#files, this.vaultPath);
     const generation = await currentGeneration(this.#files, this.vaultPath);
     if (generation === null) return;
-    // Whoever replaced it may have been killed before the fsync, and what is acknowledged from now on depends on it.
+    // The process that replaced `current` may have been killed before the fsync, and all later writes depend on it.
     await ignoring(syncDirectory(this.#files, this.vaultPath), "EROFS");
     this.madeSecrets = await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
-    const { paths, strangers } = await readTree(this.#files, generation.secrets);
+    const { paths, foreignFiles } = await readTree(this.#files, generation.secrets);
     this.#current = new BlobTree(this.#files, generation, paths);
-    this.strangers = strangers;
+    this.foreignFiles = foreignFiles;
   }
 
-  /** Nothing may be acknowledged in a vault that may not be the one after the next start. */
+  /** DANGER: acknowledges nothing in a vault that may not be current after the next start. */
   #refuseUncertain(): void {
     if (!this.#uncertain) return;
-    const mend = "stop the server, mend the disk, see that vault/current names the right vault, and start again";
-    throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${mend}`);
+    const remedy = "stop the server, repair the disk, check that vault/current names the right vault, and start again";
+    throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${remedy}`);
   }
 
-  #inForce(): BlobTree {
+  #mustHaveVault(): BlobTree {
     this.#refuseUncertain();
-    if (this.#current === null) throw new Error("no vault is in force");
+    if (this.#current === null) throw new Error("there is no vault");
     return this.#current;
   }
 }
 
 function lostSecrets(vaultPath: string): VaultError {
-  const mend = "put it back from a backup, or start the server, which makes an empty one";
+  const remedy = "restore it from a backup, or start the server, which creates an empty one";
   return new VaultError(
     "INTEGRITY",
-    `the directory of secrets was missing in ${vaultPath}: nothing was saved; ${mend}`,
+    `the directory of secrets is missing in ${vaultPath}: nothing was saved; ${remedy}`,
   );
 }
 
@@ -188,16 +188,16 @@ function directoryAt(path: string, cause: unknown): VaultError {
   return new VaultError("INTEGRITY", `the stored secret at ${path} is a directory: ${askDoctor}`, { cause });
 }
 
-const askDoctor = "strongroom doctor tells what is there; move it away";
+const askDoctor = "run strongroom doctor to see what it is, and move it away";
 
 const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 
-/** What a crash may have left outside of the tree: temp files of an init in any generation, snapshots, restores. */
+/** Removes what a crash left outside of the tree: temp files in any generation, snapshots, unfinished restores. */
 async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
   for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
     const path = join(vaultPath, entry.name);
     if (unfinished.test(entry.name)) await cleaned(files.rm(path, { recursive: true, force: true }));
-    else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // a link leads elsewhere
+    else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // never through a link
   }
   await removeTemps(files, vaultPath);
 }

@@ -1,7 +1,7 @@
 /**
- * Owns the vaults of one home: each lives in a directory of its own, and one small file says which is in force.
+ * Vaults of one home: a directory each (a generation), and one small file that names the current one.
  *
- *   vault/current            "gen-2\n": replaced in one step, which is what makes a forced init atomic
+ *   vault/current            "gen-2\n": replaced atomically, and with it the vault in a forced init
  *   vault/gen-1/…            an earlier vault, kept whole under its old passphrase
  *   vault/gen-2/header.json  the header, written before `current` names it
  *   vault/gen-2/secrets/…    the tree of blobs
@@ -27,14 +27,14 @@ export function isGenerationName(name: string): boolean {
   return generationName.test(name);
 }
 
-/** What `current` says. The newline is not there when a person has written it. */
+/** Returns the name in `current`. The newline may be missing when a person wrote it. */
 export function nameInPointer(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("latin1").replace(/\n$/, "");
 }
 
 export type Generation = { readonly directory: string; readonly secrets: string; readonly header: Bytes };
 
-/** The vault in force; null before the first init. */
+/** Returns the current vault; null before the first init. */
 export async function currentGeneration(files: FileOperations, vault: string): Promise<Generation | null> {
   const bytes = await readFileBytes(files, join(vault, "current"), 64);
   if (bytes === null) {
@@ -46,7 +46,7 @@ export async function currentGeneration(files: FileOperations, vault: string): P
   return loadGeneration(files, join(vault, name));
 }
 
-/** Writes a new, empty vault beside the one in force, and then makes it the one in force. */
+/** Writes a new, empty vault beside the current one, and then makes it current. */
 export async function switchGeneration(
   files: FileOperations,
   vault: string,
@@ -63,15 +63,15 @@ export async function switchGeneration(
     await syncDirectory(files, vault);
     return next;
   } catch (error) {
-    if (moved) await putBack(files, vault, before, error);
-    await clearAway(files, next).catch(() => {}); // what stays is not in force, and does no harm
+    if (moved) await undoSwitch(files, vault, before, error);
+    await removeGeneration(files, next).catch(() => {}); // a leftover is not current, and harmless
     throw error;
   }
 }
 
-/** Makes a directory, whose files last, the first vault of a home that has none. */
-export async function bringIntoForce(files: FileOperations, vault: string, directory: string): Promise<void> {
-  const name = await nextName(files, vault); // an init that was broken off may have left one
+/** Makes a directory, whose files are already durable, the first vault of a home that has none. */
+export async function makeCurrent(files: FileOperations, vault: string, directory: string): Promise<void> {
+  const name = await nextName(files, vault); // an interrupted init may have left one
   await files.rename(directory, join(vault, name));
   try {
     await syncDirectory(files, vault);
@@ -79,12 +79,12 @@ export async function bringIntoForce(files: FileOperations, vault: string, direc
   } catch (error) {
     await ignoring(files.unlink(join(vault, "current")), "ENOENT");
     await syncDirectory(files, vault).catch(() => {}); // first, so that `current` never names what is gone
-    await files.rename(join(vault, name), directory); // back to where the caller removes it
+    await files.rename(join(vault, name), directory); // where the caller removes it
     throw error;
   }
 }
 
-/** The switch failed when `current` had been replaced, and it could not be put back. */
+/** The switch failed after `current` was replaced, and could not be undone. */
 export class UncertainSwitch extends Error {}
 
 async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
@@ -94,8 +94,13 @@ async function writeGeneration(files: FileOperations, vault: string, next: Gener
   await syncDirectory(files, vault);
 }
 
-/** Puts the old vault back in force. */
-async function putBack(files: FileOperations, vault: string, before: Generation | null, cause: unknown): Promise<void> {
+/** Makes the old vault current again. @throws UncertainSwitch */
+async function undoSwitch(
+  files: FileOperations,
+  vault: string,
+  before: Generation | null,
+  cause: unknown,
+): Promise<void> {
   const current = join(vault, "current");
   try {
     if (before === null) await removeFile(files, current);
@@ -105,7 +110,7 @@ async function putBack(files: FileOperations, vault: string, before: Generation 
   }
 }
 
-async function clearAway(files: FileOperations, next: Generation): Promise<void> {
+async function removeGeneration(files: FileOperations, next: Generation): Promise<void> {
   await ignoring(files.unlink(join(next.directory, "header.json")), "ENOENT");
   await ignoring(files.rmdir(next.secrets), "ENOENT");
   await ignoring(files.rmdir(next.directory), "ENOENT");
@@ -116,11 +121,11 @@ function paths(directory: string): Omit<Generation, "header"> {
 }
 
 async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
-  for (const path of [directory, paths(directory).secrets]) await refuseStranger(files, path);
+  for (const path of [directory, paths(directory).secrets]) await refuseForeign(files, path);
   const header = await readFileBytes(files, join(directory, "header.json"), maxHeaderBytes);
   if (header === null) {
     if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
-    throw new StartError(`${join(directory, "header.json")} is missing: put it back from a backup, then start again`);
+    throw new StartError(`${join(directory, "header.json")} is missing: restore it from a backup, then start again`);
   }
   return { ...paths(directory), header };
 }
@@ -134,12 +139,12 @@ async function generationNames(files: FileOperations, vault: string): Promise<st
   return (await files.readdir(vault)).filter(isGenerationName);
 }
 
-/** A vault with secrets that nothing points at is not "no vault": a new init would hide them. */
+/** A vault with secrets that `current` does not name is not "no vault": a new init would hide them. */
 async function refuseLostPointer(files: FileOperations, vault: string): Promise<void> {
   if (await holdSecrets(files, vault)) throw damagedPointer(vault);
 }
 
-/** Whether any vault, in force or not, has secrets; one whose init was broken off has none. */
+/** Whether any vault, current or not, has secrets; one left by an interrupted init has none. */
 export async function holdSecrets(files: FileOperations, vault: string): Promise<boolean> {
   for (const name of await generationNames(files, vault)) {
     const names = await missingAsNull(files.readdir(join(vault, name, "secrets")));
@@ -148,15 +153,15 @@ export async function holdSecrets(files: FileOperations, vault: string): Promise
   return false;
 }
 
-/** What a start removes and a put writes must not be where a link leads. */
-async function refuseStranger(files: FileOperations, path: string): Promise<void> {
+/** DANGER: a start removes and a put writes below this path; a link would lead both elsewhere. */
+async function refuseForeign(files: FileOperations, path: string): Promise<void> {
   if ((await missingAsNull(files.lstat(path)))?.isDirectory() ?? true) return;
-  throw new StartError(`${path} is a link or a file: put the directory itself in its place, then start again`);
+  throw new StartError(`${path} is a link or a file: replace it with the directory itself, then start again`);
 }
 
 function damagedPointer(vault: string): StartError {
   return new StartError(
-    `${join(vault, "current")} is missing or damaged: strongroom doctor  says what to write into it (the name of the vault ` +
-      `in force: the gen-… directory with the highest number, unless an earlier one was restored); then start again`,
+    `${join(vault, "current")} is missing or damaged: run strongroom doctor to see what to write into it (the name of the ` +
+      `current vault: the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
   );
 }

@@ -1,10 +1,10 @@
 /**
- * Owns the kernel's lock on a directory: one process at a time has it, and it is free at once however that process ends.
+ * Kernel lock on a directory, released by the kernel however its process ends. Linux only.
  *
- * Linux only. It is flock(2) on the directory itself, which holds between containers that share it, leaves no file behind,
- * and is out of reach for whoever may not open the directory. Node cannot call it, so flock(1) does, on a directory that
- * it inherits: the lock belongs to the open directory, not to the command, and stays when that has ended. Where there is
- * no flock(1), an abstract socket named after the directory stands in; it holds within one network namespace.
+ * flock(2) on the directory works between containers that share it, leaves no file behind, and cannot be acquired by
+ * users who may not open the directory. Node cannot call it, so flock(1) does, on an inherited descriptor: the lock
+ * belongs to the open directory and outlives the command. Without flock(1), an abstract socket named after the directory
+ * stands in; it works within one network namespace.
  */
 import { spawnSync } from "node:child_process";
 import { constants } from "node:fs";
@@ -16,7 +16,7 @@ export interface Lock {
   release(): Promise<void>;
 }
 
-/** Null where this system has no such lock. @throws StartError when nobody can tell whether it is taken. */
+/** Returns null where the system has no such lock. @throws StartError when it is unknown whether it is taken. */
 export async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
   if (process.platform !== "linux") return null;
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -30,15 +30,15 @@ function flock({ fd }: FileHandle): "ours" | "taken" | "impossible" {
   const env = { PATH: process.env["PATH"] ?? "" };
   const { status, error, signal } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
   if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;
-  if (signal !== null) throw new StartError(`flock, which locks the vault, was ended by ${signal}: start again`);
+  if (signal !== null) throw new StartError(`flock, which locks the vault, was killed by ${signal}: start again`);
   if (status === 0) return "ours";
   return status === 1 ? "taken" : "impossible"; // no such command, or a file system without locks
 }
 
-/** There is no such command, or it may not be run here; anything else may pass, and must not weaken the claim. */
+/** The command is missing or not permitted. Any other error may be transient, and must not weaken the claim. */
 const missing: readonly string[] = ["ENOENT", "EACCES", "EPERM"];
 
-/** By device and inode, so that every name of the directory leads to the same lock. */
+/** Named by device and inode, so that every path of the directory means the same lock. */
 async function bindAbstract(path: string): Promise<Lock | "taken"> {
   const { dev, ino } = await lstat(path, { bigint: true });
   const server = createServer((connection) => connection.destroy()).unref();
@@ -48,7 +48,7 @@ async function bindAbstract(path: string): Promise<Lock | "taken"> {
     if (systemCode(error) === "EADDRINUSE") return "taken";
     throw error;
   }
-  server.on("error", () => {}); // nobody has any business connecting
+  server.on("error", () => {}); // connections are not expected
   return { release: async () => void server.close() };
 }
 

@@ -1,4 +1,4 @@
-/** Owns the names of all secrets, in memory and in order, so that counting and listing need neither disk nor key. */
+/** Sorted in-memory index of all secret paths, so that counting and listing need neither disk nor key. */
 import { compareUtf8, sortUtf8 } from "../../paths/secret-path.js";
 
 export class NameIndex {
@@ -26,7 +26,7 @@ export class NameIndex {
     if (this.#paths[at] === path) this.#paths.splice(at, 1);
   }
 
-  /** Paths that start with `prefix` and stand after `after`, at most `limit`. */
+  /** Returns at most `limit` paths that start with `prefix` and sort after `after`. */
   list(prefix: string, after: string, limit: number): string[] {
     let at = this.#position(prefix);
     if (after !== "") {
@@ -39,7 +39,7 @@ export class NameIndex {
     return found;
   }
 
-  /** Where the path stands, or would stand. */
+  /** Returns the index at which the path is, or would be inserted. */
   #position(path: string): number {
     let low = 0;
     let high = this.#paths.length;

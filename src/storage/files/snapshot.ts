@@ -1,6 +1,6 @@
 /**
- * Owns a frozen picture of all secrets at one moment, taken while writes go on: hard links to the blobs, which are never
- * changed in place. A write or delete of a blob that the picture still lacks has it linked first.
+ * Point-in-time snapshot of all secrets, taken while writes continue: hard links to the blobs, which are never changed
+ * in place. A write or delete links the old blob first if the snapshot lacks it.
  *
  *   vault/snapshot-0123456789abcdef/header.json
  *   vault/snapshot-0123456789abcdef/secrets/…    the tree as it was
@@ -13,12 +13,12 @@ import { NotPlainFile } from "../../files/read-file.js";
 import type { Generation } from "./generations.js";
 import { blobFile } from "./tree-scan.js";
 
-/** As many as the thread pool works on at once and a few that wait, so that writes get their turn. */
+/** The thread pool's 4 and a few more; leaves room for writes. */
 const linksAtOnce = 8;
 
 export class Snapshot {
   readonly directory: string;
-  /** How many secrets are in it, once it is complete. */
+  /** Number of secrets in it, once complete. */
   count = 0;
   readonly #files: FileOperations;
   readonly #generation: Generation;
@@ -27,7 +27,7 @@ export class Snapshot {
   readonly #made = new Map<string, Promise<unknown>>();
   #failure: unknown = null;
 
-  /** `paths` are all secrets at this moment. */
+  /** `paths`: all secrets at this moment. */
   constructor(files: FileOperations, vaultPath: string, generation: Generation, paths: Iterable<string>) {
     this.#files = files;
     this.#generation = generation;
@@ -35,13 +35,13 @@ export class Snapshot {
     this.directory = join(vaultPath, `snapshot-${randomName()}`);
   }
 
-  /** To be awaited before a blob is replaced or removed. It never fails: the snapshot does, not the write. */
+  /** Must be awaited before a blob is replaced or removed. Never rejects: the snapshot fails, not the write. */
   async keep(path: string): Promise<void> {
     if (this.#failure !== null) return;
     await (this.#pending.delete(path) ? this.#begin(path) : this.#linking.get(path));
   }
 
-  /** @throws what made the snapshot fail; nothing of it is left then. */
+  /** @throws the first failure; nothing of the snapshot is left then. */
   async complete(): Promise<void> {
     try {
       await this.#directoryOf(join(this.directory, "secrets"));
@@ -61,7 +61,7 @@ export class Snapshot {
     for (const path of this.#pending) await this.keep(path);
   }
 
-  /** What a write has begun to link is no longer pending, and not yet in the snapshot. */
+  /** Waits for the links that writes have begun: neither pending nor in the snapshot yet. */
   async #linked(): Promise<void> {
     await Promise.all(this.#linking.values());
   }
@@ -77,7 +77,7 @@ export class Snapshot {
     return linking;
   }
 
-  /** A file that is gone was removed at the very moment of the snapshot. */
+  /** A missing file was removed at the moment of the snapshot. */
   async #linkBlob(path: string): Promise<void> {
     const file = blobFile(this.#generation.secrets, path);
     try {
@@ -114,5 +114,5 @@ export class Snapshot {
   }
 }
 
-/** File systems without hard links, or with too many on one file. */
+/** Errors of file systems without hard links, or with too many on one file. */
 const cannotLink = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"]);

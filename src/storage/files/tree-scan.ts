@@ -1,4 +1,4 @@
-/** Owns the tree of blobs: which file is which secret's, and which secrets there are, by their file names alone. */
+/** Mapping between secrets and files of the tree, and the scan for all secrets by their file names. */
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, ignoring, isTempName } from "../../files/durable.js";
@@ -7,32 +7,32 @@ import { isSecretPath } from "../../paths/secret-path.js";
 
 export type Tree = {
   readonly paths: string[];
-  /** How many files and directories are not ours; they are left alone. */
-  strangers: number;
+  /** Number of foreign files and directories, which are left alone. */
+  foreignFiles: number;
 };
 
-/** Where a secret's blob is. */
+/** Returns the path of a secret's file. */
 export function blobFile(root: string, path: string): string {
   const segments = path.split("/");
   const directories = segments.slice(0, -1).map(directoryName);
   return join(root, ...directories, secretFileName(segments.at(-1) ?? ""));
 }
 
-/** Walks the tree, removes temp files and empty directories that a crash left, and follows no links. */
+/** Scans the tree without following links; removes temp files and empty directories that a crash left. */
 export async function readTree(files: FileOperations, root: string): Promise<Tree> {
-  const tree: Tree = { paths: [], strangers: 0 };
+  const tree: Tree = { paths: [], foreignFiles: 0 };
   await readDirectory(files, root, "", tree);
   return tree;
 }
 
-/** Removes temp files that a crash left in one directory. */
+/** Removes the temp files that a crash left in one directory. */
 export async function removeTemps(files: FileOperations, directory: string): Promise<void> {
   for (const entry of await files.readdir(directory, { withFileTypes: true })) {
     if (entry.isFile() && isTempName(entry.name)) await cleaned(files.unlink(join(directory, entry.name)));
   }
 }
 
-/** Awaits a removal of what a crash left; on a read-only disk it stays, and does no harm. */
+/** Awaits the removal of a leftover; on a read-only disk it stays, and is harmless. */
 export async function cleaned(removal: Promise<void>): Promise<void> {
   await ignoring(removal, "EROFS");
 }
@@ -55,7 +55,7 @@ async function readSubdirectory(
   const segment = segmentOfDirectory(name);
   const directory = join(parent, name);
   if (segment === null || !isSecretPath(prefix + segment)) {
-    if (segmentOfFile(name) === null || !(await removeEmpty(files, directory))) tree.strangers++; // see BlobTree.#confirmGone
+    if (segmentOfFile(name) === null || !(await removeEmpty(files, directory))) tree.foreignFiles++; // see BlobTree.#confirmGone
     return;
   }
   const before = tree.paths.length;
@@ -63,7 +63,7 @@ async function readSubdirectory(
   if (tree.paths.length === before) await removeEmpty(files, directory);
 }
 
-/** False when it is not empty, or the disk is read-only. */
+/** Returns false when it is not empty, or the disk is read-only. */
 function removeEmpty(files: FileOperations, directory: string): Promise<boolean> {
   return ignoring(files.rmdir(directory), "ENOTEMPTY", "EEXIST", "EROFS");
 }
@@ -72,5 +72,5 @@ function readFile(entry: Dirent, prefix: string, tree: Tree): void {
   const segment = entry.isFile() ? segmentOfFile(entry.name) : null;
   const path = prefix + (segment ?? "");
   if (segment !== null && isSecretPath(path)) tree.paths.push(path);
-  else tree.strangers++;
+  else tree.foreignFiles++;
 }

@@ -2,15 +2,7 @@
  * Owns what the main thread asks of the key worker: which requests go over together, and the replacement of its thread
  * after a lock or a crash. It moves bytes and knows nothing of what is in them.
  */
-import type {
-  Operation,
-  Refusal,
-  Reply,
-  ReplyOf,
-  Request,
-  RequestOf,
-  WorkerSettings,
-} from "../../../workers/protocol.js";
+import type { Refusal, Reply, ReplyOf, Request, WorkerSettings } from "../../../workers/protocol.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import { WorkerThread } from "./worker-thread.js";
@@ -30,7 +22,8 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-type Success<R> = Exclude<R, Refusal>;
+/** What an operation replies when it does not refuse. */
+export type Success<R extends Request> = Exclude<ReplyOf<R["op"]>, Refusal>;
 
 export class KeyWorkerClient {
   readonly #settings: WorkerSettings;
@@ -59,10 +52,10 @@ export class KeyWorkerClient {
    * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it answered, UNAVAILABLE when there
    * is none.
    */
-  async call<O extends Operation>(request: RequestOf<O>): Promise<Success<ReplyOf<O>>> {
-    const reply = (await (isQuick(request) ? this.#inBatch(request) : this.#alone(request))) as ReplyOf<O>;
-    if (!reply.ok) throw refusal(reply as Refusal);
-    return reply as Success<ReplyOf<O>>;
+  async call<R extends Request>(request: R): Promise<Success<R>> {
+    const reply = await (isQuick(request) ? this.#inBatch(request) : this.#alone(request));
+    if (!reply.ok) throw refusal(reply);
+    return reply as Success<R>;
   }
 
   /** Ends the thread, once it has wiped what it held, and starts a fresh one. */

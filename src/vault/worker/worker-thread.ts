@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import type { Answer, Call, Reply, Request, WorkerSettings } from "../../../workers/protocol.js";
+import type { Answer, Call, Reply, Request, WorkerSettings, WorkerStart } from "../../../workers/protocol.js";
 
 type Waiting = {
   readonly resolve: (replies: readonly Reply[]) => void;
@@ -23,14 +23,15 @@ export class WorkerThread {
   constructor(settings: WorkerSettings, ended: (thread: WorkerThread) => void) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1.on("message", (answer: Answer) => this.#take(answer));
-    this.#pool = startPool(settings);
+    this.#pool = startPool();
     this.#pool.on("error", () => {}); // told by workerDestroy, which comes in any case
     this.#pool.on("workerDestroy", () => {
       if (this.#ended) return;
       void this.end();
       ended(this);
     });
-    this.#pool.run(port2, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
+    const start: WorkerStart<MessagePort> = { port: port2, settings };
+    this.#pool.run(start, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
   }
 
   /** Whether the thread has answered anything. */
@@ -68,7 +69,7 @@ export class WorkerThread {
   }
 }
 
-function startPool(settings: WorkerSettings): Piscina {
+function startPool(): Piscina {
   return new Piscina({
     filename: new URL("../../../workers/key-worker.js", import.meta.url).href,
     name: "serve",
@@ -76,7 +77,6 @@ function startPool(settings: WorkerSettings): Piscina {
     maxThreads: 1,
     idleTimeout: Number.POSITIVE_INFINITY,
     recordTiming: false,
-    workerData: settings,
     env: {}, // the token may be in ours
     execArgv: [],
   });

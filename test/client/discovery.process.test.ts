@@ -114,7 +114,7 @@ describe("the client library finds", () => {
         Object.defineProperty(process, "platform", { value: ${JSON.stringify(platform)} });
         const { readSettings } = await import("./dist/src/config/settings.js");
         const { defaultHome } = await import("./dist/src/client/find.js");
-        console.log(readSettings([], process.env).home);
+        console.log(readSettings({}, process.env).home);
         console.log(defaultHome(process.env));`;
       const [servers, clients] = (await program(text, environment)).split("\n");
       expect(clients).to.equal(servers).and.contain("strongroom");
