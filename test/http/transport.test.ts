@@ -140,7 +140,12 @@ describe("the certificate at start", () => {
 
   const foreign: readonly (readonly [string, RegExp, "cert.pem" | "key.pem" | null, boolean])[] = [
     ["of someone else in the home", /was not made by strongroom.*lacks a name/, null, true],
-    ["of someone else in the home, with a mismatched key,", /was not made by strongroom.*belongs to another/, null, false],
+    [
+      "of someone else in the home, with a mismatched key,",
+      /was not made by strongroom.*belongs to another/,
+      null,
+      false,
+    ],
     ["of someone else in the home, without its key,", /was not made by strongroom.*missing/, "key.pem", true],
     ["missing beside someone else's key in the home", /no certificate beside it/, "cert.pem", true],
   ];

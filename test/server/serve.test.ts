@@ -1,4 +1,5 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -447,6 +448,19 @@ describe("hardening", () => {
   it("warns of an open debugger", async () => {
     const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
+  });
+
+  it("warns about a token in its environment, which stays readable there, with the token file as remedy", async () => {
+    const token = randomBytes(32).toString("hex");
+    const server = await startProcess([], { STRONGROOM_TOKEN: token });
+    expect(readFileSync(`/proc/${server.child.pid}/environ`, "latin1")).to.contain(token);
+    const warnings = server
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes('"event":"token-in-environment"'));
+    expect(warnings).to.have.lengthOf(1);
+    expect(warnings[0]).to.contain('"level":"warn"').and.contain("token file");
+    expect((await startProcess()).logged()).not.to.contain("token-in-environment");
   });
 });
 
