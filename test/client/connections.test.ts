@@ -9,6 +9,7 @@ import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError }
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { clientOf } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { startProxy } from "../support/proxy.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/test-client.js";
@@ -114,7 +115,7 @@ describe("the client library's trust", () => {
   const server = shareTestServer();
 
   it("refuses a server with another certificate, and sends it nothing", async () => {
-    const other = await startTestServer();
+    const other = await startTestServer({ home: emptyHome() });
     const { url } = await startProxy(other);
     const error = await mustFail(
       clientOf(server(), { address: url }).lock(),

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustInit } from "../support/test-client.js";
 
@@ -59,7 +60,7 @@ describe("the client library finds", () => {
   });
 
   it("the address in STRONGROOM_ADDRESS before the announced one", async () => {
-    const other = await startTestServer();
+    const other = await startTestServer({ home: emptyHome() });
     const home = join(temporaryDirectory(), "home");
     cpSync(server().home, home, { recursive: true });
     announce(other, join(home, "vault"));

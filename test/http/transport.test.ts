@@ -11,6 +11,7 @@ import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -105,7 +106,7 @@ describe("the certificate at start", () => {
   }
 
   it("is the user's own when that is configured", async () => {
-    const first = await startTestServer();
+    const first = await startTestServer({ home: emptyHome() });
     const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
     expect(second.certificate).to.equal(first.certificate);
@@ -130,7 +131,7 @@ describe("the certificate at start", () => {
   });
 
   it("is refused when the user's own does not match its key", async () => {
-    const [first, second] = [await startTestServer(), await startTestServer()];
+    const [first, second] = [await startTestServer(), await startTestServer({ home: emptyHome() })];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
     expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
       /not the private key/,

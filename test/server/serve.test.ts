@@ -1,10 +1,12 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { run, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
@@ -214,7 +216,7 @@ describe("settings", () => {
 
 describe("the home directory", () => {
   it("has a token of 32 random bytes, base64url, prefix srt_, kept across restarts", async () => {
-    const first = await startProcess();
+    const first = await startProcess([], { STRONGROOM_HOME: emptyHome() });
     expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{43}$/);
     await first.stop();
     const second = await startProcess([], { STRONGROOM_HOME: first.home });
@@ -225,7 +227,7 @@ describe("the home directory", () => {
   it("has directories 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {
     const before = process.umask(0);
     try {
-      const server = await startProcess();
+      const server = await startProcess([], { STRONGROOM_HOME: emptyHome() });
       await mustInit(server);
       await mustPut(server, "a/b", "v");
       const mode = (...parts: string[]) => (statSync(join(server.home, ...parts)).mode & 0o777).toString(8);
@@ -446,6 +448,19 @@ describe("hardening", () => {
   it("warns of an open debugger", async () => {
     const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
+  });
+
+  it("warns about a token in its environment, which stays readable there, with the token file as remedy", async () => {
+    const token = randomBytes(32).toString("hex");
+    const server = await startProcess([], { STRONGROOM_TOKEN: token });
+    expect(readFileSync(`/proc/${server.child.pid}/environ`, "latin1")).to.contain(token);
+    const warnings = server
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes('"event":"token-in-environment"'));
+    expect(warnings).to.have.lengthOf(1);
+    expect(warnings[0]).to.contain('"level":"warn"').and.contain("token file");
+    expect((await startProcess()).logged()).not.to.contain("token-in-environment");
   });
 });
 
