@@ -109,3 +109,13 @@ describe("docs/import.md", () => {
     expect(headingsIn(read("docs/import.md")).slice(1).sort()).to.deep.equal(format?.argChoices?.toSorted());
   });
 });
+
+describe("docs/security.md", () => {
+  it("shows rows that the demonstration prints", () => {
+    const sources = readdirSync("demo").map((name) => read(`demo/${name}`));
+    const [sample] = blocksIn(read("docs/security.md"));
+    const rows = [...(sample?.code ?? "").matchAll(/^ {2}(\S.*?) {2,}/gm)].map(([, row = ""]) => row);
+    expect(rows).to.have.lengthOf.above(10);
+    expect(rows.filter((row) => !sources.some((source) => source.includes(row)))).to.deep.equal([]);
+  });
+});
