@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
 import { send } from "../support/test-client.js";
@@ -41,7 +42,7 @@ describe("the command line in each state of the vault", () => {
   describe("without a server", () => {
     const others = { init: [], unlock: [], lock: [], status: ["-q"] };
     testRows(() => ({}), {
-      ...refusals(10, /start one with {2}strongroom serve/, others),
+      ...refusals(10, /no server is running for the vault in .*: start it with {2}strongroom serve/, others),
       shutdown: { args: ["shutdown"], exit: 10, err: /no server is running for .*: nothing to stop/ },
       "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
       "a home with too long a name": {
@@ -95,7 +96,11 @@ describe("the command line in each state of the vault", () => {
     const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: .*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
-      status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
+      status: {
+        args: ["status"],
+        exit: 0,
+        out: /^the vault is unlocked\n(?:.*\n)* {2}locks {10}in \d+ minutes without activity\n/,
+      },
       "status as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
       "quiet status": { args: ["status", "-q"], exit: 0 },
       "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
@@ -108,13 +113,22 @@ describe("the command line in each state of the vault", () => {
         err: /unset it/,
       },
       "a response that takes too long": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
-      "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
+      "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /must be a duration/ },
       "an invalid address": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
       "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },
       "an address with a path": { args: ["ls", "--address", "https://localhost/v1"], exit: 2 },
       "a token of two lines": { args: ["ls"], more: { STRONGROOM_TOKEN: "a\nb" }, exit: 5, err: tokenless },
       "a token file without a token": { args: ["ls", "--token-file", "/etc/passwd"], exit: 5, err: tokenless },
       "a missing certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
+    });
+    it("accepts connection flags before the command's name", async () => {
+      const elsewhere = { STRONGROOM_HOME: "/nowhere" };
+      for (const flags of [
+        ["--home", server.home, "--timeout", "1m"],
+        [`--home=${server.home}`, "--json"],
+      ]) {
+        expect(await must(elsewhere, [...flags, "ls"])).to.be.oneOf(["", '{"entries":[],"damaged":[]}\n']);
+      }
     });
     it("exits 5 on a wrong token and names its file", async () => {
       const file = wrongToken();
@@ -123,7 +137,7 @@ describe("the command line in each state of the vault", () => {
       expect(stderr).to.contain(file).and.not.to.contain("srt_");
     });
     it("exits 11 on another server's certificate", async () => {
-      const other = await startTestServer();
+      const other = await startTestServer({ home: emptyHome() });
       const { code, stderr } = await strongroom(here(), ["ls", "--cacert", other.certificateFile]);
       expect(code).to.equal(11);
       expect(stderr).to.contain("find out who listens there");
@@ -136,7 +150,17 @@ describe("the command line in each state of the vault", () => {
     });
     testRows(here, {
       ...refusals(3, /the vault is locked: unlock it with {2}strongroom unlock/),
-      status: { args: ["status"], exit: 3, out: /locked: unlock it with {2}strongroom unlock/, err: /^$/ },
+      status: {
+        args: ["status"],
+        exit: 3,
+        out: /locked: unlock it with {2}strongroom unlock\n(?:.*\n)* {2}locks {10}after 15 minutes without activity\n/,
+        err: /^$/,
+      },
+      "an error as JSON": {
+        args: ["get", "a", "--json"],
+        exit: 3,
+        err: /^\{"error":"the vault is locked: unlock it with {2}strongroom unlock","code":"LOCKED","exit":3\}\n$/,
+      },
       "quiet status": { args: ["status", "-q"], exit: 3, err: /^$/ },
       "completion of paths prints nothing": { args: ["complete-paths"], exit: 0 },
       "lock of a locked vault": { args: ["lock", "--json"], exit: 0, out: '{"ok":true}\n' },
