@@ -76,7 +76,7 @@ describe("strongroom edit", () => {
 
     it("edit says why a value is rejected", () => {
       const said = rows.filter(([, , , , exit]) => exit === 2).map(([what]) => ended.get(what)?.stderr);
-      const reason = /^strongroom: the value (?:is not UTF-8|has 1048577 bytes).*: nothing was stored\n$/;
+      const reason = /^strongroom: the value (?:is not UTF-8|is 1,048,577 bytes).*: nothing was stored\n$/;
       for (const stderr of said) expect(stderr).to.match(reason);
     });
   });
