@@ -2,7 +2,9 @@
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
+import { hardenProcess } from "../hardening.js";
 import { type CommandRow, loadProgram } from "./program.js";
+import { removeStaleScratch } from "./prompt/scratch-directories.js";
 import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./session/exit-codes.js";
 import { printable } from "./session/output.js";
 
@@ -193,8 +195,11 @@ const commands: readonly CommandRow[] = [
   },
   { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
   { name: "complete-paths", summary: "", load: () => import("./completion/complete-paths.js"), hidden: true },
+  { name: "run-environment", summary: "", load: () => import("./run/run-environment.js"), hidden: true },
 ];
 
+hardenProcess();
+removeStaleScratch();
 process.on("uncaughtException", (error) => {
   process.stderr.write(crashText(error));
   process.exit(exitCodes.unexpected);

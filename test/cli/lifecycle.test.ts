@@ -93,7 +93,7 @@ describe("the command line in each state of the vault", () => {
   });
 
   describe("while unlocked", () => {
-    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: .*\n$/;
+    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: correct it.*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
       status: {
@@ -112,7 +112,11 @@ describe("the command line in each state of the vault", () => {
         exit: 5,
         err: /unset it/,
       },
-      "a response that takes too long": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
+      "a response that takes too long": {
+        args: ["ls", "--timeout", "0.001"],
+        exit: 10,
+        err: /no response within 1 ms/,
+      },
       "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /must be a duration/ },
       "an invalid address": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
       "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },

@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
-import { hardenProcess } from "../../hardening.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
@@ -28,7 +27,7 @@ export function define(command: Command): void {
 }
 
 async function doctor(flags: Flags): Promise<void> {
-  await hardenProcess();
+  process.umask(0o077);
   const home = readOneSetting("home", flags.home, process.env);
   const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;

@@ -1,7 +1,6 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { hardenProcess } from "../../hardening.js";
 import { readNewPassphrase } from "../prompt/new-passphrase.js";
 import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -18,7 +17,6 @@ export function define(command: Command): void {
 }
 
 async function init(flags: Flags): Promise<void> {
-  await hardenProcess();
   const { initialized, vaultPath } = await withClient(flags, (client) => client.status());
   if (initialized && !flags.force) throw alreadyExists(vaultPath);
   const passphrase = await readNewPassphrase(flags);

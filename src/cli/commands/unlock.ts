@@ -1,6 +1,5 @@
 /** `strongroom unlock`. */
 import type { Command } from "commander";
-import { hardenProcess } from "../../hardening.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
 import { type OutputFlags, report, withOutput } from "../session/output.js";
@@ -13,7 +12,6 @@ export function define(command: Command): void {
 }
 
 async function unlock(flags: Flags): Promise<void> {
-  await hardenProcess();
   const { initialized, locked } = await withClient(flags, (client) => client.status());
   if (!initialized) throw noVaultYet();
   if (!locked) return report(flags, { changed: false }, "the vault is already unlocked");
