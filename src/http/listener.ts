@@ -42,30 +42,31 @@ export const defaultLimits: Limits = {
 export function createListener(
   credentials: Credentials,
   messages: MessageClasses,
-  handle: Handle,
   log: Log,
   limits: Limits = defaultLimits,
 ): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
-  const server = secureServer(
-    {
-      ...credentials,
-      ...messages,
-      ...limits,
-      minVersion: "TLSv1.2",
-      requireHostHeader: false,
-      secureOptions: cleansePlaintext,
-    },
-    handle,
-  );
+  const server = secureServer({
+    ...credentials,
+    ...messages,
+    ...limits,
+    minVersion: "TLSv1.2",
+    requireHostHeader: false,
+    secureOptions: cleansePlaintext,
+  });
   server.maxConnections = limits.maxConnections;
-  server.on("checkContinue", handle); // 100 Continue is sent when the body is read
-  server.on("checkExpectation", handle);
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", wipeReceived);
   server.on("drop", warnOncePerMinute(log, limits.maxConnections));
   refuseMalformedRequests(server, limits);
   return { server, unused: new UnusedConnections(server) };
+}
+
+/** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
+export function handleRequests({ server }: Pick<Listener, "server">, handle: Handle): void {
+  server.on("request", handle);
+  server.on("checkContinue", handle); // 100 Continue is sent when the body is read
+  server.on("checkExpectation", handle);
 }
 
 /** A flood of connections must not flood the log. */
@@ -78,9 +79,9 @@ function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   };
 }
 
-function secureServer(options: ServerOptions, handle: Handle): Server {
+function secureServer(options: ServerOptions): Server {
   try {
-    return createServer(options, handle);
+    return createServer(options);
   } catch (error) {
     throw new StartError(`the certificate or its key cannot be used (${systemCode(error)}): choose another pair`);
   }

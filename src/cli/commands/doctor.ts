@@ -19,7 +19,10 @@ export function define(command: Command): void {
         "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed.",
     )
     .option("--fix", "fix what is safe to fix, and say what was done")
-    .option("--open", "open every secret too; asks for the passphrase, or reads it, even without this flag, from");
+    .option(
+      "--open",
+      "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
+    );
   withOutput(withPassphrase(command)).action(doctor);
 }
 
@@ -105,6 +108,6 @@ function about({ home, server, current, kept, secrets, opened }: Diagnosis, want
 
 function verdict({ findings, current, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
-  if (current !== null) return `${paint("green", "all is well")}\n`;
+  if (current !== null) return `${paint("green", "no problems found")}\n`;
   return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
 }
