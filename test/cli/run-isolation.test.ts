@@ -1,11 +1,11 @@
 /** `strongroom run`: the waiting process holds no secret, the child's environment is otherwise ours, and no secret steers it. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node } from "../support/process.js";
+import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { scanProcess } from "../support/scanner.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -153,6 +153,41 @@ describe("strongroom run, isolation", () => {
       const { stdout } = mustDo(await strongroom(server(), ["run", "-e", file, "--", "printenv", "PYTHONPATH"]));
       expect(stdout).to.equal("/lib\n");
     });
+  });
+
+  describe("the command as it is installed", () => {
+    const program = join(import.meta.dirname, "../../../bin/strongroom.cjs");
+
+    /** Started by the shell script that the package installs, with the Node of this test. */
+    async function runInstalled(args: readonly string[]): Promise<Ended> {
+      const directory = temporaryDirectory();
+      symlinkSync(node, join(directory, "node"));
+      symlinkSync(program, join(directory, "strongroom"));
+      const here = environment({ STRONGROOM_HOME: server().home });
+      const env = { ...here, PATH: `${directory}:${here["PATH"]}` };
+      return collect(spawn("strongroom", args, { env, cwd: directory, stdio: ["ignore", "pipe", "pipe"] })).ended;
+    }
+
+    it("reports a missing env file itself: Node does not read the flag", async () => {
+      const { code, stdout, stderr } = await runInstalled(["run", "--env-file", "nosuch", "--", "true"]);
+      expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+      expect(stderr).to.match(/^strongroom: the env file nosuch cannot be read \(ENOENT\)/);
+    });
+
+    for (const spelled of [["--env-file"], ["--env-file="]]) {
+      it(`gives NODE_OPTIONS in a file of ${spelled} to the command alone`, async () => {
+        const directory = temporaryDirectory();
+        const [file, marker] = [join(directory, "env"), join(directory, "by")];
+        const code = `require("fs").appendFileSync(${JSON.stringify(marker)}, process.argv[1] + "\\n")`;
+        writeFileSync(join(directory, "preload.cjs"), code);
+        writeFileSync(file, `NODE_OPTIONS="--require=${join(directory, "preload.cjs")}"\n`);
+        const flag = spelled[0] === "--env-file" ? [...spelled, file] : [`${spelled[0]}${file}`];
+        const target = join(directory, "target.cjs");
+        writeFileSync(target, "");
+        expect(await runInstalled(["run", ...flag, "--", node, target])).to.include({ code: 0, stderr: "" });
+        expect(readFileSync(marker, "utf8")).to.equal(`${target}\n`);
+      });
+    }
   });
 
   describe("run --mask", () => {
