@@ -39,7 +39,7 @@ describe("strongroom run, isolation", () => {
 
     it("holds neither value nor token while the command runs", async () => {
       const marker = randomBytes(48).toString("base64");
-      const sleeping = node1("console.log(process.env.CANARY); setInterval(() => {}, 1000)");
+      const sleeping = node1("console.log(process.env.canary); setInterval(() => {}, 1000)");
       const { child, finished } = start(server(), ["run", "--prefix", "app/", "--", ...sleeping], {
         environment: { MARKER: marker },
       });
@@ -91,11 +91,11 @@ describe("strongroom run, isolation", () => {
   describe("the environment", () => {
     it("is ours with the secrets added, byte by byte", async () => {
       const ambient = { PLAIN: "a b", QUOTES: `it's "so" $HOME`, EMPTY: "" };
-      const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--set", "CANARY=app/canary", "--"];
+      const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--"];
       const { stdout } = mustDo(await strongroom(server(), [...args, ...printEnvironment], { environment: ambient }));
       const found = JSON.parse(stdout) as Record<string, string>;
-      expect(found).to.include({ ...ambient, CANARY: value, ODD_TOO: odd });
-      const own = Object.keys(environment({ STRONGROOM_HOME: "", ...ambient, CANARY: "", ODD_TOO: "" }));
+      expect(found).to.include({ ...ambient, canary: value, ODD_TOO: odd });
+      const own = Object.keys(environment({ STRONGROOM_HOME: "", ...ambient, canary: "", ODD_TOO: "" }));
       expect(Object.keys(found)).to.have.members(own);
     });
 
@@ -192,7 +192,7 @@ describe("strongroom run, isolation", () => {
 
   describe("run --mask", () => {
     it("masks each line of at least 8 bytes of a multi-line value, whatever is around it", async () => {
-      const script = `printf '%s\\n' "$PEM"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
+      const script = `printf '%s\\n' "$pem"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
       const args = ["run", "--mask", "--prefix", "lines/", "--", "sh", "-c", script];
       const { stdout } = mustDo(await strongroom(server(), args));
       expect(stdout).to.equal("***\n  > *** < \n***\nshort\n");
@@ -204,7 +204,7 @@ describe("strongroom run, isolation", () => {
         "--",
         "sh",
         "-c",
-        `printf %s "$PEM" | while read -r line; do echo "$line"; done`,
+        `printf %s "$pem" | while read -r line; do echo "$line"; done`,
       ];
       expect(mustDo(await strongroom(server(), oneByOne)).stdout).to.equal("***\n***\n***\r\nshort\n***\n");
     });
