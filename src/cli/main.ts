@@ -4,7 +4,7 @@ import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { type CommandRow, loadProgram } from "./program.js";
-import { removeStaleScratch } from "./prompt/scratch-directories.js";
+import { memoryPlaces, removeStaleScratch } from "./prompt/scratch-directories.js";
 import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./session/exit-codes.js";
 import { printable } from "./session/output.js";
 
@@ -199,7 +199,7 @@ const commands: readonly CommandRow[] = [
 ];
 
 hardenProcess();
-removeStaleScratch();
+removeStaleScratch(memoryPlaces());
 process.on("uncaughtException", (error) => {
   process.stderr.write(crashText(error));
   process.exit(exitCodes.unexpected);
