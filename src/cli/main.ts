@@ -2,7 +2,9 @@
 import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
+import { hardenProcess } from "../hardening.js";
 import { type CommandRow, runProgram } from "./program.js";
+import { removeStaleScratch } from "./prompt/scratch-directories.js";
 import { CommandFailure, exitCodes } from "./session/exit-codes.js";
 import { printable } from "./session/output.js";
 
@@ -57,10 +59,13 @@ const commands: readonly CommandRow[] = [
     needsAll: true,
   },
   { name: "complete-paths", summary: "", load: () => import("./completion/complete-paths.js"), hidden: true },
+  { name: "run-environment", summary: "", load: () => import("./run/run-environment.js"), hidden: true },
   { name: "shutdown", summary: "lock the vault and stop the server", load: () => import("./commands/shutdown.js") },
   { name: "version", summary: "print the version", load: () => import("./commands/version.js") },
 ];
 
+hardenProcess();
+removeStaleScratch();
 process.on("uncaughtException", (error) => {
   process.stderr.write(crashText(error));
   process.exit(exitCodes.unexpected);

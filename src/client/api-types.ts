@@ -4,7 +4,7 @@
 export interface InitRequest {
   /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
-  /** Make a new, empty vault although there is one; the old one is kept, whole, beside it. */
+  /** Replace an existing vault with a new, empty one; the old one is kept whole beside it. */
   readonly force?: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface PutRequest {
   readonly value: string;
   /** What kind of secret it is. One of the values listed. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in words for people. At most 4096 bytes of UTF-8, without lone surrogates. */
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
   readonly description?: string;
 }
 

@@ -27,6 +27,19 @@ export type Limits = {
   readonly maxHeaderSize: number;
 };
 
+/** Of TLS 1.3 all; of TLS 1.2 those of Mozilla's intermediate profile that have forward secrecy and authenticate. */
+const ciphers = [
+  "TLS_AES_128_GCM_SHA256",
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
+
 export const defaultLimits: Limits = {
   handshakeTimeout: 5_000,
   headersTimeout: 10_000,
@@ -41,25 +54,19 @@ export const defaultLimits: Limits = {
 export function createListener(
   credentials: Credentials,
   messages: MessageClasses,
-  handle: Handle,
   log: Log,
   limits: Limits & { readonly maxConnections: number },
 ): Listener {
-  const serve = inTurn(handle);
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
-  const server = secureServer(
-    {
-      ...credentials,
-      ...messages,
-      ...limits,
-      minVersion: "TLSv1.2",
-      requireHostHeader: false,
-      secureOptions: cleansePlaintext,
-    },
-    serve,
-  );
-  server.on("checkContinue", serve); // 100 Continue is sent when the body is read
-  server.on("checkExpectation", serve);
+  const server = secureServer({
+    ...credentials,
+    ...messages,
+    ...limits,
+    minVersion: "TLSv1.2",
+    ciphers: ciphers.join(":"),
+    requireHostHeader: false,
+    secureOptions: cleansePlaintext,
+  });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", addPipeline);
   closeStalled(server, limits.sendTimeout);
@@ -75,6 +82,14 @@ function closeStalled(server: Server, sendTimeout: number): void {
   });
 }
 
+/** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
+export function handleRequests({ server }: Pick<Listener, "server">, handle: Handle): void {
+  const serve = inTurn(handle);
+  server.on("request", serve);
+  server.on("checkContinue", serve); // 100 Continue is sent when the body is read
+  server.on("checkExpectation", serve);
+}
+
 /** A flood of connections must not flood the log. */
 function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   let next = 0;
@@ -86,9 +101,9 @@ function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   };
 }
 
-function secureServer(options: ServerOptions, handle: Handle): Server {
+function secureServer(options: ServerOptions): Server {
   try {
-    return createServer(options, handle);
+    return createServer(options);
   } catch (error) {
     throw new StartError(`the certificate or its key cannot be used (${systemCode(error)}): choose another pair`);
   }

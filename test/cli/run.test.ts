@@ -304,7 +304,7 @@ describe("strongroom run, through the real command", () => {
       fc.assert(
         fc.property(fc.array(value, { maxLength: 4 }), printed, fc.array(fc.nat(50)), (values, output, cuts) => {
           const bytes = Buffer.from(output);
-          const masker = new Masker(values);
+          const masker = new Masker(values.map((value) => Buffer.from(value)));
           const ends = [...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
           const shown = ends.map((end, i) => masker.take(bytes.subarray(i === 0 ? 0 : (ends[i - 1] ?? 0), end)));
           expect(Buffer.concat([...shown, masker.end()]).toString("latin1")).to.equal(maskedWhole(values, bytes));

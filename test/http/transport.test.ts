@@ -11,6 +11,7 @@ import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
 import { later } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -105,7 +106,7 @@ describe("the certificate at start", () => {
   }
 
   it("is the user's own when that is configured", async () => {
-    const first = await startTestServer();
+    const first = await startTestServer({ home: emptyHome() });
     const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
     expect(second.certificate).to.equal(first.certificate);
@@ -117,7 +118,9 @@ describe("the certificate at start", () => {
     const [tlsCert, tlsKey] = [join(home, "tls", "cert.pem"), join(home, "tls", "key.pem")];
     expect((await startTestServer({ tlsCert, tlsKey })).logged()).not.to.contain("not-hardened");
     chmodSync(tlsKey, 0o644);
-    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(/not-hardened.*others may use .*key\.pem/);
+    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(
+      /not-hardened.*other users can access .*key\.pem/,
+    );
   });
 
   it("does not warn of a missing token file that is not in use", async () => {
@@ -128,7 +131,7 @@ describe("the certificate at start", () => {
   });
 
   it("is refused when the user's own does not match its key", async () => {
-    const [first, second] = [await startTestServer(), await startTestServer()];
+    const [first, second] = [await startTestServer(), await startTestServer({ home: emptyHome() })];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
     expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
       /not the private key/,
@@ -136,9 +139,14 @@ describe("the certificate at start", () => {
   });
 
   const foreign: readonly (readonly [string, RegExp, "cert.pem" | "key.pem" | null, boolean])[] = [
-    ["of someone else in the home", /not one that .* lacks a name/, null, true],
-    ["of someone else in the home, with a mismatched key,", /not one that .* another's/, null, false],
-    ["of someone else in the home, without its key,", /not one that .* missing/, "key.pem", true],
+    ["of someone else in the home", /was not made by strongroom.*lacks a name/, null, true],
+    [
+      "of someone else in the home, with a mismatched key,",
+      /was not made by strongroom.*belongs to another/,
+      null,
+      false,
+    ],
+    ["of someone else in the home, without its key,", /was not made by strongroom.*missing/, "key.pem", true],
     ["missing beside someone else's key in the home", /no certificate beside it/, "cert.pem", true],
   ];
   for (const [name, says, missing, fitting] of foreign) {

@@ -86,7 +86,7 @@ describe("a restore", () => {
   });
 
   for (const [what, file, reason] of [
-    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, see how it is spelled"],
+    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, check the spelling"],
     ["a directory", "/", "(EISDIR): it is a directory, name a file"],
   ] as const) {
     it(`of ${what} exits 2 and creates no home`, async () => {

@@ -1,4 +1,4 @@
-/** The whole vault against a plain Map: random operations, locks, restarts and forced inits included. */
+/** The whole vault compared with a plain Map over random operations, locks, restarts and forced inits. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
@@ -19,7 +19,7 @@ import {
 
 type Secret = { readonly value: string; readonly type?: string; readonly description?: string };
 
-/** What must be true of the server, told by the simplest means. */
+/** The expected state of the server. */
 class Model {
   secrets = new Map<string, Secret>();
   locked = false;

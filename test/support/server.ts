@@ -1,4 +1,4 @@
-/** Owns the real server for tests: real TLS, real files, a real key worker; only clock, files and cost are chosen. */
+/** Servers in the tests' own process: real TLS, files and key worker; clock, file operations and cost can be injected. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../../src/config/definitions.js";
@@ -7,7 +7,7 @@ import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
 import { cleanUpMark, cleanUpTo, later } from "./clean-up.js";
-import { keepCertificate, preparedHome } from "./prepared-home.js";
+import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
 
@@ -15,22 +15,22 @@ export type TestServer = Strongroom & {
   readonly home: string;
   readonly token: string;
   readonly certificate: string;
-  /** All that was logged, at level debug. */
+  /** The whole log, at level debug. */
   readonly logged: () => string;
 };
 
 export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>;
 
-/** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
+/** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
   const { clock, files, limits, ...overrides } = options;
-  const settings = { ...testSettings(), home: options.home ?? preparedHome(), ...overrides };
-  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const settings = { ...testSettings(), home: options.home ?? (clock ? emptyHome() : preparedHome()), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
   const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
-  keepCertificate(settings.home, strongroom.certificateFile);
+  if (!clock) keepCertificate(settings.home, strongroom.certificateFile);
   return {
     ...strongroom,
     home: settings.home,
@@ -40,7 +40,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   };
 }
 
-/** For tests that change the files under a running server: it looks at them each time. */
+/** For tests that change files under a running server: it reads them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 
 /** A derivation in 4 ms. At 14, the lowest that any setting allows, it takes 60 ms, and the tests make thousands. */
@@ -54,7 +54,7 @@ export function testSettings(): Settings {
   return { ...readSettings({ home: "unused", port: "0" }, {}), scryptLogN: testScryptLogN };
 }
 
-/** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */
+/** One server for all tests of a `describe`; `prepare` runs once after its start. */
 export function shareTestServer(
   options: TestOptions = {},
   prepare?: (server: TestServer) => Promise<unknown>,
@@ -68,7 +68,7 @@ export function shareTestServer(
   });
   after(() => cleanUpTo(mark));
   return () => {
-    if (shared === null) throw new Error("asked for before the suite began");
+    if (shared === null) throw new Error("the shared server is used before the suite's before hook");
     return shared;
   };
 }

@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Secret } from "../../client/client.js";
-import { hardenProcess } from "../../hardening.js";
 import { confirm } from "../prompt/confirm.js";
 import { editBytes } from "../prompt/editor.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
@@ -38,7 +37,7 @@ export function define(command: Command): void {
 
 async function edit(typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  await hardenProcess();
+  process.umask(0o077); // the editor may write copies
   const { secret, limits } = await withClient(flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });

@@ -1,13 +1,12 @@
 /** `strongroom run`: a command with secrets as environment variables. */
 import { type Command, InvalidArgumentError } from "commander";
 import { runChild } from "../run/child-process.js";
-import { buildEnvironment, type Environment } from "../run/environment.js";
-import { maskingStream, minMaskedBytes } from "../run/output-mask.js";
+import { launch } from "../run/launch.js";
+import { minMaskedBytes } from "../run/output-mask.js";
 import { isVariableName, type Named } from "../run/variable-names.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { type ConnectionFlags, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { RepeatableOption } from "../session/flags.js";
-import { printable } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
 
 type Flags = ConnectionFlags & {
@@ -58,24 +57,12 @@ export function define(command: Command): void {
 }
 
 async function run(command: readonly string[], flags: Flags): Promise<void> {
-  const { prefix, set = [], envFile: envFiles = [], mask, quiet } = flags;
+  const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, ...connection } = flags;
   if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
     throw new CommandFailure("usage", "no secrets are chosen: use --prefix, --set or --env-file");
   }
-  const environment = await buildEnvironment({ prefix, set, envFiles }, (work) => withClient(flags, work));
-  if (mask && !quiet) process.stderr.write(shortOnes(environment));
-  const values = environment.secrets.map(({ value }) => value);
-  const filters = mask ? { stdout: maskingStream(values), stderr: maskingStream(values) } : null;
-  const { status, problem } = await runChild(command, environment.variables, filters);
-  if (problem !== null) process.stderr.write(`strongroom: ${printable(problem)}\n`);
-  process.exitCode = status;
-}
-
-function shortOnes({ secrets }: Environment): string {
-  const short = secrets.filter(({ value }) => value !== "" && Buffer.byteLength(value) < minMaskedBytes);
-  if (short.length === 0) return "";
-  const names = short.map(({ name }) => name).join(", ");
-  return `strongroom: not masked, because shorter than ${minMaskedBytes} bytes: ${names}\n`;
+  const sources = { prefix, set, envFiles };
+  process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
-import { hardenProcess } from "../../hardening.js";
+import { weaknesses } from "../../hardening.js";
 import { createLog, type Log } from "../../log.js";
 import type { Strongroom } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
@@ -31,11 +31,18 @@ export function define(command: Command): void {
     });
 }
 
+/** Linux keeps the environment that a process was started with: it cannot be wiped. */
+const exposedToken =
+  "STRONGROOM_TOKEN stays readable in /proc/PID/environ while the server runs: use the token file in the home, or STRONGROOM_TOKEN_FILE";
+
 /** Serves until it is stopped. @throws StartError */
 async function serve(settings: Settings): Promise<void> {
+  const tokenInEnvironment = Boolean(process.env["STRONGROOM_TOKEN"]);
   delete process.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
+  process.umask(0o077);
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), Date.now);
-  for (const hint of await hardenProcess()) log.warn({ event: "not-hardened", hint });
+  for (const hint of await weaknesses()) log.warn({ event: "not-hardened", hint });
+  if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
   logCrashes(log);
   logWarnings(log);
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone

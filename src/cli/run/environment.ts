@@ -6,7 +6,8 @@ import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
-import { type Named, namesFor } from "./variable-names.js";
+import { steersPrograms } from "./steering-names.js";
+import { isVariableName, type Named, namesFor } from "./variable-names.js";
 
 export type Sources = {
   readonly prefix: string | undefined;
@@ -15,7 +16,8 @@ export type Sources = {
 };
 
 export type Environment = {
-  readonly variables: Readonly<Record<string, string>>;
+  /** Those that differ from our own environment. */
+  readonly variables: ReadonlyMap<string, string>;
   /** Values from the vault, each with the variable that holds it. */
   readonly secrets: readonly { readonly name: string; readonly value: string }[];
 };
@@ -32,7 +34,7 @@ const maxVariableBytes = 131_072;
 export async function buildEnvironment(sources: Sources, withClient: GetClient): Promise<Environment> {
   const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
   if (sources.prefix === undefined && sources.set.length === 0 && !fromFiles.some(isFromVault)) {
-    return { variables: merge(fromFiles, () => ""), secrets: [] }; // no server is needed
+    return { variables: valuesOf(fromFiles, () => ""), secrets: [] }; // no server is needed
   }
   return withClient(async (client) => {
     const named = [...(await namedByPrefix(client, sources)), ...sources.set];
@@ -42,7 +44,7 @@ export async function buildEnvironment(sources: Sources, withClient: GetClient):
       variables.flatMap(({ parts }) => pathsIn(parts)),
     );
     const reveal = (path: string) => secrets.get(path)?.reveal() ?? "";
-    return { variables: merge(variables, reveal), secrets: secretsIn(variables, reveal) };
+    return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
 
@@ -62,9 +64,18 @@ async function readEnvFile(file: string): Promise<Variable[]> {
   const text = textOfInput(await readInputFile(file, name), name);
   return parseDotenv(text, file).map(({ name, value, line }) => {
     const where = `${printable(file)}, line ${line}`;
+    if (!isVariableName(name)) throw new CommandFailure("usage", `${where}: ${name} is not a valid variable name`);
     const path = wholeReference(value, where);
-    return { name, parts: path === null ? cutTemplate(Buffer.from(value), () => where) : [path], where };
+    const parts = path === null ? cutTemplate(Buffer.from(value), () => where) : [path];
+    const variable = { name, parts, where };
+    if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
+    return variable;
   });
+}
+
+function steering({ name, where }: Variable): CommandFailure {
+  const remedy = `if a secret is meant to, use --set ${name}=path`;
+  return new CommandFailure("usage", `${where}: ${name} changes how programs run: ${remedy}`);
 }
 
 function ofSecret({ name, path }: Named): Variable {
@@ -75,16 +86,14 @@ function isFromVault({ parts }: Variable): boolean {
   return pathsIn(parts).length > 0;
 }
 
-/** The token opens the whole vault: the child gets it only if a flag sets it by name. */
-function merge(variables: readonly Variable[], reveal: (path: string) => string): Record<string, string> {
-  const merged = new Map(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
-  merged.delete("STRONGROOM_TOKEN");
+function valuesOf(variables: readonly Variable[], reveal: (path: string) => string): Map<string, string> {
+  const values = new Map<string, string>();
   for (const { name, parts, where } of variables) {
     const value = fillTemplate(parts, reveal).toString("utf8");
     refuseUnfit(name, value, where);
-    merged.set(name, value);
+    values.set(name, value);
   }
-  return Object.fromEntries(merged);
+  return values;
 }
 
 function refuseUnfit(name: string, value: string, where: string): void {

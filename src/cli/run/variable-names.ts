@@ -1,6 +1,7 @@
 /** Names of environment variables, made from the paths of secrets. */
 import { CommandFailure } from "../session/exit-codes.js";
 import { printable } from "../session/output.js";
+import { steersPrograms } from "./steering-names.js";
 
 export type Named = { readonly name: string; readonly path: string };
 
@@ -21,6 +22,11 @@ export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, r
   if (unusable.length > 0) {
     const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
     throw new CommandFailure("usage", `a variable name starts with a letter or _: ${rows.join("; ")}: ${remedy}`);
+  }
+  const steering = named.filter(({ name }) => steersPrograms(name));
+  if (steering.length > 0) {
+    const rows = steering.map(({ name, path }) => `${printable(path)} would set ${name}`);
+    throw new CommandFailure("usage", `${rows.join("; ")}, which changes how programs run: ${remedy}`);
   }
   const rows = [...byName(named)].filter(([, paths]) => paths.length > 1);
   if (rows.length === 0) return named;

@@ -1,7 +1,7 @@
-/** Owns the progress bar of long work: on standard error, if that is a terminal, and gone when the work is done. */
+/** Progress bar on standard error, only on a terminal; cleared when the work is done. */
 
 export interface Progress {
-  /** How much of all is done. */
+  /** Draws how much of `total` is done. */
   show(done: number, total: number): void;
   end(): void;
 }

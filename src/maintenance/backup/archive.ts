@@ -10,9 +10,9 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { open, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
+import pLimit from "p-limit";
 import pMap from "p-map";
 import { create, Parser, type ReadEntry } from "tar";
-import { Semaphore } from "../../files/semaphore.js";
 import { BackupError } from "./backup-error.js";
 import { formatSums, parseSums, type Sums, sameSums, sumOf, sumsName } from "./checksums.js";
 
@@ -72,7 +72,7 @@ export async function readArchive(file: string, take: Take, watch: Watch): Promi
 
 /** Several entries at once; the archive is not read on before there is room for the next. */
 async function readEntries(file: string, take: Take, { tick, signal }: Watch): Promise<void> {
-  const slots = new Semaphore(entriesAtOnce);
+  const limit = pLimit(entriesAtOnce);
   const work: Promise<void>[] = [];
   const parser = new Parser({ strict: true });
   const failed = new AbortController();
@@ -82,7 +82,7 @@ async function readEntries(file: string, take: Take, { tick, signal }: Watch): P
     failed.abort();
   };
   parser.on("entry", (entry: ReadEntry) => {
-    work.push(slots.take(() => takeEntry(file, entry, take)).catch(abort));
+    work.push(limit(() => takeEntry(file, entry, take)).catch(abort));
   });
   parser.on("error", abort); // it may come while the end is not awaited
   await parse(file, parser, AbortSignal.any([failed.signal, signal]), tick).catch(abort);

@@ -1,6 +1,6 @@
 /**
- * Owns one thread of the key worker and the thread to it. piscina starts the thread, watches it and ends it. The messages go
- * over a port of their own: as piscina's tasks they took the main thread 13 to 35 µs more for each get.
+ * One thread of the key worker. piscina starts, watches and ends it. Messages use a port of their own: as piscina tasks
+ * they took the main thread 13 to 35 µs more for each get.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
@@ -19,12 +19,12 @@ export class WorkerThread {
   #answered = false;
   #ended = false;
 
-  /** `ended` is called when the thread has ended unasked. */
+  /** `ended` is called when the thread has crashed. */
   constructor(settings: WorkerSettings, ended: (thread: WorkerThread) => void) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1.on("message", (answer: Answer) => this.#take(answer));
     this.#pool = startPool();
-    this.#pool.on("error", () => {}); // told by workerDestroy, which comes in any case
+    this.#pool.on("error", () => {}); // workerDestroy follows in any case
     this.#pool.on("workerDestroy", () => {
       if (this.#ended) return;
       void this.end();
@@ -34,17 +34,17 @@ export class WorkerThread {
     this.#pool.run(start, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
   }
 
-  /** Whether the thread has answered anything. */
+  /** Whether the thread has ever replied. */
   get answered(): boolean {
     return this.#answered;
   }
 
-  /** Whether it owes no answer. */
+  /** Whether no reply is outstanding. */
   get isIdle(): boolean {
     return this.#waiting.size === 0;
   }
 
-  /** Bodies are moved. Rejects when the thread ends before it has answered. */
+  /** Bodies are moved. Rejects when the thread ends before it replies. */
   send(requests: readonly Request[]): Promise<readonly Reply[]> {
     return new Promise((resolve, reject) => {
       const call: Call = { id: this.#calls++, requests };
@@ -53,7 +53,7 @@ export class WorkerThread {
     });
   }
 
-  /** Ends the thread, whatever it is at. */
+  /** Ends the thread, whatever it is doing. */
   end(): Promise<void> {
     this.#ended = true;
     this.#port.close();
