@@ -17,6 +17,7 @@ export interface Settings {
   readonly scryptLogN: number;
   readonly maxValueBytes: number;
   readonly cacheBytes: number;
+  readonly maxConnections: number;
   readonly logLevel: LogLevel;
 }
 
@@ -128,6 +129,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "134217728",
     fallback: () => 128 * 2 ** 20,
     read: integer(0, 64 * 2 ** 30),
+  },
+  maxConnections: {
+    flag: "max-connections",
+    variable: "STRONGROOM_MAX_CONNECTIONS",
+    meaning: "most connections at once; at most a quarter of them without a valid token",
+    shownDefault: "1024",
+    fallback: () => 1024,
+    read: integer(10, 65_535),
   },
   logLevel: {
     flag: "log-level",
