@@ -122,8 +122,8 @@ export const operations: readonly Operation[] = [
     summary: "Take a snapshot for a backup",
     description:
       "Puts all sealed secrets of one moment, and the header, into a new directory beside the vault, while writes go on; " +
-      "locked or not. It holds ciphertext only. Whoever asks for it copies it and removes it; one that is left is " +
-      "removed when the server starts again.",
+      "locked or not. It holds ciphertext only. The client copies it and removes it. There is one at a time: the next " +
+      "replaces it unless a backup is reading it, and one that is left is removed after an hour or when the server starts.",
     answer: {
       schema: "Snapshot",
       description: "The snapshot is taken.",
