@@ -1,4 +1,4 @@
-/** Owns `npm run bench`: runs the scenarios and prints what they found, for a person, as Markdown or as JSON. */
+/** Entry point of `npm run bench`: runs the scenarios and prints their results as text, Markdown or JSON. */
 import { arch, cpus } from "node:os";
 import { type Options, readOptions, UsageError, usage } from "./options.js";
 import type { Outcome } from "./outcome.js";

@@ -1,6 +1,6 @@
 /**
- * Owns vaults with many secrets, made quickly: the server makes an empty one, and the key worker's own code seals the
- * secrets straight into its tree, as the server would have, only without an fsync for each.
+ * Vaults with many secrets, made quickly: a server makes an empty one, and the key worker's own code seals the secrets
+ * into its tree, without an fsync for each.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,13 +19,13 @@ import { startStrongroom } from "./subjects.js";
 export const valueBytes = 200;
 export const perDirectory = 100;
 
-/** Where the n-th secret of a filled vault is: a hundred of them to a directory. */
+/** The path of the n-th secret of a filled vault; a directory holds a hundred. */
 export function pathOf(n: number): string {
   const directory = String(Math.floor(n / perDirectory)).padStart(5, "0");
   return `team-${directory}/secret-${String(n % perDirectory).padStart(2, "0")}`;
 }
 
-/** A home with a vault of `count` secrets and no server; removed in the end. */
+/** Makes a home with a vault of `count` secrets and no server; removed at the end. */
 export async function filledHome(count: number): Promise<string> {
   const home = join(temporaryDirectory(), "home");
   const mark = cleanUpMark();

@@ -1,6 +1,6 @@
 /**
- * Owns `npm run bench:import`: how long `strongroom import` takes for 10,000 secrets, as a whole process, beside the same
- * puts over 16 bare connections. The two take turns, on one server; what counts is the ratio of each round.
+ * Entry point of `npm run bench:import`: the time of `strongroom import` for 10,000 secrets, as a whole process, and of
+ * the same puts over 16 plain connections. The two alternate on one server; the result is the ratio of each round.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -32,7 +32,7 @@ await cleaningUp(async () => {
     say(`round ${round + 1}`, imports.slice(-1), bare.slice(-1));
   }
   const { secretCount } = await mustStatus(server);
-  if (secretCount !== 2 * rounds * entries) throw new Error(`${String(secretCount)} secrets are there`);
+  if (secretCount !== 2 * rounds * entries) throw new Error(`the vault has ${String(secretCount)} secrets`);
   say("median", imports, bare);
 });
 

@@ -1,15 +1,15 @@
-/** Owns one measurement, a load on a subject for some seconds, and the alternation of such measurements in rounds. */
+/** Measurements: a load on a subject for some seconds, alternated with others in rounds. */
 import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Load, LoadReport, Request, Stream, StreamReport } from "./programs/load.js";
 import { type Subject, startProgram } from "./subjects.js";
 import { type Cpu, cpuOf, perRequest, totalCpu } from "./usage.js";
 
-/** What one round found about one subject; times in milliseconds, CPU in microseconds a request, memory in MiB. */
+/** One subject in one round; times in milliseconds, CPU in microseconds per request, memory in MiB. */
 export type Sample = Omit<StreamReport, "timeline"> & {
   readonly cpu: Cpu;
   readonly peak: number;
-  /** Near 1, the load itself was the limit. */
+  /** Near 1, the load process was the limit. */
   readonly loadBusy: number;
 };
 
@@ -26,7 +26,7 @@ export async function startLoader(): Promise<Loader> {
   return (await startProgram("load.js")).child;
 }
 
-/** Measures `subject` while `loader` sends it the streams. A durable loop is its own loader. */
+/** Measures `subject` while `loader` sends the streams. A durable loop loads itself. */
 export function measure(
   loader: Loader,
   subject: Subject,
@@ -37,14 +37,14 @@ export function measure(
   return sendLoad(loader, subject, { streams, warmMs: slow ? 0 : warmMs, seconds });
 }
 
-/** Waits until the subject rests: what the load has left behind, a list half made, must not burden what comes next. */
+/** Waits until the subject is idle: unfinished work of one load must not slow down the next one. */
 export async function settle({ pid, threads }: Subject): Promise<void> {
   for (let tries = 0; tries < 600; tries++) {
     const before = totalCpu(cpuOf(pid, threads));
     await sleep(100);
     if (totalCpu(cpuOf(pid, threads)) - before < 5_000) return;
   }
-  throw new Error("a process that was measured does not come to rest");
+  throw new Error("a measured process does not become idle");
 }
 
 /** Sends one load and waits for its report. */
@@ -68,7 +68,7 @@ export function sendLoad(
 export type Requests = {
   readonly connections: number;
   readonly requests: readonly Request[];
-  /** One answer may take longer than a round: the first one counts, and a round lasts until there is one. */
+  /** A round lasts until there is at least one response, however long that takes. */
   readonly slow?: true;
 };
 
@@ -76,7 +76,7 @@ export function stream(subject: Subject, { connections, requests }: Requests): S
   return { connections, headers: subject.headers, requests };
 }
 
-/** One thing to alternate: a name, and how to take one sample. */
+/** A subject to alternate: its name, and how to take one sample. */
 export type Contender = { readonly name: string; sample(seconds: number): Promise<Sample> };
 
 /** A subject under one stream of requests. */
@@ -87,7 +87,7 @@ export function contender(loader: Loader, subject: Subject, requests: Requests):
       const { streams, usage } = await measure(loader, subject, [stream(subject, requests)], seconds, requests.slow);
       await settle(subject);
       const [report] = streams;
-      if (report === undefined) throw new Error(`${subject.name} answered nothing`);
+      if (report === undefined) throw new Error(`${subject.name} sent no response`);
       const { timeline: _, ...figures } = report;
       const cpu = perRequest(usage.cpu, report.count);
       return { ...figures, cpu, peak: usage.peak, loadBusy: usage.watcherBusy };
@@ -95,7 +95,7 @@ export function contender(loader: Loader, subject: Subject, requests: Requests):
   };
 }
 
-/** A B C A B C …: whatever the machine does meanwhile, it does to all of them. The first round warms up and is dropped. */
+/** A B C A B C …: changes of the machine's speed affect all of them. The first round is warm-up and dropped. */
 export async function alternate(contenders: readonly Contender[], { rounds, seconds }: Pace): Promise<Series[]> {
   const taken = contenders.map(() => [] as Sample[]);
   for (const { sample } of contenders) await sample(Math.min(1, seconds));

@@ -1,4 +1,4 @@
-/** Owns the benchmark's command line. */
+/** The benchmark's command line. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -10,9 +10,9 @@ export type Options = {
   readonly million: boolean;
   readonly json: boolean;
   readonly markdown: boolean;
-  /** Where the chart of the unlock storm is written. */
+  /** File for the chart of the unlock storm. */
   readonly chart: string | null;
-  /** Where CPU profiles of the server's main thread are written. */
+  /** Directory for CPU profiles of the server's main thread. */
   readonly profile: string | null;
 };
 
@@ -45,7 +45,7 @@ const spelled = {
   help: { type: "boolean", default: false },
 } as const;
 
-/** Null: the user asks what there is. @throws UsageError */
+/** Returns null when help is asked for. @throws UsageError */
 export function readOptions(args: readonly string[]): Options | null {
   const { values } = parsed(args);
   if (values.help || values.list) return null;

@@ -1,4 +1,4 @@
-/** Owns what a scenario reports: its series of samples, and findings, some of which have a target to be held to. */
+/** Results of a scenario: series of samples, and findings, some with a target. */
 import type { Sample, Series } from "./measure.js";
 import { ratios, type Spread, spreadOf } from "./statistics.js";
 import { totalCpu } from "./usage.js";
@@ -13,7 +13,7 @@ export type Finding = {
   readonly target?: Target;
 };
 
-/** A table of its own: a row of headings, then rows of figures. */
+/** A separate table: a row of headings, then rows of figures. */
 export type Grid = readonly (readonly string[])[];
 
 export type Outcome = {
@@ -28,7 +28,7 @@ export function isReached({ value, target }: Finding): boolean | null {
   return "atLeast" in target ? value.median >= target.atLeast : value.median <= target.atMost;
 }
 
-/** The first series against another: throughput, median time or CPU, round by round. */
+/** The ratio of the first series to another, round by round. */
 export function compare(
   what: string,
   series: Series | undefined,
@@ -47,7 +47,7 @@ export const p99 = (sample: Sample): number => sample.p99;
 export const cpu = (sample: Sample): number => totalCpu(sample.cpu);
 export const mainCpu = (sample: Sample): number => sample.cpu.main;
 
-/** Throughput and CPU of the first series against each of the others. */
+/** Throughput and CPU of the first series compared with each of the others. */
 export function againstEach(
   [first, ...others]: readonly Series[],
   targets: readonly (Target | undefined)[],

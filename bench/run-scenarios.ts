@@ -1,4 +1,4 @@
-/** Owns a run: chosen scenarios one after another, each cleaned up after, and all of it also on Ctrl-C. */
+/** A run of the chosen scenarios in sequence, with clean-up after each and on Ctrl-C. */
 import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
 import { type Options, UsageError } from "./options.js";
 import type { Outcome } from "./outcome.js";
@@ -11,7 +11,7 @@ export function chosen({ only }: Options): readonly Scenario[] {
   return scenarios.filter(({ name }) => only?.includes(name) ?? true);
 }
 
-/** Runs them; each outcome is handed out as soon as it is there. */
+/** Runs them and yields each outcome as it is found. */
 export async function* run(options: Options): AsyncGenerator<Outcome> {
   const wanted = chosen(options);
   const bench = await Bench.prepare(
@@ -25,18 +25,18 @@ export async function* run(options: Options): AsyncGenerator<Outcome> {
   }
 }
 
-/** Stops and removes all that was started, however the work ends. */
+/** Does the work, and then stops and removes everything that it started. */
 export async function cleaningUp(work: () => Promise<void>): Promise<void> {
   let stopping: Promise<void> | null = null;
   const stop = () => {
     stopping ??= cleanUpTo(0).finally(() => process.exit(130));
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
-  process.stdout.on("error", stop); // whoever read the tables has gone
+  process.stdout.on("error", stop); // the reader of the tables has gone
   try {
     await work();
   } catch (error) {
-    if (stopping === null) throw error; // otherwise it only says that what was measured has gone
+    if (stopping === null) throw error; // after an interruption the error is only that a process has gone
   } finally {
     await (stopping ?? cleanUpTo(0));
   }

@@ -1,4 +1,4 @@
-/** Owns what a scenario is, and what it is given. */
+/** A scenario, and what it can use. */
 
 import { join } from "node:path";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
@@ -12,12 +12,12 @@ import { type StartOptions, type StrongroomSubject, startStrongroom } from "./su
 export type Scenario = {
   readonly name: string;
   readonly about: string;
-  /** Of how many secrets it needs vaults. */
+  /** The sizes of the vaults that it needs, in secrets. */
   vaults(options: Options): readonly number[];
   run(bench: Bench): Promise<Outcome[]>;
 };
 
-/** What scenarios share: the options, one load process, and vaults that are filled once. */
+/** Shared by all scenarios: the options, one load process, and vaults that are filled once. */
 export class Bench {
   readonly options: Options;
   readonly loader: Loader;
@@ -29,7 +29,7 @@ export class Bench {
     this.#homes = homes;
   }
 
-  /** `counts`: of how many secrets there will have to be vaults. */
+  /** `counts`: the sizes of the vaults to prepare, in secrets. */
   static async prepare(options: Options, counts: readonly number[]): Promise<Bench> {
     const homes = new Map<number, string>();
     for (const count of new Set(counts)) homes.set(count, await filledHome(count));
@@ -42,14 +42,14 @@ export class Bench {
     return home;
   }
 
-  /** An unlocked Strongroom on a vault of `count` secrets, until the scenario ends. */
+  /** Starts an unlocked Strongroom on a vault of `count` secrets; it ends with the scenario. */
   async strongroom(count: number, options: StartOptions = {}): Promise<StrongroomSubject> {
     const subject = await this.#start(this.home(count), options);
     await mustUnlock(subject.server);
     return subject;
   }
 
-  /** A Strongroom without a vault, until the scenario ends. */
+  /** Starts a Strongroom without a vault; it ends with the scenario. */
   freshStrongroom(options: StartOptions): Promise<StrongroomSubject> {
     return this.#start(join(temporaryDirectory(), "home"), options);
   }

@@ -1,4 +1,4 @@
-/** Owns the statistics: a median with its spread, of figures that were taken in one run. */
+/** Statistics of one run: a median with its spread, and ratios. */
 
 export type Spread = { readonly median: number; readonly min: number; readonly max: number };
 
@@ -14,7 +14,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
 }
 
-/** The ratio of each round's figure to the same round's other figure. */
+/** Ratios of the figures of the same round. */
 export function ratios(values: readonly number[], to: readonly number[]): number[] {
   if (values.length !== to.length) throw new RangeError("each round has both figures");
   return values.map((value, i) => value / (to[i] ?? Number.NaN));

@@ -1,4 +1,4 @@
-/** Owns what is measured, each a process of its own that ends with the benchmark: Strongroom, and what it is compared with. */
+/** Measured programs, each a process that ends with the benchmark: Strongroom, and what it is compared with. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
 import type { Threads } from "./usage.js";
 
-/** Something that answers requests and can be measured from outside. */
+/** A process that can be measured from outside. */
 export type Subject = {
   readonly name: string;
   readonly url: string;
@@ -25,7 +25,7 @@ const probe = fileURLToPath(new URL("probe.cjs", programs));
 
 export type StartOptions = {
   readonly name?: string;
-  /** The command's built file: another one than this tree's, to compare with. */
+  /** The command's built file, when it is another commit's. */
   readonly main?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly nodeFlags?: readonly string[];
@@ -50,21 +50,21 @@ const fixed = {
   stringify: "JSON.stringify",
 } as const;
 
-/** A server that answers everything with the same bytes, on the certificate of the Strongroom beside it. */
+/** A server that sends the same bytes for every request, with the certificate of the Strongroom beside it. */
 export function startFixed(program: keyof typeof fixed, body: Uint8Array, beside: Beside): Promise<Subject> {
   const file = join(temporaryDirectory(), "body");
   writeFileSync(file, body);
   return startServer(fixed[program], `${program}.js`, { BENCH_BODY: file }, beside);
 }
 
-/** The naive Express app, on the certificate and with the token of the Strongroom beside it. */
+/** The naive Express app, with the certificate and token of the Strongroom beside it. */
 export function startNaive(beside: Beside): Promise<Subject> {
   const secrets = join(temporaryDirectory(), "secrets");
   mkdirSync(secrets);
   return startServer("naive Express 5 app", "naive.js", { BENCH_SECRETS: secrets }, beside);
 }
 
-/** A server that stores every body durably as it is, on the certificate of the Strongroom beside it. */
+/** A server that stores every body durably as it is, with the certificate of the Strongroom beside it. */
 export function startDurableServer(beside: Beside): Promise<Subject> {
   const settings = { BENCH_DIRECTORY: temporaryDirectory() };
   return startServer("node:https that stores durably", "durable-server.js", settings, beside);
@@ -88,7 +88,7 @@ async function startServer(
   return { ...(await describe(name, child, `https://127.0.0.1:${greeting["port"]}`)), headers };
 }
 
-/** A program of the benchmark's own, up and ready; killed in the end. */
+/** Starts one of the benchmark's programs and waits until it is ready; killed at the end. */
 export async function startProgram(
   file: string,
   settings: Readonly<Record<string, string>> = {},
@@ -114,7 +114,7 @@ async function describe(name: string, child: ChildProcess, url: string): Promise
   return { name, url, pid: child.pid ?? 0, threads, child };
 }
 
-/** Asks the probe in a process; see programs/probe.cts. */
+/** Asks the probe inside a process; see programs/probe.cts. */
 export async function ask(child: ChildProcess, question: "threads" | "watch-delay" | "delay"): Promise<unknown> {
   child.send({ ask: question });
   for (;;) {

@@ -1,4 +1,4 @@
-/** Owns how outcomes are shown: tables that a person reads in a terminal, or as Markdown. */
+/** Tables of outcomes for a terminal and in Markdown. */
 import { styleText } from "node:util";
 import type { Series } from "./measure.js";
 import { type Finding, type Grid, isReached, type Outcome } from "./outcome.js";
@@ -83,7 +83,7 @@ function spread({ min, max }: Spread): string {
   return min === max ? "" : `${shown(min)} … ${shown(max)}`;
 }
 
-/** Three digits that count, and no more. */
+/** Three significant digits. */
 export function shown(value: number): string {
   if (!Number.isFinite(value)) return "?";
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
@@ -108,7 +108,7 @@ function widthsOf(rows: Grid): number[] {
   return (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => (row[i] ?? "").length)));
 }
 
-/** Names stand left, figures right. */
+/** Aligns names left and figures right. */
 function aligned(cell: string, width: number, column: number): string {
   return column === 0 ? cell.padEnd(width) : cell.padStart(width);
 }

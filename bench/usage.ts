@@ -1,7 +1,7 @@
-/** Owns what a process has used, as the kernel tells it: CPU by thread, and memory. Linux, proc(5). */
+/** CPU by thread and memory of a process, from proc(5). Linux. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Which threads of a process are V8's helpers and which libuv's pool; the others are main and workers. */
+/** V8's helper threads and libuv's pool; the other threads are main and workers. */
 export type Threads = { readonly engine: readonly number[]; readonly pool: readonly number[] };
 
 /** Microseconds of CPU time, by kind of thread. `worker` is the key worker; `engine` is V8's compiler and collector. */
@@ -11,7 +11,7 @@ export function canMeasure(): boolean {
   return existsSync("/proc/self/schedstat") && existsSync("/proc/self/clear_refs");
 }
 
-/** All CPU time used so far. Only workers come and go: what an ended thread has used is counted with them. */
+/** All CPU time used so far. Time of ended threads counts as the workers', since only workers end. */
 export function cpuOf(pid: number, { engine, pool }: Threads): Cpu {
   const used = { main: 0, worker: 0, pool: 0, engine: 0 };
   for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
@@ -27,7 +27,7 @@ function difference(before: Cpu, after: Cpu): Cpu {
   return { main: of("main"), worker: of("worker"), pool: of("pool"), engine: of("engine") };
 }
 
-/** What each of `count` requests used. */
+/** CPU time per request. */
 export function perRequest({ main, worker, pool, engine }: Cpu, count: number): Cpu {
   return { main: main / count, worker: worker / count, pool: pool / count, engine: engine / count };
 }
@@ -36,13 +36,13 @@ export function totalCpu({ main, worker, pool, engine }: Cpu): number {
   return main + worker + pool + engine;
 }
 
-/** proc(5) tells it in hundredths of a second, whatever the kernel's own tick. */
+/** proc(5) has hundredths of a second, whatever the kernel's tick. */
 const tickUs = 10_000;
 
-/** Of all threads that ever were, but in ticks. */
+/** Of all threads, ended ones included, in ticks. */
 function cpuOfProcess(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // a name may contain blanks and brackets
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // a name may contain spaces and parentheses
   return (Number(fields[11]) + Number(fields[12])) * tickUs;
 }
 
@@ -55,10 +55,10 @@ function cpuOfThread(pid: number, thread: number): number {
   }
 }
 
-/** A process, and which of its threads is what. */
+/** A process and the kinds of its threads. */
 export type Watched = { readonly pid: number; readonly threads: Threads };
 
-/** What a process has used while it was watched, and how busy the watcher itself was: 1 is one whole CPU. */
+/** Usage of a process while it was watched, and how busy the watcher was: 1 is one whole CPU. */
 export type Usage = {
   readonly seconds: number;
   readonly cpu: Cpu;
@@ -66,9 +66,9 @@ export type Usage = {
   readonly watcherBusy: number;
 };
 
-/** Watches from now on, until what it answers is called. */
+/** Watches until the returned function is called. */
 export function watch({ pid, threads }: Watched): () => Usage {
-  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // forgets the peak so far
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // resets the peak
   const before = cpuOf(pid, threads);
   const ownBefore = process.cpuUsage();
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** Owns the workloads: which requests go to a vault of how many secrets, and on how many connections. */
+/** Workloads: requests, number of connections, and size of the vault. */
 import { mustPut } from "../test/support/test-client.js";
 import { pathOf, perDirectory } from "./filled-vaults.js";
 import type { Options } from "./options.js";
@@ -7,12 +7,12 @@ import type { StrongroomSubject } from "./subjects.js";
 
 export type Workload = {
   readonly name: string;
-  /** How many secrets there are in the vault. */
+  /** Number of secrets in the vault. */
   readonly secrets: number;
   readonly connections: number;
   readonly requests: readonly Request[];
   readonly slow?: true;
-  /** What has to be there before. */
+  /** Prepares the vault. */
   prepare?(subject: StrongroomSubject): Promise<void>;
 };
 
@@ -27,7 +27,7 @@ export function getOn(connections: number): Workload {
   return { ...get, name: `get-${connections}`, connections };
 }
 
-/** Goes round more secrets than any cache holds. */
+/** Cycles through more secrets than any cache holds. */
 export function getCold({ coldKeys }: Options): Workload {
   return { name: "get-cold", secrets: coldKeys, connections: 64, requests: gets(coldKeys) };
 }
@@ -81,7 +81,7 @@ export const getLarge: Workload = {
   },
 };
 
-/** All that one commit can be compared in with another. */
+/** All workloads for which two commits can be compared. */
 export function workloads(options: Options): readonly Workload[] {
   const reads = [get, getOn(1), getCold(options), listOfHundred(manySecrets), listOfAll];
   return [...reads, put, mixed, status, getLarge, putLarge];
@@ -99,7 +99,7 @@ function puts(directory: string, count: number, valueBytes: number): Request[] {
   }));
 }
 
-/** Ten requests for each connection, one of them a put; a connection sends every so manieth of the requests. */
+/** Ten requests for each connection, one of them a put; the requests are dealt out to the connections in turn. */
 function ninetyTen(connections: number): Request[] {
   const reads = gets(perDirectory);
   const writes = puts("mixed", connections, 200);

@@ -1,4 +1,4 @@
-/** Owns the attacks of the demonstration: each is really tried, on a vault of its own. */
+/** Attacks of the demonstration, each carried out on a vault of its own. */
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { copyFile, readFile, rename, writeFile } from "node:fs/promises";
@@ -51,7 +51,7 @@ async function heapSnapshot(server: ServerProcess): Promise<Attack> {
   return { attack: "heap snapshot of the front end, unlocked", outcome: `${hits} secrets in it`, holds: hits === 0 };
 }
 
-/** Where the machine writes core files into the working directory, one is really made and searched. */
+/** Makes and searches a core file where the machine writes them into the working directory. */
 async function coreDump(server: ServerProcess): Promise<Attack> {
   const attack = "core dump of the unlocked server";
   const filter = readFileSync(`/proc/${server.child.pid}/coredump_filter`, "utf8").trim();

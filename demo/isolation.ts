@@ -1,6 +1,6 @@
 /**
- * Owns the demonstration of key isolation for reviewers: plays a vault's life on a real server in a temporary directory,
- * shows after each step where its secrets are found, tries attacks, and ends with a verdict. `--json` is for machines.
+ * Demonstration of key isolation for reviewers: takes a vault on a real server through its states, shows after each step
+ * where its secrets are found, tries attacks, and ends with a verdict. `--json` is for machines.
  */
 import { existsSync } from "node:fs";
 import { cleanUpTo } from "../test/support/clean-up.js";

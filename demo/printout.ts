@@ -1,7 +1,7 @@
-/** Owns how the demonstration is shown: a table that a person understands at a glance, or JSON. */
+/** Output of the demonstration as a table. */
 import { styleText } from "node:util";
 
-/** Where a secret was looked for, and how many copies were found. Null: was not looked for. */
+/** Copies of each secret found at each place; null where it was not searched for. */
 export type Row = {
   readonly secret: string;
   readonly frontEnd: number | null;

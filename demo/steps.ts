@@ -1,4 +1,4 @@
-/** Owns the demonstration's play: a vault's life, and after each step where its secrets are found. */
+/** Steps of the demonstration: the states of a vault, and where its secrets are found after each. */
 
 import { decodeKeys, type Keys } from "../test/support/decoder.js";
 import { hitsIn, type Snapshots, takeSnapshots } from "../test/support/heap-snapshot.js";
@@ -8,11 +8,11 @@ import { mustGet, mustInit, mustLock, mustPut, mustStatus, mustUnlock } from "..
 import type { Row, Step } from "./printout.js";
 
 const passphrase = "correct horse battery staple";
-const secretValue = "s3cr3t-value-that-nobody-may-see";
+const secretValue = "s3cr3t-value-that-must-not-leak";
 const canary = "canary-in-the-front-end";
 const idleTimeoutMs = 8_000;
 
-/** Plays the steps on a server of its own; each is handed out as soon as it was looked at. */
+/** Runs the steps on a server of its own and yields the findings of each. */
 export async function* playSteps(): AsyncGenerator<Step> {
   const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: String(idleTimeoutMs) };
   const server = await startProcess([], { ...settings, STRONGROOM_SCRYPT_LOG_N: "17" });

@@ -1,4 +1,4 @@
-/** Owns the errors that a client may see: the closed list of codes, each with its one HTTP status. */
+/** Errors with a message for people: the closed list of codes, each with its HTTP status, and failed starts. */
 
 export const statusOf = {
   BAD_REQUEST: 400,
@@ -15,17 +15,17 @@ export const statusOf = {
 export type ErrorCode = keyof typeof statusOf;
 
 type Extras = {
-  /** Seconds to wait, answered as `Retry-After`. */
+  /** Seconds to wait, sent as `Retry-After`. */
   readonly retryAfter?: number;
-  /** Methods that the path has, answered as `Allow`. */
+  /** Methods of the path, sent as `Allow`. */
   readonly allow?: readonly string[];
-  /** Of UNAUTHORIZED: what was wrong. */
+  /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase";
-  /** For the log only, which takes its name, its code and where it was thrown, never its text. */
+  /** For the log, which records its name, code and stack frames, never its message. */
   readonly cause?: unknown;
 };
 
-/** An error whose message is written for the client: what was wrong and what to do, never any part of a secret. */
+/** An error for the client. The message says what was wrong and what to do, and never contains any part of a secret. */
 export class VaultError extends Error {
   readonly code: ErrorCode;
   readonly retryAfter: number | undefined;
@@ -42,7 +42,7 @@ export class VaultError extends Error {
   }
 }
 
-/** The server cannot start; the message says what to mend. `exitCode` 2: a setting is wrong; 1: anything else. */
+/** The server cannot start; the message says what to fix. `exitCode`: 2 for an invalid setting, 1 for anything else. */
 export class StartError extends Error {
   readonly exitCode: number;
 
@@ -53,7 +53,7 @@ export class StartError extends Error {
   }
 }
 
-/** The system's code of a failed file or network operation (`ENOENT`, …), if the error is one. */
+/** Returns the system's code of a failed file or network operation (`ENOENT`, …), or undefined. */
 export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : undefined;

@@ -1,5 +1,4 @@
-/** Owns an entry's plaintext: what put makes of a body, and the replies of put, get and list that are made of it. */
-
+/** Plaintext of an entry: what put makes of a body, and the replies of put, get and list. */
 import { writeString } from "./json/json-string.js";
 import { concat, scratchOf, textOf, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
@@ -8,7 +7,7 @@ import type { PutBody } from "./request-bodies.js";
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };
 
-/** The `metadata` object of a put: the supplied fields only. */
+/** The `metadata` object of a put: supplied fields only. */
 export function suppliedMetadata(body: PutBody): string {
   return JSON.stringify({
     ...(body.type && { type: body.type.toString() }),
@@ -16,17 +15,17 @@ export function suppliedMetadata(body: PutBody): string {
   });
 }
 
-/** Sealed metadata, in scratchOf memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…"}`. */
+/** Sealed metadata, in scratch memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…"}`. */
 export function metadataText(supplied: string, times: Times): Uint8Array {
   return scratchOf(`{"metadata":${supplied},"createdAt":"${times.createdAt}","updatedAt":"${times.updatedAt}"}`);
 }
 
-/** The times of a put now: creation is kept, and `updatedAt` never runs backwards, even when the clock does. */
+/** The times of a put: `createdAt` is kept, and `updatedAt` never runs backwards, even when the clock does. */
 export function nextTimes(now: number, previous: Uint8Array | null): Times {
   const at = new Date(now).toISOString();
   if (previous === null) return { createdAt: at, updatedAt: at };
   const { createdAt, updatedAt } = JSON.parse(textOf(previous)) as Times;
-  return { createdAt, updatedAt: at > updatedAt ? at : updatedAt }; // all of one length: text sorts them as time does
+  return { createdAt, updatedAt: at > updatedAt ? at : updatedAt }; // of one length, so they compare as text
 }
 
 export function putReply(path: string, valueBytes: number, supplied: string): Bytes {
@@ -42,7 +41,7 @@ export function listEntry(path: string, metadata: Uint8Array): [string, Uint8Arr
   return [`{"path":${JSON.stringify(path)},`, metadata.subarray(1)];
 }
 
-/** The value as it is sealed: a JSON string, in scratchOf memory. */
+/** The value as it is sealed: a JSON string, in scratch memory. */
 export function valueText(body: PutBody): Uint8Array {
   return writeString(body.value.bytes);
 }

@@ -1,57 +1,61 @@
 /**
- * Owns the key worker's thread: takes requests, answers each with a reply, never throws across. It does no I/O and has no
- * clock; what it needs to know comes with the request.
+ * Entry point of the key worker's thread: replies to every request and never throws across. It does no I/O and has no
+ * clock: what an operation needs to know comes with the request.
  */
-import { workerData } from "piscina";
 import { faultOf } from "./crypto/blob.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
-import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings } from "./protocol.js";
+import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
 
-const readers = bodyReaders((workerData as WorkerSettings).maxValueBytes);
-const keyring = new Keyring();
-const lifecycle = new Lifecycle(keyring, readers);
-const secrets = new Secrets(keyring, readers);
-
-const operations: { readonly [O in Operation]: (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>> } = {
-  mount: (request) => lifecycle.mount(request),
-  init: (request) => lifecycle.init(request),
-  adopt: () => lifecycle.adopt(),
-  discard: () => lifecycle.discard(),
-  unlock: (request) => lifecycle.unlock(request),
-  lock: () => lifecycle.lock(),
-  inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
-  seal: (request) => secrets.seal(request),
-  open: (request) => secrets.open(request),
-  describe: (request) => secrets.describe(request),
-  reveal: (request) => secrets.reveal(request),
-};
+type Operate<O extends Operation> = (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
+type OperationTable = { readonly [O in Operation]: Operate<O> };
 
 /** What this thread needs of a MessagePort. */
-type Line = {
+type Port = {
   on(event: "message", take: (call: Call) => void): unknown;
   postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
 };
 
-/** The thread's only entry: piscina calls it once. It answers what comes over the line as long as the thread lives. */
-export function serve(line: Line): Promise<never> {
-  line.on("message", (call: Call) => void respond(line, call));
+/** piscina calls this once; it replies to what comes over the port for as long as the thread lives. */
+export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
+  const operations = operationTable(settings);
+  port.on("message", (call: Call) => void respond(port, operations, call));
   return new Promise(() => {});
 }
 
-/** The replies' bytes are moved, not copied. */
-async function respond(line: Line, { id, requests }: Call): Promise<void> {
-  const replies = await Promise.all(requests.map(answer));
-  line.postMessage({ id, replies }, replies.flatMap(buffersOf));
+function operationTable({ maxValueBytes, minScryptLogN }: WorkerSettings): OperationTable {
+  const readers = bodyReaders(maxValueBytes);
+  const keyring = new Keyring();
+  const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
+  const secrets = new Secrets(keyring, readers);
+  return {
+    mount: (request) => lifecycle.mount(request),
+    init: (request) => lifecycle.init(request),
+    adopt: () => lifecycle.adopt(),
+    discard: () => lifecycle.discard(),
+    unlock: (request) => lifecycle.unlock(request),
+    lock: () => lifecycle.lock(),
+    inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
+    seal: (request) => secrets.seal(request),
+    open: (request) => secrets.open(request),
+    describe: (request) => secrets.describe(request),
+    reveal: (request) => secrets.reveal(request),
+  };
 }
 
-async function answer<O extends Operation>(request: RequestOf<O>): Promise<Reply> {
+/** The replies' bytes are moved, not copied. */
+async function respond(port: Port, operations: OperationTable, { id, requests }: Call): Promise<void> {
+  const replies = await Promise.all(requests.map((request) => replyTo(operations, request)));
+  port.postMessage({ id, replies }, replies.flatMap(buffersOf));
+}
+
+async function replyTo<O extends Operation>(operations: OperationTable, request: RequestOf<O>): Promise<Reply> {
   try {
-    const operation = operations[request.op as O];
-    return await operation(request);
+    const operate: Operate<O> = operations[request.op as O];
+    return await operate(request);
   } catch (error) {
     return unexpected(error);
   }

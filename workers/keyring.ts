@@ -1,6 +1,6 @@
 /**
- * Owns the master key: the one place that holds it, between init or unlock and lock. Everything that may end it
- * (lock, a new vault, a fresh thread) goes through here.
+ * Keyring: the only holder of the master key, between init or unlock and lock. Everything that ends the key (lock, a new
+ * vault, a new header) goes through it.
  */
 import type { SealingKey } from "./crypto/blob.js";
 import type { Header } from "./crypto/header.js";
@@ -21,12 +21,12 @@ export class Keyring {
   #candidate: Candidate | null = null;
   #lockings = 0;
 
-  /** Null: there is no vault yet. Undefined: this thread was not told. */
+  /** Null: there is no vault yet. Undefined: not mounted. */
   get header(): Header | null | undefined {
     return this.#header;
   }
 
-  /** How often the vault was locked: a derivation that began under another number has lost its right to unlock. */
+  /** How often the vault was locked: a derivation that began before the last lock must not unlock. */
   get lockings(): number {
     return this.#lockings;
   }
@@ -36,13 +36,13 @@ export class Keyring {
     return { masterKey: this.#masterKey, vaultId: this.#header.vaultId };
   }
 
-  /** A key that was held belongs to another header: it goes. */
+  /** Sets the header, and locks: a key that is held belongs to another header. */
   mount(header: Header | null): void {
     this.lock();
     this.#header = header;
   }
 
-  /** Takes over the mounted vault's master key: the bytes are wiped. */
+  /** Holds the mounted vault's master key from now on, and wipes the bytes. */
   unlock(masterKey: Bytes): void {
     const unlocked = new XaesKey(masterKey);
     this.#masterKey?.end();
@@ -56,7 +56,7 @@ export class Keyring {
     this.#masterKey = null;
   }
 
-  /** Keeps a new vault aside; resolves once it was adopted or discarded, so that nothing else derives meanwhile. */
+  /** Holds a new vault aside; resolves once it is adopted or discarded, so that nothing else derives meanwhile. */
   propose(header: Header, masterKey: Bytes): Promise<void> {
     return new Promise((decided) => {
       this.#candidate = { header, masterKey, lockings: this.#lockings, decided };
@@ -64,8 +64,8 @@ export class Keyring {
   }
 
   /**
-   * The new vault is on disk: it takes the old one's place. A lock since it was proposed leaves it locked. False when
-   * this thread knows of no such vault.
+   * Replaces the old vault with the proposed one, which is on disk now; a lock since it was proposed leaves it locked.
+   * Returns false when none was proposed to this thread.
    */
   adopt(): boolean {
     const candidate = this.#candidate;

@@ -1,5 +1,4 @@
-/** Owns what a passphrase can do, make a vault and unlock it, and what ends it, lock. */
-
+/** Lifecycle operations of the key worker: mount, init, adopt or discard, unlock, lock. */
 import { DerivationQueue } from "./crypto/derivation.js";
 import { createHeader, parseHeader, unwrapMasterKey } from "./crypto/header.js";
 import type { Keyring } from "./keyring.js";
@@ -23,15 +22,17 @@ const done: Done = { ok: true };
 export class Lifecycle {
   readonly #keyring: Keyring;
   readonly #readers: BodyReaders;
+  readonly #minScryptLogN: number | undefined;
   readonly #derivations = new DerivationQueue(waitingDerivations);
 
-  constructor(keyring: Keyring, readers: BodyReaders) {
+  constructor(keyring: Keyring, readers: BodyReaders, minScryptLogN: number | undefined) {
     this.#keyring = keyring;
     this.#readers = readers;
+    this.#minScryptLogN = minScryptLogN;
   }
 
   mount({ header }: RequestOf<"mount">): ReplyOf<"mount"> {
-    const parsed = header && parseHeader(header);
+    const parsed = header && parseHeader(header, this.#minScryptLogN);
     if (header && !parsed) return brokenHeader;
     this.#keyring.mount(parsed);
     return done;
@@ -94,7 +95,7 @@ export class Lifecycle {
     return this.#keyring.header === null ? notInitialized : null;
   }
 
-  /** Answers early and then keeps its turn until the vault has decided: no unlock may come between. */
+  /** Replies early, then keeps its turn until the new vault is adopted or discarded: no unlock may come between. */
   async #initInTurn(
     body: InitBody,
     logN: number,

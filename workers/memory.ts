@@ -1,6 +1,6 @@
 /**
- * Owns all memory of the key worker: nothing else in `workers/` may make a buffer. Whatever holds a secret is off V8's
- * heap, outside Node's pool, and wiped by whoever asked for it.
+ * Memory of the key worker: nothing else in `workers/` may make a buffer. Everything that holds a secret is off V8's heap,
+ * outside Node's pool, and wiped by the code that allocated it.
  */
 import { randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
@@ -26,7 +26,7 @@ export function allocateVanishing(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(Math.max(length, mappedBytes)), 0, length);
 }
 
-/** One block for all operations, which run one after the other: a buffer of its own costs 0.8 µs, and an operation needs dozens. */
+/** One block for all operations, which run one at a time: a separate buffer costs 0.8 µs, and an operation needs dozens. */
 const block = allocate(256 * 1024);
 let used = 0;
 let isOpen = false;
@@ -70,18 +70,18 @@ export function randomize(target: Bytes): Bytes {
   return randomFillSync(target);
 }
 
-/** Drawn from the system in one piece, because each call of it costs as much as sealing a small value. */
+/** Random bytes in stock: each call of the system costs as much as sealing a small value. */
 const nonceStock = allocate(4096);
 let nonceStockAt = nonceStock.length;
 
-/** Random bytes that nobody has had before. They are not secret: what is drawn ahead lies in memory openly. */
+/** Returns random bytes that were never returned before. They are not secret: the stock is in memory as it is. */
 export function freshNonce(length: number): Uint8Array {
   if (nonceStockAt + length > nonceStock.length) {
     randomFillSync(nonceStock);
     nonceStockAt = 0;
   }
   const nonce = scratchOf(nonceStock.subarray(nonceStockAt, nonceStockAt + length));
-  nonceStockAt += length; // DANGER: a nonce that is handed out twice gives plaintexts away
+  nonceStockAt += length; // DANGER: a nonce that is returned twice reveals plaintexts
   return nonce;
 }
 
@@ -89,19 +89,19 @@ export function wipe(...parts: readonly (Uint8Array | null | undefined)[]): void
   for (const part of parts) part?.fill(0);
 }
 
-/** Takes what a native function has made into memory of our own, and wipes the original. */
+/** Copies the result of a native function into memory of our own, and wipes the original. */
 export function takeOver(native: Uint8Array): Bytes {
   const owned = concat([native]);
   wipe(native);
   return owned;
 }
 
-/** The memory in which Node handed a buffer over, seen as bytes; not a copy. */
+/** Views a buffer's memory as bytes, without a copy. */
 export function viewOf(buffer: Buffer): Bytes {
   return new Uint8Array(buffer.buffer as ArrayBuffer, buffer.byteOffset, buffer.byteLength);
 }
 
-/** One piece of memory of exactly the right size that holds the parts in order, texts as UTF-8. */
+/** Concatenates the parts, texts as UTF-8, in memory of exactly their size. */
 export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   const joined = allocate(lengthOf(parts));
   write(joined, parts);
@@ -163,12 +163,12 @@ export function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-/** The string of bytes that are not secret: a string cannot be wiped. */
+/** Decodes bytes that are not secret: a string cannot be wiped. */
 export function textOf(bytes: Uint8Array): string {
   return asBuffer(bytes).toString("utf8");
 }
 
-/** Bytes of a string that has one character for each, in scratch memory. */
+/** Bytes of a string of one character a byte, in scratch memory. */
 export function fromLatin1(text: string): Uint8Array {
   const bytes = scratch(text.length);
   asBuffer(bytes).write(text, "latin1");

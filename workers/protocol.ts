@@ -1,14 +1,14 @@
 /**
- * Owns the messages between the vault and the key worker: types only, nothing that runs.
+ * Messages between the vault and the key worker: types only.
  *
- * Errors do not cross threads, replies do: every answer is a union that says `ok` first. A request's body and all bytes
- * of a reply are moved: the sender must not touch them afterwards. Ciphertext that is asked about is copied.
+ * Errors do not cross threads, replies do: each is a union with `ok`. A request's body and all bytes of a reply are moved:
+ * the sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Why the key worker refuses. The texts are written for the client and never repeat any input. */
+/** Why the key worker refuses. The text is for the client and never repeats any input. */
 export type Refusal = {
   readonly ok: false;
   readonly code:
@@ -20,34 +20,34 @@ export type Refusal = {
     | "UNAUTHORIZED"
     | "VAULT_LOCKED";
   readonly detail: string;
-  /** For the log: where it was thrown, and nothing of what was said. */
+  /** For the log: the stack frames, without the error's message. */
   readonly trace?: string;
 };
 
 export type Done = { readonly ok: true };
 
 /**
- * The beginning of a blob, long enough to hold all of its sealed metadata, as a string of one character a byte: strings
- * are cheaper to keep and to send than small buffers. Empty: what is there is no blob.
+ * The first bytes of a blob, with all of its sealed metadata, as a string of one character a byte: strings are cheaper to
+ * keep and to send than small buffers. Empty: the file is no blob.
  */
 export type Head = string;
 
-/** What can be known of a blob without reading all of it: its first bytes, at least 9 if it has them, and its length. */
+/** The first bytes of a blob, at least 9 if it has them, and its length. */
 export type BlobOutline = { readonly head: Bytes; readonly length: number };
 
 /** What is wrong with a blob's structure. */
 export type BlobFault = "foreign" | "version" | "length";
 
 /**
- * What the key worker does.
+ * Operations of the key worker.
  *
- * - `mount` gives it the vault's header (or none); first message to every fresh thread.
- * - `init` makes a new vault that waits, unused, until `adopt` (it is on disk) or `discard` (it is not).
+ * - `mount` sets the vault's header (or none); the first message to every new thread.
+ * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
  * - `unlock` derives, checks the passphrase and holds the master key.
- * - `lock` wipes the master key and answers once no derivation runs any more.
- * - `inspect` judges blobs by their beginnings and lengths, without any key.
+ * - `lock` wipes the master key and replies when no derivation is running any more.
+ * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
- * - `reveal` turns a page, list entries that `describe` has sealed together, into these entries again.
+ * - `reveal` opens a page, list entries that `describe` has sealed together.
  */
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
@@ -81,7 +81,7 @@ export interface Operations {
   };
 }
 
-/** `headLength`: how much from the blob's beginning holds all of its sealed metadata. */
+/** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
 export type SealReply = {
   readonly ok: true;
   readonly blob: Bytes;
@@ -92,14 +92,14 @@ export type SealReply = {
 export type DescribeReply = {
   readonly ok: true;
   readonly reply: Bytes;
-  /** The reply, sealed; null when it is not all that was asked for. */
+  /** The reply, sealed; null when some of the blobs are damaged. */
   readonly page: Bytes | null;
   readonly damaged: readonly string[];
-  /** Of each blob, how much from its beginning holds all of its sealed metadata; 0 when it is damaged. */
+  /** The length of each blob's head; 0 when it is damaged. */
   readonly lengths: readonly number[];
 };
 
-/** What goes over to the key worker at once: requests that reached the same turn of the event loop, in their order. */
+/** One message to the key worker: the requests of one turn of the event loop, in order. */
 export type Call = { readonly id: number; readonly requests: readonly Request[] };
 
 /** Their replies, in the same order. */
@@ -112,4 +112,11 @@ export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
 
 /** What a fresh key worker is told once, when its thread starts. */
-export type WorkerSettings = { readonly maxValueBytes: number };
+export type WorkerSettings = {
+  readonly maxValueBytes: number;
+  /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
+  readonly minScryptLogN?: number;
+};
+
+/** What a fresh thread is started with: its end of the message channel, and its settings. */
+export type WorkerStart<Port> = { readonly port: Port; readonly settings: WorkerSettings };

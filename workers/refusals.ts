@@ -1,4 +1,4 @@
-/** Owns the texts with which the key worker refuses. They are for the client, and never repeat any input but a path. */
+/** Refusals of the key worker. The texts are for the client, and never repeat any input except a path. */
 import type { Refusal } from "./protocol.js";
 
 function refuse(code: Refusal["code"], detail: string): Refusal {
@@ -6,7 +6,10 @@ function refuse(code: Refusal["code"], detail: string): Refusal {
 }
 
 export const lockedNow = refuse("VAULT_LOCKED", "the vault is locked: unlock it first");
-export const lockedMeanwhile = refuse("VAULT_LOCKED", "the vault was locked while this request waited: send it again");
+export const lockedMeanwhile = refuse(
+  "VAULT_LOCKED",
+  "the vault was locked while this request was waiting: send it again",
+);
 export const tooMany = refuse("RATE_LIMITED", "too many passphrases are being checked: try again in a second");
 export const alreadyExists = refuse(
   "ALREADY_EXISTS",
@@ -14,10 +17,10 @@ export const alreadyExists = refuse(
 );
 export const notInitialized = refuse("BAD_REQUEST", "the vault is not initialized: init it first");
 export const wrongPassphrase = refuse("UNAUTHORIZED", "the passphrase is wrong");
-export const brokenHeader = refuse("INTEGRITY", "the vault's header is damaged or from a later version");
-export const notMounted = refuse("INTERNAL", "the key worker was not told which vault it serves: try again");
+export const brokenHeader = refuse("INTEGRITY", "the vault's header is damaged or from a newer version");
+export const notMounted = refuse("INTERNAL", "the key worker has not loaded the vault yet: try again");
 
-/** For a failure that nobody foresaw: its text may hold what must not leave this thread, the places it passed do not. */
+/** For an unexpected error: its message may hold secrets, which must not leave this thread; its stack frames do not. */
 export function unexpected(error: unknown): Refusal {
   const frames = error instanceof Error ? error.stack?.split("\n").filter((line) => line.startsWith("    at ")) : [];
   return { ...refuse("INTERNAL", "the key worker failed"), trace: frames?.join("\n") ?? "" };
@@ -25,5 +28,5 @@ export function unexpected(error: unknown): Refusal {
 
 export function damaged(path: string, remedy: string): Refusal {
   const problem = `the stored secret at ${path} is damaged, or was moved here from elsewhere`;
-  return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor tells more)`);
+  return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor shows more)`);
 }

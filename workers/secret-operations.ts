@@ -1,4 +1,4 @@
-/** Owns what an unlocked vault can do: seal a put's body, open a blob for a get, describe blobs for a list. */
+/** Secret operations of an unlocked vault: seal a put's body, open a blob for a get, describe blobs for a list. */
 import { metadataEnd, openBlob, openMetadata, type PathAndBlob, type SealingKey, sealBlob } from "./crypto/blob.js";
 import { openPage, sealPage } from "./crypto/page.js";
 import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
@@ -36,7 +36,7 @@ export class Secrets {
       const opened = openBlob(key, path, blob);
       return opened
         ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
-        : damaged(path, "put its file back from a backup, or delete it");
+        : damaged(path, "restore its file from a backup, or delete it");
     });
   }
 
@@ -66,7 +66,7 @@ function sealFields(
   now: number,
 ): ReplyOf<"seal"> {
   const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
-  if (previous !== null && before === null) return damaged(path, "delete it before you store another");
+  if (previous !== null && before === null) return damaged(path, "delete it before you store a new one");
   const supplied = suppliedMetadata(body);
   const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), valueText(body));
   return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };

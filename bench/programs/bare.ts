@@ -1,4 +1,4 @@
-/** A bare node:https server: it answers every request with the same bytes. The least that an HTTPS answer can cost. */
+/** A bare node:https server that sends the same bytes for every request: the minimum cost of an HTTPS response. */
 import { readFileSync } from "node:fs";
 import { listen, mustHave } from "./listen.js";
 

@@ -1,4 +1,4 @@
-/** A bare loop of durable replaces, by some lanes at once: the least that an acknowledged write can cost on this disk. */
+/** A bare loop of durable replaces in several lanes: the minimum cost of an acknowledged write on this disk. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { createHistogram } from "node:perf_hooks";

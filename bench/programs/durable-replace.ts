@@ -1,4 +1,4 @@
-/** Owns a durable replace without any measure: temp file, write, fsync, close, rename, fsync of the directory. */
+/** A plain durable replace: temp file, write, fsync, close, rename, fsync of the directory. */
 import { randomBytes } from "node:crypto";
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -1,4 +1,4 @@
-/** The bare server, which stores each body as it came by a durable replace: the least that an HTTPS put can cost. */
+/** The bare server with a durable replace of each body: the minimum cost of an HTTPS put. */
 import { join } from "node:path";
 import { replaceDurably } from "./durable-replace.js";
 import { listen, mustHave } from "./listen.js";

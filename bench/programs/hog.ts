@@ -1,11 +1,11 @@
-/** A process that keeps one CPU busy, while it is not stopped: the neighbour that derivations are compared with. */
+/** A process that keeps one CPU busy until it is stopped: the baseline for derivations. */
 import { createHash } from "node:crypto";
 
 process.send?.({ ready: true });
 
 const bytes = new Uint8Array(2 ** 20);
 
-/** In turns, so that it still hears when the benchmark goes. */
+/** In slices, so that it notices when the benchmark ends. */
 function work(): void {
   createHash("sha256").update(bytes).digest();
   setImmediate(work);

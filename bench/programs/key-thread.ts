@@ -1,6 +1,6 @@
 /**
- * The bare server, whose body is sealed, and opened for each request by a thread that alone has the key: the least that a
- * key in a thread of its own can cost.
+ * The bare server with a sealed body that a second thread, which alone has the key, opens for each request: the minimum
+ * cost of a key thread.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ else openAll();
 
 function serve(): void {
   const thread = new Worker(new URL(import.meta.url));
-  const waiting: ((body: Box) => void)[] = []; // the thread answers in the order of the messages
+  const waiting: ((body: Box) => void)[] = []; // the thread replies in the order of the messages
   thread.on("message", (body: Box) => waiting.shift()?.(body));
   listen((req, res) => {
     req.resume();
@@ -36,7 +36,7 @@ function openAll(): void {
   const tag = cipher.getAuthTag();
   parentPort?.on("message", () => {
     const decipher = createDecipheriv("aes-256-gcm", key, nonce).setAuthTag(tag);
-    const body = new Uint8Array(decipher.update(ciphertext)); // memory of its own, to be moved
+    const body = new Uint8Array(decipher.update(ciphertext)); // an ArrayBuffer of its own, to be transferred
     decipher.final();
     parentPort?.postMessage(body, [body.buffer]);
   });

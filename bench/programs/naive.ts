@@ -1,7 +1,7 @@
 /**
- * An Express 5 app that does the same work as Strongroom with the same libraries and none of its measures: written as a
- * competent developer writes it who does not think of speed. Files are read and replaced durably, entries are sealed and
- * opened with AES-256-GCM in piscina's worker threads, and every request passes helmet, a rate limit and a token check.
+ * An Express 5 app that does Strongroom's work with the same libraries, as a competent developer would write it without
+ * regard to speed. Files are read and replaced durably, entries are sealed and opened with AES-256-GCM in piscina's worker
+ * threads, and every request passes helmet, a rate limit and a token check.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ import type { Entry } from "./naive-worker.js";
 const secrets = mustHave("BENCH_SECRETS");
 const token = mustHave("BENCH_TOKEN");
 
-/** As many threads as CPUs, and kept: piscina's default ends and starts them all the time, which would be too easy. */
+/** One lasting thread per CPU: piscina's default ends and starts threads all the time, an unfair comparison. */
 const pool = new Piscina({
   minThreads: availableParallelism(),
   maxThreads: availableParallelism(),
@@ -28,7 +28,7 @@ const pool = new Piscina({
 
 const app = express();
 app.use(helmet());
-app.use(rateLimit({ windowMs: 60_000, limit: 1e9 })); // never reached: whoever is refused does no work
+app.use(rateLimit({ windowMs: 60_000, limit: 1e9 })); // never reached: a refused request does no work
 app.get("/v1/status", (_req, res) => {
   res.json({ initialized: true, locked: false, secretCount: 0, serverRunning: true });
 });

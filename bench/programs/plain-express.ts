@@ -1,4 +1,4 @@
-/** The bare server, with plain Express 5 between: what the framework alone costs. */
+/** The bare server with plain Express 5: the cost of the framework alone. */
 import { readFileSync } from "node:fs";
 import express from "express";
 import { listen, mustHave } from "./listen.js";

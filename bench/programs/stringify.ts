@@ -1,4 +1,4 @@
-/** A bare server that keeps its answer as objects and does JSON.stringify for each request: what any list must cost. */
+/** A bare server that does JSON.stringify for each request: the minimum cost of a list. */
 import { readFileSync } from "node:fs";
 import { listen, mustHave } from "./listen.js";
 

@@ -1,4 +1,4 @@
-/** A bare recursive walk of a directory tree: the least that a start must do to know the names in it. */
+/** A bare recursive walk of a directory tree: the minimum work of a start that reads all names. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { mustHave } from "./listen.js";

@@ -1,4 +1,4 @@
-/** Owns the list of scenarios, in the order in which they run. */
+/** All scenarios, in the order in which they run. */
 import type { Scenario } from "../scenario.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";

@@ -1,4 +1,4 @@
-/** Owns the scenarios of reading: warm and cold, from 1 to 256 connections, and large. */
+/** Scenarios of reading: warm and cold, from 1 to 256 connections, and large. */
 import { mustPut } from "../../test/support/test-client.js";
 import { pathOf, valueBytes } from "../filled-vaults.js";
 import { alternate, contender } from "../measure.js";
@@ -10,7 +10,7 @@ import { replyTo } from "./replies.js";
 
 export const warm: Scenario = {
   name: "get",
-  about: "gets of 200 bytes on 64 connections, against servers that do less and one that does the same",
+  about: "gets of 200 bytes on 64 connections, against servers that do less and one that does the same work",
   vaults: () => [get.secrets],
   async run(bench) {
     const strongroom = await bench.strongroom(get.secrets);
@@ -30,7 +30,7 @@ export const warm: Scenario = {
 
 export const cold: Scenario = {
   name: "get-cold",
-  about: "the same, going round more secrets than a cache holds (--cold-keys)",
+  about: "the same over more secrets than a cache holds (--cold-keys)",
   vaults: ({ coldKeys }) => [coldKeys],
   async run(bench) {
     const workload = getCold(bench.options);
@@ -54,7 +54,7 @@ export const connections: Scenario = {
   },
 };
 
-/** Nothing shares the way to the key worker's thread and back here: a third server shows what that alone costs. */
+/** On one connection nothing is batched; a third server shows what the hop to the key thread and back alone costs. */
 async function onOneConnection(
   bench: Bench,
   strongroom: StrongroomSubject,
@@ -100,7 +100,7 @@ export const large: Scenario = {
   },
 };
 
-/** Against a bare server that answers the same bytes. */
+/** Against a bare server that sends the same bytes. */
 export async function againstBare(
   bench: Bench,
   strongroom: StrongroomSubject,
@@ -113,7 +113,7 @@ export async function againstBare(
   return { scenario, series, findings: againstEach(series, []) };
 }
 
-/** The naive app keeps secrets of its own: it is given the same ones. */
+/** The naive app has its own files: puts the same secrets into it. */
 async function storeInNaive({ server }: StrongroomSubject, naive: Subject): Promise<void> {
   const door = { ...server, url: naive.url, port: Number(new URL(naive.url).port) };
   const body = { value: "v".repeat(valueBytes), type: "api-key" };

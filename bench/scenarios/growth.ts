@@ -1,4 +1,4 @@
-/** Owns the table of growth: what vaults of ever more secrets cost, which must grow with their number and no faster. */
+/** Table of growth: the cost of vaults with more and more secrets, which must be at most linear. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpMark, cleanUpTo } from "../../test/support/clean-up.js";
 import { mustUnlock, send } from "../../test/support/test-client.js";
@@ -13,11 +13,11 @@ import { memoryOf, totalCpu } from "../usage.js";
 import { getOn, listOfAll, listOfHundred, put } from "../workloads.js";
 import { timed } from "./starts.js";
 
-/** Times in milliseconds, CPU in milliseconds a request, memory in MiB. */
+/** Times in milliseconds, CPU in milliseconds per request, memory in MiB. */
 type Size = {
   readonly listening: number;
   readonly resident: number;
-  /** Reads every file's beginning; the next ones find it in memory. */
+  /** Reads the beginning of every file; later lists find it in memory. */
   readonly firstList: number;
   readonly listAll: number;
   readonly listAllCpu: number;
@@ -43,7 +43,7 @@ const columns: Readonly<Record<keyof Size, string>> = {
   putCpu: "CPU ms",
 };
 
-/** What is compared between sizes: CPU where it can be, the steadier figure. */
+/** The figures compared between sizes: CPU where possible, since it varies less. */
 const growing = {
   listening: "time to listening",
   firstList: "time of the first list of all",
@@ -104,7 +104,7 @@ function gridOf(taken: ReadonlyMap<number, readonly Size[]>): Grid {
   return [["secrets", ...figures.map((figure) => columns[figure])], ...rows];
 }
 
-/** How much more a ten times larger vault takes: 10 is linear, 1 is "whatever the size". */
+/** The factor for a ten times larger vault: 10 is linear, 1 is independent of the size. */
 function growths(taken: ReadonlyMap<number, readonly Size[]>): Finding[] {
   const counts = [...taken.keys()];
   return counts.slice(1).flatMap((count, i) => {

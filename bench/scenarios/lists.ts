@@ -1,4 +1,4 @@
-/** Owns the scenarios of listing: a hundred of many, all of many, and a get while all are listed. */
+/** Scenarios of listing: a hundred of many, all of many, and gets while all are listed. */
 import { alternate, contender, measure, sendLoad, settle, startLoader, stream } from "../measure.js";
 import { compare, cpu, type Finding, type Outcome, p50 } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
@@ -53,7 +53,7 @@ export const all: Scenario = {
   },
 };
 
-/** The list has a loader of its own, so that taking in all those bytes does not delay the gets' clock. */
+/** A second loader receives the list, so that its bytes do not delay the timing of the gets. */
 async function getsBeside(bench: Bench, strongroom: StrongroomSubject): Promise<Outcome> {
   const { rounds, seconds } = bench.options;
   const lister = await startLoader();

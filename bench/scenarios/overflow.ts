@@ -1,4 +1,4 @@
-/** Owns what happens beyond the queue of derivations: refused at once with 429 and Retry-After, and nothing else fails. */
+/** Scenario beyond the queue of derivations: immediate 429 with Retry-After, and no other failure. */
 
 import { passphrase } from "../../test/support/server.js";
 import { type Answer, mustStatus, send } from "../../test/support/test-client.js";
@@ -7,13 +7,13 @@ import { type Spread, spreadOf } from "../statistics.js";
 import type { StrongroomSubject } from "../subjects.js";
 import { timed } from "./starts.js";
 
-/** One runs, 16 wait; the others are too many. */
+/** One runs and 16 wait; the others are refused. */
 const atOnce = 40;
 const room = 17;
 
 export async function beyondTheQueue({ server }: StrongroomSubject): Promise<Outcome> {
   const times = Array.from({ length: atOnce });
-  await Promise.all(times.map(() => mustStatus(server))); // the connections are up
+  await Promise.all(times.map(() => mustStatus(server))); // opens the connections
   const statuses = await Promise.all(times.map(() => timed(() => mustStatus(server))));
   const body = { passphrase };
   const answers = await Promise.all(

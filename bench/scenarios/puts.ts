@@ -1,4 +1,4 @@
-/** Owns the scenarios of writing: puts against a bare loop of durable replaces, and puts among gets. */
+/** Scenarios of writing: puts against a bare loop of durable replaces, and puts among gets. */
 import { alternate, contender } from "../measure.js";
 import { againstEach, compare, type Outcome, type Target, throughput } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
@@ -30,7 +30,7 @@ export const amongGets: Scenario = {
   },
 };
 
-/** Between the two stands a server that does no more than store: it shows what HTTPS alone takes of the disk's pace. */
+/** A third server only stores each body: it shows how much HTTPS alone takes from the disk's throughput. */
 async function againstLoop(
   bench: Bench,
   workload: Workload,

@@ -1,13 +1,13 @@
-/** Owns what Strongroom really answers, for the bare servers to answer as many bytes. */
+/** Strongroom's real responses, so that the bare servers send as many bytes. */
 import { send } from "../../test/support/test-client.js";
 import type { StrongroomSubject } from "../subjects.js";
 import type { Workload } from "../workloads.js";
 
-/** The body of the answer to the workload's first get. */
+/** The response body of the workload's first get. */
 export async function replyTo({ server }: StrongroomSubject, { name, requests }: Workload): Promise<Buffer> {
   const get = requests.find(({ method }) => method === "GET");
   if (get === undefined) throw new RangeError(`${name} gets nothing`);
   const { status, text } = await send(server, { path: get.path });
-  if (status !== 200) throw new Error(`${get.path} is answered ${status}: ${text}`);
+  if (status !== 200) throw new Error(`GET ${get.path} got status ${status}: ${text}`);
   return Buffer.from(text);
 }

@@ -1,4 +1,4 @@
-/** Owns the scenario of starting: how long until it listens, the first answers, and the memory that secrets take. */
+/** Scenario of starting: time until it listens, time of the first responses, memory per secret. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUpMark, cleanUpTo } from "../../test/support/clean-up.js";
@@ -32,7 +32,7 @@ export const start: Scenario = {
     for (let round = -1; round < bench.options.rounds; round++) {
       for (const count of counts) {
         const one = await startOnce(bench.home(count), count);
-        if (round >= 0) taken.get(count)?.push(one); // the first round only brings the directories into the cache
+        if (round >= 0) taken.get(count)?.push(one); // the first round only warms the page cache
       }
     }
     const empty = taken.get(0) ?? [];
@@ -57,7 +57,7 @@ async function startOnce(home: string, count: number): Promise<Start> {
   return { listening, firstStatus, secondStatus, firstGet, resident, residentAfterList, walk };
 }
 
-/** As a whole process, as the server is one too. */
+/** As a whole process, like the server. */
 async function walkOnce(directory: string): Promise<number> {
   const mark = cleanUpMark();
   const { ms } = await timed(() => startProgram("walk.js", { BENCH_DIRECTORY: directory }));

@@ -1,4 +1,4 @@
-/** Owns the scenario of status, which needs no token and touches nothing. */
+/** Scenario of status, which needs no token and reads no files. */
 import type { Scenario } from "../scenario.js";
 import { status as workload } from "../workloads.js";
 import { againstBare } from "./gets.js";

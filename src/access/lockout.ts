@@ -1,7 +1,7 @@
 /**
- * Owns the lockout: after 10 failures of one address within 60 s, 300 s of refusals. It stands on express-rate-limit,
- * whose own stores count every request and take the good ones back later; this one is told of failures alone, so that
- * honest requests, however many, at once or broken off, never count.
+ * Lockout of an address for 300 s after 10 failures within 60 s, on top of express-rate-limit. Its own stores count every
+ * request and subtract successes later; this one counts only failures, so that valid requests never count, however many
+ * run at once or are cancelled.
  */
 import type { Request, RequestHandler } from "express";
 import { type ClientRateLimitInfo, ipKeyGenerator, rateLimit, type Store } from "express-rate-limit";
@@ -12,12 +12,12 @@ const maxFailures = 10;
 const windowMs = 60_000;
 const lockoutMs = 300_000;
 
-/** Addresses remembered at most. Beyond, the one whose last failure is longest ago is forgotten. */
+/** Most addresses in the table. Beyond that, the address with the oldest last failure is dropped. */
 const maxAddresses = 10_000;
 
 type Record = { readonly failures: number[]; lockedUntil: number };
 
-/** Failures by address. To express-rate-limit it shows 1 hit for an address in good standing, 2 for one locked out. */
+/** Failures by address. Reports 2 hits to express-rate-limit for a locked-out address, 1 for any other. */
 export class FailureStore implements Store {
   readonly localKeys = true;
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class FailureStore implements Store {
     this.#clock = clock;
   }
 
-  /** Counts a failure; the tenth within the window begins a lockout, and answers true. */
+  /** Counts a failure; returns true when it begins a lockout (the tenth within the window). */
   fail(key: string): boolean {
     const now = this.#clock.elapsed();
     const record = this.#records.get(key) ?? { failures: [], lockedUntil: 0 };
@@ -39,7 +39,7 @@ export class FailureStore implements Store {
     return locked;
   }
 
-  /** Whole seconds until the lockout ends; 0 when there is none. */
+  /** Returns the whole seconds until the lockout ends; 0 when there is none. */
   secondsLeft(key: string): number {
     const left = (this.#records.get(key)?.lockedUntil ?? 0) - this.#clock.elapsed();
     return Math.max(0, Math.ceil(left / 1000));
@@ -60,7 +60,7 @@ export class FailureStore implements Store {
   }
 
   #remember(key: string, record: Record): void {
-    this.#records.delete(key); // so that the map's order is that of the last failures
+    this.#records.delete(key); // keeps the map in order of the last failures
     this.#records.set(key, record);
     if (this.#records.size <= maxAddresses) return;
     const [oldest] = this.#records.keys();
@@ -71,13 +71,13 @@ export class FailureStore implements Store {
 export interface Lockout {
   /** Refuses requests of a locked-out address with 429. */
   readonly gate: RequestHandler;
-  /** Counts a failure; true when it begins a lockout. */
+  /** Counts a failure; returns true when it begins a lockout. */
   fail(req: Request): boolean;
   /** @throws VaultError RATE_LIMITED while the address is locked out. */
   check(req: Request): void;
 }
 
-/** `message` says what there was too much of; `applies` says for which requests the gate is there at all. */
+/** `message`: sent to the client; `applies`: the requests that the gate checks. */
 export function createLockout(clock: Clock, message: string, applies: (req: Request) => boolean): Lockout {
   const store = new FailureStore(clock);
   const refusal = (req: Request) =>
@@ -90,11 +90,11 @@ export function createLockout(clock: Clock, message: string, applies: (req: Requ
     handler: (req, _res, next) => next(refusal(req)),
     standardHeaders: false,
     legacyHeaders: false,
-    validate: false, // it would complain on the console about proxy headers, which are ignored on purpose
+    validate: false, // it would warn on the console about proxy headers, which are ignored on purpose
   });
   const isLockedOut = (req: Request) => !store.isEmpty && store.secondsLeft(addressKey(req)) > 0;
   return {
-    // The limiter awaits several promises for each request: only those that it will refuse are sent there.
+    // The limiter awaits several promises, so only requests that it will refuse get there.
     gate(req, res, next) {
       if (applies(req) && isLockedOut(req)) void limit(req, res, next);
       else next();
@@ -106,7 +106,7 @@ export function createLockout(clock: Clock, message: string, applies: (req: Requ
   };
 }
 
-/** The socket's address, whatever the request claims: IPv4 whole, also when mapped into IPv6, and IPv6 by its /64. */
+/** The socket's address, regardless of proxy headers. */
 function addressKey(req: Request): string {
   return keyOfAddress(addressOf(req));
 }
@@ -115,6 +115,7 @@ export function addressOf(req: Request): string {
   return req.socket.remoteAddress ?? "";
 }
 
+/** Returns an IPv4 address whole, also when mapped into IPv6, and an IPv6 address by its /64. */
 export function keyOfAddress(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   return ipKeyGenerator(mapped?.[1] ?? address.replace(/%.*$/, ""), 64);

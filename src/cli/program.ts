@@ -1,15 +1,16 @@
 /**
- * Owns the parser: the commands' names, the loading of the one that was asked for, and how the parser's own messages
- * look. A command's file is loaded when its name is among the first two arguments (the second, for `help NAME`).
+ * The parser: command names, the file of the command that was asked for, and what is wrong with the arguments. A command's
+ * file is loaded when its name is among the first two arguments (the second, for `help NAME`).
  */
-import { Command } from "commander";
+import { Command, type CommanderError } from "commander";
+import { closestMatch } from "leven";
 import { readManifest } from "../manifest.js";
 import { exitCodesText } from "./session/exit-codes.js";
-import { refuseRepeatedFlags } from "./session/flags.js";
+import { hideInvalidValues, refuseRepeatedFlags, shownFlag, usageFailure } from "./session/flags.js";
 
 /** What a command's file exports. */
 export type CommandFile = {
-  /** Gives the command its arguments, flags and action. */
+  /** Adds the command's arguments, flags and action. */
   readonly define: (command: Command) => void;
 };
 
@@ -18,35 +19,57 @@ export type CommandRow = {
   readonly aliases?: readonly string[];
   readonly summary: string;
   readonly load: () => Promise<CommandFile>;
-  /** Left out of the help. */
+  /** Not shown in the help. */
   readonly hidden?: true;
-  /** It is about all commands: their files are loaded, too. */
+  /** Needs the files of all commands. */
   readonly needsAll?: true;
 };
 
-/** Does what the arguments say. @throws CommanderError, when the parser has told what is wrong with them */
+/** Remembers what it did not know, since the parser's error has it only inside a sentence. */
+class Parser extends Command {
+  #unknown: readonly string[] = [];
+
+  override createCommand(name?: string): Parser {
+    return new Parser(name);
+  }
+
+  override parseOptions(args: string[]) {
+    const parsed = super.parseOptions(args);
+    this.#unknown = parsed.unknown;
+    return parsed;
+  }
+
+  get unknownFlag(): string {
+    return shownFlag(this.#unknown[0] ?? "");
+  }
+}
+
+/** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
 export async function runProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<void> {
   const program = await buildProgram(rows, args);
   await program.parseAsync(withoutLostHelp(program, args), { from: "user" });
 }
 
-/** For `help NAME` the parser would print the whole help without a word about a name that is no command's. */
+/** For `help NAME` with an unknown name, the parser would print the whole help instead of an error. */
 function withoutLostHelp({ commands }: Command, args: readonly string[]): readonly string[] {
   const [first, name = "help"] = args;
-  const known = ["help", ...commands.flatMap((command) => [command.name(), ...command.aliases()])];
-  return first !== "help" || name.startsWith("-") || known.includes(name) ? args : [name];
+  return first !== "help" || name.startsWith("-") || ["help", ...namesOf(commands)].includes(name) ? args : [name];
+}
+
+function namesOf(commands: readonly Command[]): string[] {
+  return commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
 async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
-  const program = new Command("strongroom")
-    .exitOverride()
+  const program = new Parser("strongroom")
     .enablePositionalOptions()
     .configureHelp({ styleTitle: (title) => title.toLowerCase() })
+    .configureOutput({ outputError: () => {} }) // the failure that follows has the message
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
     .helpCommand("help [command]", "print help for a command")
-    .showHelpAfterError("usage: strongroom <command> [flags]; strongroom help lists the commands")
     .addHelpText("after", `\n${exitCodesText()}`);
+  const parsers = [program];
   const wanted = wantedAmong(rows, args);
   for (const { name, aliases = [], summary, load, hidden = false } of rows) {
     const command = program
@@ -54,12 +77,15 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
       .aliases([...aliases])
       .summary(summary)
       .description(summary);
-    command.showHelpAfterError(`strongroom ${name} --help says how it is used`);
     if (wanted.has(name)) (await load()).define(command);
+    parsers.push(command);
   }
-  for (const command of [program, ...program.commands]) {
+  for (const command of parsers) {
     refuseRepeatedFlags(command);
-    command.configureOutput({ outputError: (text, write) => write(withoutValues(text, command)) });
+    hideInvalidValues(command);
+    command.exitOverride((error) => {
+      throw isHelp(error) ? error : usageFailure(command, problemOf(error, command));
+    });
   }
   return program;
 }
@@ -70,16 +96,29 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
   return new Set((named.some(({ needsAll }) => needsAll) ? rows : named).map(({ name }) => name));
 }
 
-/** What stands behind an option's `=`, or a short one's letter, may be a secret that somebody typed by mistake. */
-function withoutValues(text: string, { options }: Command): string {
-  const spelled = /^error: unknown option '(--[^='\s]+)=/.exec(text)?.[1];
-  if (options.some(({ long }) => long === spelled)) return `strongroom: option '${spelled}' takes no value\n`;
-  return text
-    .replace(/^error: /, "strongroom: ")
-    .replace(
-      /(?:command-argument value| argument) '.*'(?= is invalid)/s,
-      (found) => `${found.startsWith(" ") ? ": " : ""}what was given`,
-    )
-    .replace(/'(--[^='\s]+)=.*'/s, "'$1'")
-    .replace(/(?<=unknown option )'(-[^-]).*'/s, "'$1'");
+/** Help and version end the parser with an error, too. */
+function isHelp({ code, exitCode }: CommanderError): boolean {
+  return exitCode === 0 || code === "commander.help";
+}
+
+function problemOf({ code, message }: CommanderError, command: Parser): string {
+  if (code === "commander.unknownCommand") return unknownCommand(command);
+  if (code === "commander.unknownOption") return unknownOption(command);
+  return message.replace(/^error: /, "");
+}
+
+function unknownCommand(program: Command): string {
+  const [name = ""] = program.args;
+  return `unknown command '${name}'${suggestion(name, namesOf(program.createHelp().visibleCommands(program)))}`;
+}
+
+function unknownOption({ unknownFlag: flag, options }: Parser): string {
+  const flags = options.flatMap(({ long }) => long ?? []);
+  if (flags.includes(flag)) return `${flag} takes no value`;
+  return `unknown option '${flag}'${suggestion(flag, flags)}`;
+}
+
+function suggestion(wrong: string, names: readonly string[]): string {
+  const near = closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length + 1) / 3) });
+  return near === undefined ? "" : `. Did you mean ${near}?`;
 }

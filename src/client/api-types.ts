@@ -1,10 +1,10 @@
-/** Owns the types of the contract; `npm run contract` makes them from its schemas. */
+/** Types of the HTTP API, generated from its schemas by `npm run contract`. */
 
 /** Body of init. Other fields are ignored. */
 export interface InitRequest {
   /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
-  /** Make a new, empty vault although there is one; the old one is kept, whole, beside it. */
+  /** Replace an existing vault with a new, empty one; the old one is kept whole beside it. */
   readonly force?: boolean;
 }
 
@@ -20,59 +20,59 @@ export interface PutRequest {
   readonly value: string;
   /** What kind of secret it is. One of the values listed. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in words for people. At most 4096 bytes of UTF-8, without lone surrogates. */
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
   readonly description?: string;
 }
 
-/** That an operation on the vault was done. */
+/** Confirms an operation on the vault. */
 export interface Acknowledgement {
-  /** Always true: failures have an error and a code. */
+  /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, in words for people. */
+  /** What was done, for people. */
   readonly message: string;
 }
 
-/** That a vault was made, and where. */
+/** Confirms that a vault was created. */
 export interface Initialized {
-  /** Always true: failures have an error and a code. */
+  /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, in words for people. */
+  /** What was done, for people. */
   readonly message: string;
-  /** Where the vault is on disk. */
+  /** Directory of the vault. */
   readonly vaultPath: string;
 }
 
-/** What anyone on this machine may know of the vault. */
+/** State of the vault that anyone on this machine may read. */
 export interface VaultStatus {
-  /** Whether there is a vault. */
+  /** Whether a vault exists. */
   readonly initialized: boolean;
-  /** Whether the vault is locked; true also when there is none. */
+  /** Whether the vault is locked; true before init. */
   readonly locked: boolean;
   /** Number of stored secrets, also while locked. */
   readonly secretCount: number;
-  /** Where the vault is on disk. */
+  /** Directory of the vault. */
   readonly vaultPath: string;
   /** False once the server has begun to shut down. */
   readonly serverRunning: boolean;
-  /** The port listened on. */
+  /** The listening port. */
   readonly port: number;
-  /** Milliseconds without activity after which the vault locks; 0 is never. */
+  /** Milliseconds without activity after which the vault locks; 0 means never. */
   readonly idleTimeoutMs: number;
-  /** The last init, unlock or secret operation that was let in; before any, the server's start. ISO 8601, UTC, with milliseconds. */
+  /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
 }
 
-/** What was stored with the value; a field that was not supplied is absent. */
+/** Metadata stored with the value; a field that was not supplied is absent. */
 export interface Metadata {
-  /** What kind of secret it is. */
+  /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in words for people. */
+  /** Description for people. */
   readonly description?: string;
 }
 
-/** That a secret was stored. */
+/** Confirms that a secret was stored. */
 export interface Stored {
-  /** Always true: failures have an error and a code. */
+  /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
@@ -88,50 +88,50 @@ export interface Secret {
   /** The secret value. */
   readonly value: string;
   readonly metadata: Metadata;
-  /** When the path first had a secret. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** When the secret was last stored; it never runs backwards. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
 }
 
-/** A secret as listings show it, without its value. */
+/** A secret in a list, without its value. */
 export interface SecretEntry {
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
   readonly metadata: Metadata;
-  /** When the path first had a secret. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** When the secret was last stored; it never runs backwards. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
 }
 
-/** Secrets in ascending order of their paths' UTF-8 bytes. */
+/** Secrets in ascending order of the UTF-8 bytes of their paths. */
 export interface SecretList {
-  /** What was found; empty when nothing matches. */
+  /** Matching secrets; empty when nothing matches. */
   readonly entries: readonly SecretEntry[];
-  /** There are more: go on with `after` set to this. */
+  /** Present when more secrets follow: continue with `after` set to this path. */
   readonly next?: string;
-  /** Paths whose stored metadata cannot be opened; they are not among the entries. */
+  /** Paths whose stored metadata cannot be decrypted; they are not among the entries. */
   readonly damaged?: readonly string[];
 }
 
-/** That a secret was deleted for good. */
+/** Confirms that a secret was deleted. */
 export interface Deleted {
-  /** Always true: failures have an error and a code. */
+  /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** What was done, in words for people. */
+  /** What was done, for people. */
   readonly message: string;
 }
 
-/** That a snapshot was taken, and where. */
+/** Confirms that a snapshot was taken. */
 export interface Snapshot {
-  /** Always true: failures have an error and a code. */
+  /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, in words for people. */
+  /** What was done, for people. */
   readonly message: string;
-  /** Where the snapshot is on disk. */
+  /** Directory of the snapshot. */
   readonly directory: string;
   /** Number of secrets in it. */
   readonly secretCount: number;
@@ -139,20 +139,20 @@ export interface Snapshot {
 
 /** Why a request was refused. */
 export interface Refusal {
-  /** What was wrong and what to do, in words for people. */
+  /** What was wrong and what to do, for people. */
   readonly error: string;
-  /** What went wrong, for programs. */
+  /** Error code, for programs. */
   readonly code: "BAD_REQUEST" | "UNAUTHORIZED" | "VAULT_LOCKED" | "NOT_FOUND" | "ALREADY_EXISTS" | "RATE_LIMITED";
-  /** With UNAUTHORIZED: what was wrong. */
+  /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase";
 }
 
-/** How the server failed. */
+/** Why the server failed. */
 export interface Failure {
-  /** What was wrong and what to do, in words for people. */
+  /** What was wrong and what to do, for people. */
   readonly error: string;
-  /** What went wrong, for programs. */
+  /** Error code, for programs. */
   readonly code: "INTERNAL" | "INTEGRITY" | "UNAVAILABLE";
-  /** The server's log has more under this id. */
+  /** Identifies the request in the server's log. */
   readonly requestId: string;
 }

@@ -1,4 +1,4 @@
-/** Owns the table of the settings: of each its flag, its environment variable, its default, what it means, how it is read. */
+/** Table of the settings: flag, environment variable, default, meaning and reader of each. */
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
@@ -21,11 +21,11 @@ export interface Settings {
 }
 
 export type Definition<T> = {
-  /** Null: environment only. */
+  /** Null if it has only a variable. */
   readonly flag: string | null;
   readonly variable: string;
   readonly meaning: string;
-  /** As help and README show it. */
+  /** For help and documents. */
   readonly shownDefault: string;
   readonly fallback: () => T;
   /** @throws Problem */

@@ -1,8 +1,8 @@
-/** Owns how the text of a setting is read: each reader answers the value, or says what it must be. */
+/** Readers of settings: each returns the value, or throws what the text must be. */
 import { isIP } from "node:net";
 import { type LogLevel, logLevels } from "../log.js";
 
-/** A problem with a setting's text: what it must be. */
+/** An invalid setting; the message says what it must be. */
 export class Problem extends Error {}
 
 export function integer(min: number, max: number): (text: string) => number {
@@ -31,7 +31,7 @@ export function readNames(text: string): string[] {
   });
 }
 
-/** RFC 6750's b64token, so that it can stand in a header as it is. */
+/** RFC 6750's b64token, which needs no escaping in a header. */
 export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
 }

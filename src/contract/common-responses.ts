@@ -1,8 +1,8 @@
-/** Owns the answers that endpoints have in common: the error codes with their meanings, and every header. */
+/** Responses that endpoints share: the error codes with their meanings, and every header. */
 import { type ErrorCode, statusOf } from "../errors.js";
 import { type Schema, schemaNamed } from "./json-schema.js";
 
-/** As the README's table has them, too. */
+/** The table of the README has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host` or `Origin`",
   UNAUTHORIZED: "the token is missing or wrong; the passphrase is wrong",
@@ -23,8 +23,8 @@ const examples: Readonly<Record<ErrorCode, Schema>> = {
   VAULT_LOCKED: { error: "the vault is locked: unlock it first" },
   NOT_FOUND: { error: "there is no secret at app/db/password" },
   ALREADY_EXISTS: { error: "the vault is already initialized: unlock it, or send force: true" },
-  RATE_LIMITED: { error: "too many wrong tokens from this address: wait before you try again" },
-  INTERNAL: { error: "something failed inside the server: its log has more under this request id", requestId },
+  RATE_LIMITED: { error: "too many wrong tokens from this address: wait, then try again" },
+  INTERNAL: { error: "something failed inside the server: look for this request id in its log", requestId },
   INTEGRITY: {
     error: "the stored secret at app/db/password is damaged, or was moved here from elsewhere",
     requestId,
@@ -33,18 +33,18 @@ const examples: Readonly<Record<ErrorCode, Schema>> = {
 };
 
 const onAll: Readonly<Record<string, Schema>> = {
-  "Cache-Control": constant("Nobody may keep an answer.", "no-store"),
-  "Content-Security-Policy": header("Against browsers that would run an answer.", "default-src 'self'"),
-  "Cross-Origin-Opener-Policy": constant("Against other sites' windows.", "same-origin"),
-  "Cross-Origin-Resource-Policy": constant("Against other sites' pages.", "same-origin"),
-  "Origin-Agent-Cluster": constant("Asks browsers for a process of its own.", "?1"),
-  "Referrer-Policy": constant("A path must not travel to other sites.", "no-referrer"),
-  "X-Content-Type-Options": constant("JSON is JSON.", "nosniff"),
-  "X-DNS-Prefetch-Control": constant("Names in an answer are not looked up.", "off"),
-  "X-Download-Options": constant("For old browsers: a download is not opened.", "noopen"),
-  "X-Frame-Options": constant("No other site's frame may show an answer.", "SAMEORIGIN"),
-  "X-Permitted-Cross-Domain-Policies": constant("No plug-in policies.", "none"),
-  "X-XSS-Protection": constant("Turns a harmful filter of old browsers off.", "0"),
+  "Cache-Control": constant("No cache may store a response.", "no-store"),
+  "Content-Security-Policy": header("Browsers must not run a response as a page.", "default-src 'self'"),
+  "Cross-Origin-Opener-Policy": constant("Isolates from windows of other sites.", "same-origin"),
+  "Cross-Origin-Resource-Policy": constant("Pages of other sites cannot embed a response.", "same-origin"),
+  "Origin-Agent-Cluster": constant("Asks browsers for a separate process.", "?1"),
+  "Referrer-Policy": constant("No path is sent to other sites.", "no-referrer"),
+  "X-Content-Type-Options": constant("Browsers must not guess another content type.", "nosniff"),
+  "X-DNS-Prefetch-Control": constant("Names in a response are not looked up.", "off"),
+  "X-Download-Options": constant("Old browsers must not open a download directly.", "noopen"),
+  "X-Frame-Options": constant("Other sites cannot frame a response.", "SAMEORIGIN"),
+  "X-Permitted-Cross-Domain-Policies": constant("No plug-in policy files are allowed.", "none"),
+  "X-XSS-Protection": constant("Disables a harmful filter of old browsers.", "0"),
 };
 
 const onSome = {
@@ -54,8 +54,8 @@ const onSome = {
     schema: { type: "integer", minimum: 1 },
     example: 300,
   },
-  "WWW-Authenticate": constant("The scheme that is wanted.", "Bearer"),
-  Allow: { ...header("The methods that the path has, where it exists.", "GET, PUT, DELETE"), required: false },
+  "WWW-Authenticate": constant("The required scheme.", "Bearer"),
+  Allow: { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false },
 } satisfies Readonly<Record<string, Schema>>;
 
 const headersOf: Partial<Record<ErrorCode, keyof typeof onSome>> = {
@@ -67,7 +67,7 @@ export const componentHeaders: Schema = { ...onAll, ...onSome };
 
 export const commonHeaders: Schema = headersNamed(Object.keys(onAll));
 
-/** Codes of one status: what one response stands for. */
+/** Error codes with the same status: one response of the document. */
 export type Group = readonly ErrorCode[];
 
 export function groupsOf(codes: readonly ErrorCode[]): Group[] {
@@ -75,7 +75,7 @@ export function groupsOf(codes: readonly ErrorCode[]): Group[] {
   return statuses.map((status) => codes.filter((code) => statusOf[code] === status));
 }
 
-/** References to the groups' responses, by status. */
+/** Returns references to the responses of the groups, by status. */
 export function errorResponses(groups: readonly Group[]): Schema {
   return Object.fromEntries(
     groups.map((group) => [statusOfGroup(group), { $ref: `#/components/responses/${nameOf(group)}` }]),
@@ -86,7 +86,7 @@ export function componentResponses(groups: readonly Group[]): Schema {
   return Object.fromEntries(groups.map((group) => [nameOf(group), response(group)]));
 }
 
-/** What is answered to a request that no operation matches. */
+/** Responses to a request that matches no operation. */
 export const unroutedResponses: Schema = {
   ...errorResponses(groupsOf(["BAD_REQUEST", "UNAUTHORIZED", "RATE_LIMITED"])),
   "404": { ...response(["NOT_FOUND"]), headers: { ...commonHeaders, ...headersNamed(["Allow"]) } },

@@ -1,6 +1,6 @@
 /**
- * Owns the contract as one OpenAPI 3.1 document, put together from tables. Whoever adds an endpoint adds a row to the
- * operations; the contract test refuses every answer that has none, and every row whose answers no test has seen.
+ * The OpenAPI 3.1 document, built from tables. A new endpoint needs a row in the table of operations: the tests fail on a
+ * response that the document does not describe, and on a described response that no test has received.
  */
 
 import type { Manifest } from "../manifest.js";
@@ -35,13 +35,15 @@ export function openApiDocument({ version, description, license }: Manifest, set
     servers: [
       {
         url: "https://localhost:{port}",
-        description: "The server on this machine; its certificate is made at its first start.",
-        variables: { port: { default: "13100", description: "As the server was told, or says when it starts." } },
+        description: "The server on this machine; it creates its certificate at the first start.",
+        variables: {
+          port: { default: "13100", description: "The port from the settings; the server prints it at start." },
+        },
       },
     ],
     security: [{ token: [] }],
     tags: [
-      { name: "secrets", description: "Secrets, by hierarchical paths." },
+      { name: "secrets", description: "Secrets under hierarchical paths." },
       { name: "server", description: "The server itself." },
       { name: "vault", description: "The vault as a whole: its state and its passphrase." },
     ],
@@ -51,7 +53,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
         token: {
           type: "http",
           scheme: "bearer",
-          description: "The bearer token that the server made at its first start, or was given.",
+          description: "The bearer token that the server created at its first start, or was configured with.",
         },
       },
       parameters,
@@ -60,7 +62,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
       headers: componentHeaders,
     },
     "x-unrouted": {
-      description: "What is answered to a request that no operation matches.",
+      description: "Responses to a request that matches no operation.",
       responses: unroutedResponses,
     },
   };
@@ -75,8 +77,8 @@ function paths(): Schema {
 }
 
 function described(operation: Operation): Schema {
-  const { id, tag, summary, description, open, parameters: names = [], body, answer } = operation;
-  const schema = typeof answer.schema === "string" ? schemaNamed(answer.schema) : answer.schema;
+  const { id, tag, summary, description, open, parameters: names = [], body, response } = operation;
+  const schema = typeof response.schema === "string" ? schemaNamed(response.schema) : response.schema;
   return {
     operationId: id,
     tags: [tag],
@@ -86,7 +88,7 @@ function described(operation: Operation): Schema {
     ...(names.length > 0 && { parameters: names.map((name) => ({ $ref: `#/components/parameters/${name}` })) }),
     ...(body && { requestBody: { required: true, content: json(schemaNamed(body.schema), body.example) } }),
     responses: {
-      "200": { description: answer.description, headers: commonHeaders, content: json(schema, answer.example) },
+      "200": { description: response.description, headers: commonHeaders, content: json(schema, response.example) },
       ...errorResponses(groupsOfOperation(operation)),
     },
   };

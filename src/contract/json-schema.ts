@@ -1,9 +1,9 @@
-/** Owns the few shapes that the contract's schemas are written with. */
+/** JSON Schema builders for the contract. */
 import type { TextRule } from "../../workers/body-schemas.js";
 
 export type Schema = { readonly [keyword: string]: unknown };
 
-/** An object's schema; what is not said to be optional is required. Further fields may come with later versions. */
+/** Properties are required unless listed as optional. Later versions may add fields. */
 export function object(description: string, properties: Schema, optional: readonly string[] = []): Schema {
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
   return { type: "object", description, properties, required };
@@ -22,8 +22,8 @@ export function schemaNamed(name: string): Schema {
 }
 
 /**
- * A schema as the key worker compiles it, in plain JSON Schema. Its keyword `text` counts bytes: JSON Schema, which
- * counts characters, can say only what follows from that, and the description says the rest.
+ * Converts a schema of the key worker to plain JSON Schema. The keyword `text` counts bytes and JSON Schema counts
+ * characters, so the limit in bytes goes into the description.
  */
 export function published(schema: Schema): Schema {
   return Object.fromEntries(

@@ -1,16 +1,20 @@
-/** Owns the named schemas of the contract: what the endpoints take, which the key worker defines, and what they answer. */
+/** Named schemas of the contract: request bodies, which the key worker defines, and response bodies. */
 import { bodySchemas, secretTypes } from "../../workers/body-schemas.js";
 import { statusOf } from "../errors.js";
 import { list, object, published, type Schema, schemaNamed, text } from "./json-schema.js";
 
-const ok: Schema = { type: "boolean", const: true, description: "Always true: failures have an error and a code." };
-const message = text("What was done, in words for people.", "the vault is unlocked");
+const ok: Schema = {
+  type: "boolean",
+  const: true,
+  description: "Always true; a failure has an error and a code instead.",
+};
+const message = text("What was done, for people.", "the vault is unlocked");
 const path = text("The secret's path in its canonical form (Unicode NFC).", "app/db/password");
 const metadata = schemaNamed("Metadata");
-const createdAt = time("When the path first had a secret.");
-const updatedAt = time("When the secret was last stored; it never runs backwards.");
-const vaultPath = text("Where the vault is on disk.", "/home/me/.local/share/strongroom/vault");
-const error = text("What was wrong and what to do, in words for people.", "the vault is locked: unlock it first");
+const createdAt = time("When the secret was first stored at this path.");
+const updatedAt = time("When the secret was last stored; never goes backwards.");
+const vaultPath = text("Directory of the vault.", "/home/me/.local/share/strongroom/vault");
+const error = text("What was wrong and what to do, for people.", "the vault is locked: unlock it first");
 
 export function componentSchemas(maxValueBytes: number): Schema {
   const bodies = bodySchemas(maxValueBytes);
@@ -18,32 +22,34 @@ export function componentSchemas(maxValueBytes: number): Schema {
     InitRequest: { ...published(bodies.init), description: "Body of init. Other fields are ignored." },
     UnlockRequest: { ...published(bodies.unlock), description: "Body of unlock. Other fields are ignored." },
     PutRequest: { ...published(bodies.put), description: "Body of put. Other fields are ignored." },
-    ...answers,
+    ...responses,
   };
 }
 
-const answers = {
-  Acknowledgement: object("That an operation on the vault was done.", { ok, message }),
-  Initialized: object("That a vault was made, and where.", { ok, message, vaultPath }),
-  VaultStatus: object("What anyone on this machine may know of the vault.", {
-    initialized: { type: "boolean", description: "Whether there is a vault." },
-    locked: { type: "boolean", description: "Whether the vault is locked; true also when there is none." },
+const responses = {
+  Acknowledgement: object("Confirms an operation on the vault.", { ok, message }),
+  Initialized: object("Confirms that a vault was created.", { ok, message, vaultPath }),
+  VaultStatus: object("State of the vault that anyone on this machine may read.", {
+    initialized: { type: "boolean", description: "Whether a vault exists." },
+    locked: { type: "boolean", description: "Whether the vault is locked; true before init." },
     secretCount: count("Number of stored secrets, also while locked."),
     vaultPath,
     serverRunning: { type: "boolean", description: "False once the server has begun to shut down." },
-    port: { type: "integer", minimum: 1, maximum: 65_535, description: "The port listened on.", examples: [13_100] },
-    idleTimeoutMs: count("Milliseconds without activity after which the vault locks; 0 is never."),
-    lastActivity: time("The last init, unlock or secret operation that was let in; before any, the server's start."),
+    port: { type: "integer", minimum: 1, maximum: 65_535, description: "The listening port.", examples: [13_100] },
+    idleTimeoutMs: count("Milliseconds without activity after which the vault locks; 0 means never."),
+    lastActivity: time(
+      "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
+    ),
   }),
   Metadata: object(
-    "What was stored with the value; a field that was not supplied is absent.",
+    "Metadata stored with the value; a field that was not supplied is absent.",
     {
-      type: { ...text("What kind of secret it is.", "password"), enum: secretTypes },
-      description: text("What it is for, in words for people.", "the application's database"),
+      type: { ...text("Kind of secret.", "password"), enum: secretTypes },
+      description: text("Description for people.", "the application's database"),
     },
     ["type", "description"],
   ),
-  Stored: object("That a secret was stored.", {
+  Stored: object("Confirms that a secret was stored.", {
     ok,
     path,
     bytes: count("The value's length in bytes of UTF-8."),
@@ -56,48 +62,45 @@ const answers = {
     createdAt,
     updatedAt,
   }),
-  SecretEntry: object("A secret as listings show it, without its value.", { path, metadata, createdAt, updatedAt }),
+  SecretEntry: object("A secret in a list, without its value.", { path, metadata, createdAt, updatedAt }),
   SecretList: object(
-    "Secrets in ascending order of their paths' UTF-8 bytes.",
+    "Secrets in ascending order of the UTF-8 bytes of their paths.",
     {
-      entries: list("What was found; empty when nothing matches.", schemaNamed("SecretEntry")),
-      next: text("There are more: go on with `after` set to this.", "app/db/password"),
-      damaged: list("Paths whose stored metadata cannot be opened; they are not among the entries.", path),
+      entries: list("Matching secrets; empty when nothing matches.", schemaNamed("SecretEntry")),
+      next: text("Present when more secrets follow: continue with `after` set to this path.", "app/db/password"),
+      damaged: list("Paths whose stored metadata cannot be decrypted; they are not among the entries.", path),
     },
     ["next", "damaged"],
   ),
-  Deleted: object("That a secret was deleted for good.", { ok, path, message }),
-  Snapshot: object("That a snapshot was taken, and where.", {
+  Deleted: object("Confirms that a secret was deleted.", { ok, path, message }),
+  Snapshot: object("Confirms that a snapshot was taken.", {
     ok,
     message,
-    directory: text(
-      "Where the snapshot is on disk.",
-      "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52",
-    ),
+    directory: text("Directory of the snapshot.", "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52"),
     secretCount: count("Number of secrets in it."),
   }),
   Refusal: object(
     "Why a request was refused.",
     {
       error,
-      code: { ...text("What went wrong, for programs.", "VAULT_LOCKED"), enum: codesBetween(400, 499) },
+      code: { ...text("Error code, for programs.", "VAULT_LOCKED"), enum: codesBetween(400, 499) },
       credential: {
-        ...text("With UNAUTHORIZED: what was wrong.", "token"),
+        ...text("With UNAUTHORIZED: which credential was wrong.", "token"),
         enum: ["token", "passphrase"],
       },
     },
     ["credential"],
   ),
-  Failure: object("How the server failed.", {
+  Failure: object("Why the server failed.", {
     error,
-    code: { ...text("What went wrong, for programs.", "UNAVAILABLE"), enum: codesBetween(500, 599) },
-    requestId: text("The server's log has more under this id.", "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11", {
+    code: { ...text("Error code, for programs.", "UNAVAILABLE"), enum: codesBetween(500, 599) },
+    requestId: text("Identifies the request in the server's log.", "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11", {
       format: "uuid",
     }),
   }),
 } satisfies Readonly<Record<string, Schema>>;
 
-export type AnswerName = keyof typeof answers;
+export type ResponseName = keyof typeof responses;
 
 function codesBetween(low: number, high: number): string[] {
   return Object.entries(statusOf).flatMap(([code, status]) => (status >= low && status <= high ? [code] : []));

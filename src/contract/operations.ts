@@ -1,7 +1,7 @@
-/** Owns the table of operations: what each endpoint is for, what it takes, what it answers and which errors it knows. */
+/** Table of operations: request, response and errors of each endpoint. */
 import type { ErrorCode } from "../errors.js";
 import type { Schema } from "./json-schema.js";
-import type { AnswerName } from "./named-schemas.js";
+import type { ResponseName } from "./named-schemas.js";
 
 export type Tag = "vault" | "secrets" | "server";
 
@@ -12,16 +12,16 @@ export type Operation = {
   readonly tag: Tag;
   readonly summary: string;
   readonly description: string;
-  /** It needs no token. */
+  /** No token is required. */
   readonly open?: true;
   readonly parameters?: readonly string[];
   readonly body?: { readonly schema: string; readonly example: Schema };
-  readonly answer: { readonly schema: AnswerName | Schema; readonly description: string; readonly example: Schema };
-  /** Beyond those that every operation with a token has. */
+  readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };
+  /** Besides those of every operation that needs a token. */
   readonly errors: readonly ErrorCode[];
 };
 
-const passphrase = "seven words that nobody else would guess";
+const passphrase = "seven words that no one else would guess";
 const path = "app/db/password";
 const metadata = { type: "password", description: "the application's database" };
 const times = { createdAt: "2026-03-01T12:00:00.000Z", updatedAt: "2026-03-01T12:00:00.000Z" };
@@ -33,14 +33,14 @@ export const operations: readonly Operation[] = [
     method: "post",
     path: "/v1/init",
     tag: "vault",
-    summary: "Make a vault and unlock it",
+    summary: "Create a vault and unlock it",
     description:
-      "Makes a new, empty vault under the passphrase. With `force`, one that is there is replaced in one step and kept, " +
-      "whole and under its old passphrase, in a directory that the message names; when that fails, it stays in force.",
+      "Creates a new, empty vault under the passphrase. With `force`, an existing vault is replaced atomically and kept " +
+      "in a directory that the message names, under its old passphrase; on failure it stays unchanged.",
     body: { schema: "InitRequest", example: { passphrase } },
-    answer: {
+    response: {
       schema: "Initialized",
-      description: "The vault is made and unlocked.",
+      description: "The vault is created and unlocked.",
       example: { ok: true, message: "the vault is initialized and unlocked", vaultPath },
     },
     errors: ["VAULT_LOCKED", "ALREADY_EXISTS", "INTERNAL"],
@@ -52,10 +52,10 @@ export const operations: readonly Operation[] = [
     tag: "vault",
     summary: "Unlock the vault",
     description:
-      "Checks the passphrase, also when the vault is unlocked already; a wrong one (401, `credential` says `passphrase`) " +
-      "changes nothing. After 10 wrong ones within a minute the address may not unlock for 5 minutes.",
+      "Checks the passphrase even when the vault is already unlocked; a wrong one (401 with `credential: passphrase`) " +
+      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address.",
     body: { schema: "UnlockRequest", example: { passphrase } },
-    answer: {
+    response: {
       schema: "Acknowledgement",
       description: "The vault is unlocked.",
       example: { ok: true, message: "the vault is unlocked" },
@@ -68,8 +68,9 @@ export const operations: readonly Operation[] = [
     path: "/v1/lock",
     tag: "vault",
     summary: "Lock the vault",
-    description: "Wipes the master key, then answers; also when the vault is locked, or there is none.",
-    answer: {
+    description:
+      "Wipes the master key from memory, then responds. Succeeds also when the vault is locked or not initialized.",
+    response: {
       schema: "Acknowledgement",
       description: "The vault is locked.",
       example: { ok: true, message: "the vault is locked" },
@@ -81,10 +82,10 @@ export const operations: readonly Operation[] = [
     method: "get",
     path: "/v1/status",
     tag: "vault",
-    summary: "Tell the vault's state",
-    description: "Needs no token, minds no wrong one, and is never limited.",
+    summary: "Read the vault's state",
+    description: "Needs no token, ignores a wrong one, and is never rate-limited.",
     open: true,
-    answer: {
+    response: {
       schema: "VaultStatus",
       description: "The vault's state.",
       example: {
@@ -106,11 +107,11 @@ export const operations: readonly Operation[] = [
     path: "/v1/shutdown",
     tag: "server",
     summary: "Lock the vault and stop the server",
-    description: "Answers, then locks, lets requests under way finish for at most 5 seconds, and ends the process.",
-    answer: {
+    description: "Responds, then locks the vault, waits at most 5 seconds for running requests, and ends the process.",
+    response: {
       schema: "Acknowledgement",
-      description: "The server is about to stop.",
-      example: { ok: true, message: "the vault is being locked and the server stops" },
+      description: "The server is stopping.",
+      example: { ok: true, message: "the vault is being locked and the server is stopping" },
     },
     errors: [],
   },
@@ -121,15 +122,16 @@ export const operations: readonly Operation[] = [
     tag: "server",
     summary: "Take a snapshot for a backup",
     description:
-      "Puts all sealed secrets of one moment, and the header, into a new directory beside the vault, while writes go on; " +
-      "locked or not. It holds ciphertext only. The client copies it and removes it. There is one at a time: the next " +
-      "replaces it unless a backup is reading it, and one that is left is removed after an hour or when the server starts.",
-    answer: {
+      "Links all sealed secrets of one moment, and the header, into a new directory beside the vault, locked or not; " +
+      "writes continue meanwhile. It contains only ciphertext. The caller copies it, then removes it. There is one " +
+      "at a time: the next replaces it unless a backup is reading it, and any leftover is removed after an hour or at the " +
+      "next start of the server.",
+    response: {
       schema: "Snapshot",
       description: "The snapshot is taken.",
       example: {
         ok: true,
-        message: "the snapshot holds ciphertext only: copy it, then remove it",
+        message: "the snapshot contains only ciphertext: copy it, then remove it",
         directory: `${vaultPath}/snapshot-5f0c2c6e7a3c4b52`,
         secretCount: 6,
       },
@@ -141,9 +143,9 @@ export const operations: readonly Operation[] = [
     method: "get",
     path: "/v1/openapi.json",
     tag: "server",
-    summary: "Tell this contract",
+    summary: "Read this document",
     description: "This document, with the limits of this server.",
-    answer: {
+    response: {
       schema: {
         type: "object",
         description: "An OpenAPI document.",
@@ -163,12 +165,12 @@ export const operations: readonly Operation[] = [
     tag: "secrets",
     summary: "List secrets without their values",
     description:
-      "In ascending order of the paths' UTF-8 bytes. `GET /v1/secrets/` is the same. A secret whose file is damaged is " +
-      "named under `damaged`, and does not hide the others.",
+      "Ascending by the UTF-8 bytes of the path. `GET /v1/secrets/` is the same. A secret whose file is damaged is listed " +
+      "under `damaged` and does not hide the others.",
     parameters: ["prefix", "after", "limit"],
-    answer: {
+    response: {
       schema: "SecretList",
-      description: "What was found.",
+      description: "The matching secrets.",
       example: { entries: [{ path, metadata, ...times }] },
     },
     errors: ["VAULT_LOCKED", "INTERNAL"],
@@ -179,9 +181,9 @@ export const operations: readonly Operation[] = [
     path: "/v1/secrets/{path}",
     tag: "secrets",
     summary: "Read a secret with its value",
-    description: "Decrypts the value and answers it.",
+    description: "Decrypts the value and returns it.",
     parameters: ["path"],
-    answer: {
+    response: {
       schema: "Secret",
       description: "The secret.",
       example: { path, value: "s3cr3t", metadata, ...times },
@@ -195,11 +197,11 @@ export const operations: readonly Operation[] = [
     tag: "secrets",
     summary: "Store a secret",
     description:
-      "Creates the secret or replaces its value and metadata; fields that are left out disappear, `createdAt` stays. It " +
-      "is answered once it would survive a power cut. A damaged secret is not overwritten: delete it first.",
+      "Creates the secret or replaces its value and metadata; omitted fields disappear, `createdAt` stays. The response is " +
+      "sent once the write would survive a power cut. A damaged secret is not overwritten: delete it first.",
     parameters: ["path"],
     body: { schema: "PutRequest", example: { value: "s3cr3t", ...metadata } },
-    answer: {
+    response: {
       schema: "Stored",
       description: "The secret is stored.",
       example: { ok: true, path, bytes: 6, metadata },
@@ -211,10 +213,10 @@ export const operations: readonly Operation[] = [
     method: "delete",
     path: "/v1/secrets/{path}",
     tag: "secrets",
-    summary: "Delete a secret for good",
-    description: "The secret's file is gone when this is answered.",
+    summary: "Delete a secret permanently",
+    description: "The secret's file is removed before the response is sent.",
     parameters: ["path"],
-    answer: {
+    response: {
       schema: "Deleted",
       description: "The secret is deleted.",
       example: { ok: true, path, message: "the secret is deleted" },

@@ -1,4 +1,4 @@
-/** Owns the contract's parameters. */
+/** Parameters of the contract. */
 import type { Schema } from "./json-schema.js";
 
 export const parameters: Schema = {
@@ -7,30 +7,30 @@ export const parameters: Schema = {
     in: "path",
     required: true,
     description:
-      "The secret's path, percent-encoded: up to 32 segments with slashes between them and 1024 bytes of UTF-8. A slash " +
-      "may stand as it is or as `%2F`. Letters' case counts; Unicode is brought to NFC. Empty segments, `.`, `..`, control " +
-      "characters, backslashes, and white space at a segment's ends are refused.",
+      "The secret's path, percent-encoded: up to 32 segments separated by slashes and 1024 bytes of UTF-8. A slash may be " +
+      "literal or `%2F`. Case-sensitive; Unicode is normalized to NFC. Empty segments, `.`, `..`, control characters, " +
+      "backslashes, and white space at either end of a segment are refused.",
     schema: { type: "string", minLength: 1, maxLength: 1024 },
     example: "app/db/password",
   },
   prefix: {
     name: "prefix",
     in: "query",
-    description: "Only paths that begin with this, wherever it ends; left out or empty: all.",
+    description: "Only paths that start with this text, which need not end at a slash; omitted or empty: all.",
     schema: { type: "string" },
     example: "app/",
   },
   after: {
     name: "after",
     in: "query",
-    description: "Only paths that come after this one, which need not exist: the `next` of the page before.",
+    description: "Only paths after this one, which need not exist: the `next` of the previous page.",
     schema: { type: "string" },
     example: "app/db/password",
   },
   limit: {
     name: "limit",
     in: "query",
-    description: "At most so many entries; the answer has `next` where more follow. Left out: all.",
+    description: "Most entries to return; `next` is present when more follow. Omitted: all.",
     schema: { type: "integer", minimum: 1, maximum: 1000 },
     example: 100,
   },

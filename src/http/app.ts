@@ -1,4 +1,4 @@
-/** Owns the order in which a request is judged; each step is a middleware that answers, refuses or lets pass. */
+/** The order of checks on a request, as a chain of Express middleware. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Request } from "express";
 import { createLockout } from "../access/lockout.js";
@@ -8,8 +8,8 @@ import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.j
 import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { discardBody } from "./plaintext-hygiene.js";
 import { contextOf } from "./request-context.js";
-import { answerErrors, cameTooLate, logRequests } from "./responses.js";
-import { answerStatus, dispatch, isUnlock, routeOf, type Service } from "./routes.js";
+import { isAfterClose, logRequests, sendErrors } from "./responses.js";
+import { dispatch, isUnlock, routeOf, type Service, serveStatus } from "./routes.js";
 
 export type AppSettings = GuardSettings & {
   /** SHA-256 of the bearer token. */
@@ -18,7 +18,7 @@ export type AppSettings = GuardSettings & {
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** `messages` are the classes that the server makes requests and responses of. */
+/** `messages`: the classes of the HTTP server's requests and responses. */
 export function createApp(
   service: Omit<Service, "passphraseLockout">,
   settings: AppSettings,
@@ -27,26 +27,26 @@ export function createApp(
 ): Handler {
   const tokenLockout = createLockout(
     clock,
-    "too many wrong tokens from this address: wait before you try again",
+    "too many wrong tokens from this address: wait, then try again",
     () => true,
   );
-  const passphraseLockout = createLockout(clock, "too many wrong passphrases: wait before you try again", isUnlock);
+  const passphraseLockout = createLockout(clock, "too many wrong passphrases: wait, then try again", isUnlock);
   const full = { ...service, passphraseLockout };
   const app = express();
   adoptMessageClasses(app, messages);
   app.disable("x-powered-by").disable("etag");
-  if (service.log.tells("debug")) app.use(logRequests(service.log, routeOf));
+  if (service.log.writes("debug")) app.use(logRequests(service.log, routeOf));
   app.use(guardOrigin(settings));
-  app.use(answerStatus(full));
+  app.use(serveStatus(full));
   app.use(tokenLockout.gate);
   app.use(requireBearer(settings.tokenDigest, tokenLockout, service.log));
   app.use(passphraseLockout.gate);
   app.use(dispatch(full));
-  app.use(answerErrors(service.log, routeOf));
+  app.use(sendErrors(service.log, routeOf));
   return (req, res) => {
-    if (cameTooLate(req)) return void discardBody(req);
+    if (isAfterClose(req)) return void discardBody(req);
     contextOf(req as Request);
-    req.url = "/"; // Express skips every middleware when it cannot parse a target: it gets none to parse
+    req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };
 }

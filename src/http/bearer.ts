@@ -1,4 +1,4 @@
-/** Owns the bearer token's check (RFC 6750), with no more told by its timing than that it failed. */
+/** Bearer token check (RFC 6750), constant time. */
 import { timingSafeEqual } from "node:crypto";
 import type { RequestHandler } from "express";
 import { addressOf, type Lockout } from "../access/lockout.js";
@@ -10,10 +10,10 @@ import { onlyHeader } from "./request-target.js";
 
 const credentials = /^bearer +([^\s,]+)$/i;
 
-/** `tokenDigest`: SHA-256 of the token. Digests are compared, so that neither length nor prefix shows in the time. */
+/** `tokenDigest`: SHA-256 of the token. Comparing digests leaks neither length nor prefix. */
 export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout, log: Log): RequestHandler {
   return (req, _res, next) => {
-    lockout.check(req); // the gate answers a turn later, when pipelined requests have all passed it
+    lockout.check(req); // the gate refuses asynchronously: pipelined requests have passed it by then
     const presented = credentials.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
     if (!timingSafeEqual(digestToken(presented ?? ""), tokenDigest) || presented === undefined) {
       if (lockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong tokens", address: addressOf(req) });

@@ -1,7 +1,6 @@
 /**
- * Owns the classes of one server's requests and responses. Express gives each request and response a prototype of its
- * own; changing prototypes makes V8 forget what it knew of an object's shape. Ours have them from birth, so that what
- * Express sets is what is there already.
+ * Request and response classes that already have Express's prototypes. Express sets the prototype of every request and
+ * response, which makes V8 drop the object's hidden class; here it sets what is there already.
  */
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express } from "express";
@@ -11,7 +10,7 @@ export type MessageClasses = {
   readonly ServerResponse: typeof ServerResponse;
 };
 
-/** For a server's options. One app's alone: each app marks its prototypes as its own. */
+/** For a server's options; for one app only, because an app marks its prototypes as its own. */
 export function createMessageClasses(): MessageClasses {
   class AppRequest extends IncomingMessage {}
   class AppResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {}
@@ -20,7 +19,7 @@ export function createMessageClasses(): MessageClasses {
   return { IncomingMessage: AppRequest, ServerResponse: AppResponse };
 }
 
-/** Makes the classes' prototypes those that the app gives out. */
+/** Makes the app use the prototypes of these classes. */
 export function adoptMessageClasses(app: Express, { IncomingMessage, ServerResponse }: MessageClasses): void {
   for (const { prototype } of [IncomingMessage, ServerResponse]) {
     Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });

@@ -1,6 +1,6 @@
 /**
- * Owns the guard against other web sites: a page that a browser shows must reach the vault neither by a name that it
- * points at this machine (DNS rebinding) nor across origins. Judged before authentication, and never as a failure of it.
+ * Guard against other web sites: neither a host name that points at this machine (DNS rebinding) nor a cross-origin
+ * request reaches the vault. Runs before authentication, and a refusal never counts as a failed authentication.
  */
 import type { RequestHandler } from "express";
 import { VaultError } from "../errors.js";
@@ -8,11 +8,11 @@ import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
 
 export type GuardSettings = {
-  /** The address listened on, as the system tells it. */
+  /** The listening address, as the system reports it. */
   readonly address: string;
-  /** What was asked to be listened on: perhaps a name for it. */
+  /** The `host` setting: an address or a name. */
   readonly host: string;
-  /** Further names by which clients may call the server. */
+  /** Further names of the server. */
   readonly serverNames: readonly string[];
 };
 
@@ -31,23 +31,26 @@ export function guardOrigin({ address, host, serverNames }: GuardSettings): Requ
     if (authority === "" || !(anyName || names.has(nameIn(authority)))) {
       throw new VaultError(
         "BAD_REQUEST",
-        "the Host header does not name this server: use localhost or a configured name",
+        "the Host header does not name this server: use localhost, or add the name with --server-names",
       );
     }
     const { origin } = req.headers;
     if (origin !== undefined && origin.toLowerCase() !== `https://${authority.toLowerCase()}`) {
-      throw new VaultError("BAD_REQUEST", "the Origin header is not this server's own: no other site may call it");
+      throw new VaultError(
+        "BAD_REQUEST",
+        "the Origin header names another site: only this server's own origin is allowed",
+      );
     }
     next();
   };
 }
 
-/** Of an address as the system tells it. */
+/** Expects an address as the system reports it. */
 export function isLoopback(address: string): boolean {
   return address === "::1" || /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(address);
 }
 
-/** The name of an authority in lower case, without its port. */
+/** Returns the host of an authority in lower case, without its port. */
 function nameIn(authority: string): string {
   return authority.toLowerCase().replace(/:\d*$/, "");
 }

@@ -1,6 +1,6 @@
 /**
- * Owns answers to what never becomes a request: broken HTTP, headers that are too large or too slow, CONNECT. They go
- * onto the socket by hand, since there is no response object, and are JSON like every other error.
+ * Responses to what never becomes a request: malformed HTTP, headers that are too large or too slow, CONNECT. There is no
+ * response object, so they are written to the socket directly; they are JSON like every other error.
  */
 
 import type { ServerResponse } from "node:http";
@@ -8,15 +8,23 @@ import type { Server } from "node:https";
 import type { Duplex } from "node:stream";
 import { systemCode } from "../errors.js";
 
-const messages: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: "the request's headers are larger than the limit of 8192 bytes",
-  ERR_HTTP_REQUEST_TIMEOUT: "the request took too long: headers within 10 s, all of it within 30 s",
-};
+type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };
 
-/** A connection's latest response, and the one before it; Node finishes them in their order. */
+function messageFor(error: Error, { maxHeaderSize, headersTimeout, requestTimeout }: Limits): string {
+  switch (systemCode(error)) {
+    case "HPE_HEADER_OVERFLOW":
+      return `the request's headers are larger than the limit of ${maxHeaderSize} bytes`;
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return `the request took too long: send its headers within ${headersTimeout / 1000} s, all of it within ${requestTimeout / 1000} s`;
+    default:
+      return "the request is not valid HTTP/1.1";
+  }
+}
+
+/** A connection's latest response and the one before it. Node finishes them in order. */
 type Latest = { readonly response?: ServerResponse | undefined; readonly before?: ServerResponse | undefined };
 
-export function answerBrokenRequests(server: Server): void {
+export function refuseMalformedRequests(server: Server, limits: Limits): void {
   const responses = new WeakMap<Duplex, Latest>();
   for (const event of ["request", "checkContinue", "checkExpectation"] as const) {
     server.prependListener(event, (req, res) => {
@@ -24,15 +32,14 @@ export function answerBrokenRequests(server: Server): void {
     });
   }
   server.on("clientError", (error: Error, socket: Duplex) => {
-    const message = messages[systemCode(error) ?? ""] ?? "the request is not valid HTTP/1.1";
-    refuseInTurn(socket, message, responses.get(socket));
+    refuseInTurn(socket, messageFor(error, limits), responses.get(socket));
   });
   server.on("connect", (_req, socket: Duplex) => {
     refuseInTurn(socket, "CONNECT is not supported: this is not a proxy", responses.get(socket));
   });
 }
 
-/** Whole requests before the broken one must get their own answers first. The latest may be the broken one itself. */
+/** Complete requests before the malformed one get their responses first. The latest may be the malformed one itself. */
 function refuseInTurn(socket: Duplex, message: string, { response, before }: Latest = {}): void {
   if (isPending(before)) before.once("finish", () => refuseInTurn(socket, message, { response }));
   else if (!isPending(response)) refuse(socket, message);

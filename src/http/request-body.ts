@@ -1,13 +1,13 @@
 /**
- * Owns reading a request's body: as bytes into memory of our own, which can be moved to the key worker and wiped. It
- * never becomes a string here, and each of Node's chunks is wiped once it is copied.
+ * Request body reader: copies the body into memory of our own, which can be transferred to the key worker and wiped. The
+ * body never becomes a string here, and each of Node's chunks is wiped after it is copied.
  */
 import type { Request, Response } from "express";
 import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { type Memory, overwriteStackSoon } from "./plaintext-hygiene.js";
 
-/** The client went away before its request was whole: there is nobody left to answer. */
+/** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
 
 const firstAllocation = 4096;
@@ -25,7 +25,7 @@ function refuseEncoded(req: Request): void {
   const content = req.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   const transfer = req.headers["transfer-encoding"]?.trim().toLowerCase() ?? "chunked";
   if (content !== "identity" || transfer !== "chunked") {
-    throw new VaultError("BAD_REQUEST", "the body must not be compressed or otherwise encoded");
+    throw new VaultError("BAD_REQUEST", "the body must not be compressed or otherwise encoded: send it as plain JSON");
   }
 }
 
@@ -41,7 +41,7 @@ function collect(req: Request, declared: number, limit: number, memory: Memory):
     };
     const take = (chunk: Buffer) => {
       if (length + chunk.length > limit) return fail(tooLarge(limit));
-      if (length + chunk.length > body.length) body = moved(body, memory(Math.min(limit, 2 * (length + chunk.length))));
+      if (length + chunk.length > body.length) body = grown(body, memory(Math.min(limit, 2 * (length + chunk.length))));
       body.set(chunk, length);
       length += chunk.length;
       chunk.fill(0);
@@ -56,7 +56,7 @@ function collect(req: Request, declared: number, limit: number, memory: Memory):
   });
 }
 
-function moved(from: Bytes, larger: Bytes): Bytes {
+function grown(from: Bytes, larger: Bytes): Bytes {
   larger.set(from);
   from.fill(0);
   return larger;

@@ -1,17 +1,17 @@
-/** Owns what the middlewares tell each other about one request, apart from what Express carries. */
+/** Per-request state that the middleware shares. */
 import type { Request } from "express";
 import { parseTarget, type Target } from "./request-target.js";
 
 export interface RequestContext {
   readonly target: Target;
   readonly started: number;
-  /** The token was accepted. */
+  /** Whether the token was accepted. */
   authenticated: boolean;
 }
 
 const context = Symbol("context");
 
-/** A member rather than a WeakMap's entry, which costs garbage collection dearly for each request. */
+/** A property, because a WeakMap entry per request is expensive to collect. */
 export function contextOf(req: Request & { [context]?: RequestContext }): RequestContext {
   req[context] ??= { target: parseTarget(req.url), started: performance.now(), authenticated: false };
   return req[context];

@@ -1,8 +1,8 @@
-/** Owns the request target (RFC 9112 section 3.2): taken apart as it came, before any library has an opinion on it. */
+/** Request target parser (RFC 9112, section 3.2) that works on the raw target, before any library normalizes it. */
 import { VaultError } from "../errors.js";
 import { percentDecode } from "../paths/secret-path.js";
 
-/** `authority` is there only in absolute form (`GET https://host/path`); it then counts instead of `Host`. */
+/** `authority` is set only in absolute form (`GET https://host/path`), where it replaces `Host`. */
 export type Target = { readonly path: string; readonly query: string; readonly authority: string | null };
 
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
@@ -15,8 +15,8 @@ export function parseTarget(raw: string): Target {
 }
 
 /**
- * The named parameters, percent-decoded once; others are ignored.
- * @throws VaultError BAD_REQUEST for one that is repeated or malformed.
+ * Returns the named parameters, percent-decoded once; ignores others.
+ * @throws VaultError BAD_REQUEST for a repeated or malformed parameter.
  */
 export function parseQuery(query: string, names: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
@@ -24,13 +24,14 @@ export function parseQuery(query: string, names: readonly string[]): ReadonlyMap
     const equals = pair.indexOf("=");
     const name = percentDecode(equals < 0 ? pair : pair.slice(0, equals), "a parameter's name");
     if (!names.includes(name)) continue;
-    if (found.has(name)) throw new VaultError("BAD_REQUEST", `the parameter ${name} is given more than once`);
+    if (found.has(name))
+      throw new VaultError("BAD_REQUEST", `the parameter ${name} is given more than once: give it once`);
     found.set(name, percentDecode(equals < 0 ? "" : pair.slice(equals + 1), `the parameter ${name}`));
   }
   return found;
 }
 
-/** The value of a header that must come at most once; null when it is missing or repeated. */
+/** Returns the value of a header that may occur once; null when it is missing or repeated. */
 export function onlyHeader(rawHeaders: readonly string[], name: string): string | null {
   let value: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -1,4 +1,4 @@
-/** Owns how answers leave: always JSON, of known length, never stored by anyone; and the one place that answers errors. */
+/** Responses: JSON of known length that is never cached, and the one place that turns errors into responses. */
 import { randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
@@ -10,24 +10,24 @@ import { discardBody } from "./plaintext-hygiene.js";
 import { ClientGone } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 
-/** Tells the pattern of a path's route, for the log: the path itself must not get there. */
+/** Returns the route pattern of a path. DANGER: the path itself must never be logged. */
 type RouteOf = (path: string) => string;
 
-/** An unread body of at most this is left to Node to discard, so that the connection can go on. */
+/** Node discards an unread body up to this size, so that the connection can be reused. */
 const discardableBytes = 64 * 1024;
 
-/** Connections whose end was announced. */
+/** Connections for which `Connection: close` was sent. */
 const closing = new WeakSet<Socket>();
 
-/** Whether a request came too late: what is not going to be answered must not be done (RFC 9112 section 9.6). */
-export function cameTooLate({ socket }: IncomingMessage): boolean {
+/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
+export function isAfterClose({ socket }: IncomingMessage): boolean {
   return closing.has(socket);
 }
 
-/** How long a connection that is to be closed goes on discarding what comes. */
+/** How long a closing connection goes on discarding input, in milliseconds. */
 const lingerMs = 1_000;
 
-/** What every answer says, in Node's flat form. Helmet's part never changes: it is asked for it once. */
+/** Headers of every response, in Node's flat form. Helmet's are constant, so they are computed once. */
 const constantHeaders: readonly string[] = [
   ...helmetHeaders(),
   "Cache-Control",
@@ -54,7 +54,7 @@ export function sendJson(res: Response, status: number, body: object): void {
   sendBytes(res, status, [Buffer.from(JSON.stringify(body))]);
 }
 
-/** Sends the pieces as one body, and wipes them once they have left or the client has gone. */
+/** Sends the pieces as one body and wipes them once they are sent or the client has disconnected. */
 export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[]): void {
   const wipe = () => {
     for (const piece of pieces) piece.fill(0);
@@ -69,10 +69,10 @@ export function sendBytes(res: ServerResponse, status: number, pieces: readonly 
   writeFrom(0, res, pieces);
 }
 
-/** What is to be done once the answers of a connection are gone. */
+/** Work to do once a connection's responses are sent or lost. */
 const waiting = new WeakMap<Socket, Set<() => void>>();
 
-/** Node closes only the answer whose turn it is: those that stand behind it go with their connection. */
+/** Node emits `close` only for the response whose turn it is; those queued behind it end with their connection. */
 function onceGone(res: ServerResponse, work: () => void): void {
   const { socket } = res.req;
   const works = waiting.get(socket) ?? workOf(socket);
@@ -92,7 +92,7 @@ function workOf(socket: Socket): Set<() => void> {
   return works;
 }
 
-/** As much at a time as the socket takes: a get beside lists of 100,000 waited 9 ms at p99 for one sent whole, now 6. */
+/** Writes as much at a time as the socket takes: p99 of a get beside lists of 100,000 is 6 ms, not 9. */
 function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Array[]): void {
   for (let at = first; at < pieces.length - 1; at++) {
     if (res.write(pieces[at])) continue;
@@ -102,8 +102,8 @@ function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Arr
   res.end(pieces.at(-1));
 }
 
-export function answerErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
-  // Express knows an error handler by its four parameters.
+export function sendErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
+  // Express recognizes an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
     if (error instanceof ClientGone || res.headersSent) {
       req.socket.destroy();
@@ -115,7 +115,7 @@ export function answerErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
 }
 
 function unexpected(cause: unknown): VaultError {
-  return new VaultError("INTERNAL", "something failed inside the server: its log has more under this request id", {
+  return new VaultError("INTERNAL", "something failed inside the server: look for this request id in its log", {
     cause,
   });
 }
@@ -140,8 +140,8 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
 }
 
 /**
- * Node destroys the socket right after the answer; the kernel then resets the connection because of the unread body, and
- * the reset can overtake the answer. So the body is discarded for a moment longer.
+ * Keeps discarding the body for a moment after the response. Node would destroy the socket at once, the kernel would then
+ * reset the connection because of the unread body, and the reset can overtake the response.
  */
 function closeGently({ socket }: Request, res: Response): void {
   closing.add(socket);
@@ -152,14 +152,14 @@ function closeGently({ socket }: Request, res: Response): void {
   };
 }
 
-/** Whether a body is on its way that nobody will read, and that is unwelcome or too long to be discarded. */
+/** Whether an unread body is on its way that is unauthenticated, or too long to be discarded. */
 function mustClose(req: Request): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = req.headers;
   if (req.complete || (length === undefined && encoding === undefined)) return false;
   return !contextOf(req).authenticated || encoding !== undefined || Number(length) > discardableBytes;
 }
 
-/** One debug line a request, once it is answered. */
+/** Logs one debug line for each completed request. */
 export function logRequests(log: Log, routeOf: RouteOf): RequestHandler {
   return (req, res, next) => {
     res.once("finish", () => {

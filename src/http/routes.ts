@@ -1,4 +1,4 @@
-/** Owns the table of endpoints: which path has which methods, and what each does with the vault. */
+/** Table of endpoints and their handlers. */
 import type { Request, RequestHandler, Response } from "express";
 import { addressOf, type Lockout } from "../access/lockout.js";
 import { VaultError } from "../errors.js";
@@ -6,7 +6,7 @@ import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
 import type { Vault } from "../vault/vault.js";
-import { ownMemory, vanishingMemory } from "./plaintext-hygiene.js";
+import { mappedMemory, ownMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
@@ -19,14 +19,14 @@ export type Service = {
   readonly maxBodyBytes: number;
   /** The OpenAPI document. */
   readonly contract: Uint8Array;
-  /** The port listened on. */
+  /** The listening port. */
   readonly port: number;
   readonly isShuttingDown: () => boolean;
-  /** Begins the shutdown; its answer is already on its way. */
+  /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;
 };
 
-/** `rest` is what stands behind `/v1/secrets/`, as it came. */
+/** `rest`: the raw target behind `/v1/secrets/`. */
 type Endpoint = (service: Service, req: Request, res: Response, rest: string) => Promise<void> | void;
 
 type Resource = {
@@ -61,20 +61,21 @@ export function isUnlock(req: Request): boolean {
   return req.method === "POST" && contextOf(req).target.path === "/v1/unlock";
 }
 
-/** `GET /v1/status`, which needs no token and is never limited; all else goes on. */
-export function answerStatus(service: Service): RequestHandler {
+/** Serves `GET /v1/status`, which needs no token and is never limited. */
+export function serveStatus(service: Service): RequestHandler {
   return (req, res, next) => {
     if (!isStatus(req)) return next();
     status(service, req, res);
   };
 }
 
-/** Unknown route 404 → shutting down 503 → vault locked 403 → the endpoint. */
+/** Checks in this order: unknown route 404, shutting down 503, vault locked 403; then calls the endpoint. */
 export function dispatch(service: Service): RequestHandler {
   return async (req, res) => {
     const { path } = contextOf(req).target;
     const resource = resourceAt(path);
-    if (resource === undefined) throw new VaultError("NOT_FOUND", "there is no such endpoint");
+    if (resource === undefined)
+      throw new VaultError("NOT_FOUND", "there is no such endpoint: GET /v1/openapi.json lists them");
     const endpoint = Object.hasOwn(resource.methods, req.method) ? resource.methods[req.method] : undefined;
     if (endpoint === undefined) throw wrongMethod(resource);
     if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
@@ -83,7 +84,7 @@ export function dispatch(service: Service): RequestHandler {
   };
 }
 
-/** The pattern of the route that is asked for: for the log. */
+/** Returns the route pattern of a path, for the log. */
 export function routeOf(path: string): string {
   return resourceAt(path)?.route ?? "unknown";
 }
@@ -94,7 +95,7 @@ function resourceAt(path: string): Resource | undefined {
 
 function wrongMethod({ methods }: Resource): VaultError {
   const allow = Object.keys(methods);
-  return new VaultError("NOT_FOUND", `this endpoint has only ${allow.join(", ")}`, { allow });
+  return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
 }
 
 function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): void {
@@ -102,7 +103,7 @@ function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Re
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
-  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, vanishingMemory));
+  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, mappedMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
   const { vaultPath } = vault.status();
   sendJson(res, 200, {
@@ -114,9 +115,9 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
 
 async function unlock(service: Service, req: Request, res: Response): Promise<void> {
   const { vault, passphraseLockout, log } = service;
-  const body = await readBody(req, res, service.maxBodyBytes, vanishingMemory);
+  const body = await readBody(req, res, service.maxBodyBytes, mappedMemory);
   try {
-    // Many at once pass the gate before the first has failed: the tenth failure refuses those behind it, right or wrong.
+    // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
     sendBytes(res, 200, [await vault.unlock(body, () => passphraseLockout.check(req))]);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
@@ -134,17 +135,17 @@ async function lock({ vault }: Service, _req: Request, res: Response): Promise<v
 
 function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
-  sendJson(res, 200, { ok: true, message: "the vault is being locked and the server stops" });
+  sendJson(res, 200, { ok: true, message: "the vault is being locked and the server is stopping" });
   shutDown();
 }
 
 async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
   const { directory, count } = await vault.snapshot();
-  const message = "the snapshot holds ciphertext only: copy it, then remove it";
+  const message = "the snapshot contains only ciphertext: copy it, then remove it";
   sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
-/** A copy, because what is sent is wiped. */
+/** Sends a copy, because sent bytes are wiped. */
 function openapi({ contract }: Service, _req: Request, res: Response): void {
   sendBytes(res, 200, [Buffer.from(contract)]);
 }

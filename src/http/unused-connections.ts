@@ -1,9 +1,9 @@
-/** Owns the connections on which nothing has come yet: to Node they are busy, but a stop need not wait for them. */
+/** Connections without a request so far: Node counts them as busy, but a stop need not wait for them. */
 import type { Server } from "node:https";
 import type { Socket } from "node:net";
 
 export class UnusedConnections {
-  /** By the client's address and port: a TLS socket and the one that it reads from have both, and nothing else in common. */
+  /** By the client's address and port, the only thing that a TLS socket and its underlying socket have in common. */
   readonly #sockets = new Map<string, Socket>();
 
   constructor(server: Server) {

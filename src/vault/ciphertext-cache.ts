@@ -1,55 +1,52 @@
 /**
- * Owns recently used ciphertext by path, in bounded memory. Nothing stale is ever kept: neither what a write or removal
- * has made untrue, nor what a reader that began before it is just about to bring.
+ * LRU cache of ciphertext by path, in bounded memory, never stale: a change of a path drops its entry, and what a reader
+ * read before or during the change is not kept.
  */
 import type { Bytes } from "../../workers/protocol.js";
 
-/** What an entry costs besides its bytes: its place in the map and, if it is none, more than a string does. */
+/** Memory of an entry beyond its bytes: its place in the map, and what a buffer takes more than a string. */
 const entryOverhead = 100;
 const bufferOverhead = 200;
 
-/** Keeps what was read, unless its path has changed since the reader began, or is changing now. */
+/** Caches what was read, unless its path has changed since the reader began or is changing now. */
 export type Keep<C> = (path: string, ciphertext: C) => void;
 
-/** Of bytes, or of strings that have one character for each. */
+/** `C`: bytes, or strings of one character a byte. */
 export class CiphertextCache<C extends Bytes | string> {
   readonly #limit: number;
-  /** From the one used longest ago to the one used last. */
+  /** Least recently used first. */
   readonly #entries = new Map<string, C>();
-  /** Of each reader under way, the paths that have changed since it began. */
+  /** For each running reader, the paths that have changed since it began. */
   readonly #readers = new Set<Set<string>>();
-  /** Paths that are being changed: what is read of them now may be the old or the new. */
+  /** Paths that are being changed: a read of them may return the old or the new state. */
   readonly #changing = new Set<string>();
   #size = 0;
 
-  /** `limit` in bytes of memory; 0 keeps nothing. */
+  /** `limit` in bytes of memory; 0 disables the cache. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Not to be changed or moved. */
+  /** The caller must not change or move the bytes. */
   get(path: string): C | undefined {
     const bytes = this.#entries.get(path);
     if (bytes === undefined) return undefined;
-    this.#entries.delete(path); // to the end of the order of use
+    this.#entries.delete(path); // moves it to the end
     this.#entries.set(path, bytes);
     return bytes;
   }
 
-  /** Keeps what is certain to be true: what the last change of the path has made. */
+  /** Caches what is certain to be current, as after the last change of the path. */
   keep(path: string, ciphertext: C): void {
     const cost = costOf(ciphertext);
-    if (cost > this.#limit / 8) return; // one large secret must not drive all others out
+    if (cost > this.#limit / 8) return; // one large secret must not evict all others
     this.#drop(path);
     this.#entries.set(path, ciphertext);
     this.#size += cost;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#size <= this.#limit) return;
-      this.#drop(oldest);
-    }
+    this.#evict();
   }
 
-  /** Reads what is missing here; `keep` is for what was read. */
+  /** Runs a read of storage; `keep` caches what it returned. */
   async reading<T>(read: (keep: Keep<C>) => Promise<T>): Promise<T> {
     const changed = new Set<string>();
     this.#readers.add(changed);
@@ -62,7 +59,7 @@ export class CiphertextCache<C extends Bytes | string> {
     }
   }
 
-  /** Changes a path, one change at a time: what was known of it before, or is read meanwhile, is not kept. */
+  /** Runs a change of a path, one at a time for each path: no earlier or concurrent read of it stays cached. */
   async changing<T>(path: string, change: () => Promise<T>): Promise<T> {
     this.#changing.add(path);
     this.#forget(path);
@@ -74,10 +71,19 @@ export class CiphertextCache<C extends Bytes | string> {
     }
   }
 
-  /** Forgets everything; nobody must be reading. */
+  /** Empties the cache. No reader may be running. */
   clear(): void {
     this.#entries.clear();
     this.#size = 0;
+  }
+
+  /** Evicts an eighth at once: an iterator skips a hole for each entry removed or used since the map was last compacted. */
+  #evict(): void {
+    if (this.#size <= this.#limit) return;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#size <= (this.#limit * 7) / 8) return;
+      this.#drop(oldest);
+    }
   }
 
   #forget(path: string): void {

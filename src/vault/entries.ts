@@ -1,6 +1,6 @@
 /**
- * Owns the secrets of an unlocked vault: the order of what storage and the key worker do for one of them, and what is
- * remembered of their ciphertext. It never looks into a body or a blob.
+ * Secrets of an unlocked vault: the order of storage and key worker calls for each, and the caches of their ciphertext.
+ * It never looks into a body or a blob.
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
@@ -11,31 +11,38 @@ import type { KeyState } from "./key-state.js";
 import { headOf, Lister, type ListQuery } from "./lister.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
+export type EntriesOptions = {
+  readonly store: SecretStore;
+  readonly keyState: KeyState;
+  readonly clock: Clock;
+  readonly cacheBytes: number;
+};
+
 export class Entries {
   readonly #store: SecretStore;
   readonly #keyState: KeyState;
   readonly #clock: Clock;
   readonly #paths = new KeyedMutex();
-  /** Whole blobs. A get that finds its blob here needs no file: that took a quarter of the main thread's time. */
+  /** Whole blobs. A get that hits here reads no file, which took a quarter of the main thread's time. */
   readonly #blobs: CiphertextCache<Bytes>;
-  /** The beginnings of blobs, up to the end of their sealed metadata, for lists and puts. */
+  /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly #heads: CiphertextCache<Head>;
-  /** List entries, many sealed as one: of 100,000, a list takes a quarter of the time when it finds them here. */
+  /** Sealed groups of list entries. Listing 1,000 secrets again takes 5 ms instead of 16, and 1 ms of the key worker's CPU instead of 10. */
   readonly #pages: CiphertextCache<Bytes>;
   readonly #lister: Lister;
 
-  constructor(store: SecretStore, keyState: KeyState, clock: Clock, cacheBytes: number) {
+  constructor({ store, keyState, clock, cacheBytes }: EntriesOptions) {
     this.#store = store;
     this.#keyState = keyState;
     this.#clock = clock;
     this.#blobs = new CiphertextCache(cacheBytes / 2);
     this.#heads = new CiphertextCache(cacheBytes / 4);
     this.#pages = new CiphertextCache(cacheBytes / 4);
-    this.#lister = new Lister(store, keyState, this.#heads, this.#pages);
+    this.#lister = new Lister({ store, keyState, heads: this.#heads, pages: this.#pages });
   }
 
   put(path: string, body: Bytes): Promise<Bytes> {
-    return this.#paths.run(path, () => this.#putInTurn(path, body));
+    return this.#paths.run(path, () => this.#putExclusively(path, body));
   }
 
   async get(path: string): Promise<Bytes> {
@@ -53,22 +60,22 @@ export class Entries {
     return this.#lister.list(query);
   }
 
-  /** Another vault is in force: nothing that is remembered is of it. Nobody may be at work. */
+  /** Empties the caches for a new vault. No other operation may run meanwhile. */
   forget(): void {
     this.#blobs.clear();
     this.#heads.clear();
     this.#pages.clear();
   }
 
-  async #putInTurn(path: string, body: Bytes): Promise<Bytes> {
+  async #putExclusively(path: string, body: Bytes): Promise<Bytes> {
     const previous = await this.#lister.head(path);
-    const sealed = await this.#keyState.ask<"seal">({ op: "seal", path, body, previous, now: this.#clock.now() });
+    const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
     await this.#changing(path, () => this.#store.write(path, sealed.blob));
     this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
   }
 
-  /** A blob that does not open is not kept: once its file is mended, the next get finds it. */
+  /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
   #readAndOpen(path: string): Promise<Bytes> {
     return this.#blobs.reading(async (keep) => {
       const blob = await this.#store.read(path);
@@ -80,7 +87,7 @@ export class Entries {
   }
 
   async #open(path: string, blob: Bytes): Promise<Bytes> {
-    return (await this.#keyState.ask<"open">({ op: "open", path, blob })).reply;
+    return (await this.#keyState.ask({ op: "open", path, blob })).reply;
   }
 
   #changing<T>(path: string, change: () => Promise<T>): Promise<T> {

@@ -1,11 +1,11 @@
 /**
- * Owns the idle deadline, by the wall clock so that it holds across the machine's sleep. A timer alone would not: it
- * stands still meanwhile. So each request asks `expired` too.
+ * Idle deadline by the wall clock, so that it holds across the machine's sleep. A timer stands still meanwhile, so each
+ * request checks `expired` too.
  */
 import type { Clock } from "../clock.js";
 
-/** How long the timer sleeps at most before it looks at the wall clock again. */
-const longestNap = 5000;
+/** The longest time, in milliseconds, until the timer checks the wall clock again. */
+const recheckMs = 5000;
 
 export class IdleDeadline {
   readonly #clock: Clock;
@@ -13,7 +13,7 @@ export class IdleDeadline {
   #last: number;
   #cancel: () => void = () => {};
 
-  /** `timeoutMs` 0: never. Counts from now. */
+  /** Starts now. `timeoutMs` 0: never. */
   constructor(clock: Clock, timeoutMs: number) {
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
@@ -31,16 +31,16 @@ export class IdleDeadline {
 
   expired(): boolean {
     const now = this.#clock.now();
-    if (now < this.#last) this.#last = now; // the clock was set back: that must not lengthen the time
+    if (now < this.#last) this.#last = now; // the clock was set back, which must not extend the deadline
     return this.#timeoutMs > 0 && now - this.#last >= this.#timeoutMs;
   }
 
-  /** Calls back once when the deadline has passed. */
+  /** Calls `lapsed` once when the deadline has passed. */
   watch(lapsed: () => void): void {
     this.stop();
     if (this.#timeoutMs === 0) return;
     const left = this.#last + this.#timeoutMs - this.#clock.now();
-    this.#cancel = this.#clock.after(Math.min(Math.max(left, 1), longestNap), () => {
+    this.#cancel = this.#clock.after(Math.min(Math.max(left, 1), recheckMs), () => {
       if (this.expired()) lapsed();
       else this.watch(lapsed);
     });

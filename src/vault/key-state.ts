@@ -1,60 +1,54 @@
 /**
- * Owns whether the vault is locked: the key worker, what it was told, and every way in which it loses the key (lock, the
- * idle deadline, a crash, the end). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
+ * Lock state: the key worker, which vault it was told, and every way in which it loses the key (lock, idle deadline,
+ * crash, close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
-import type { Bytes, Operation, RequestOf, WorkerSettings } from "../../workers/protocol.js";
+import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
-import { KeyWorkerClient } from "./worker/key-worker-client.js";
+import { KeyWorkerClient, type Success } from "./worker/key-worker-client.js";
 
 export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
 
-type Derivation = Extract<RequestOf<Operation>, { op: "init" | "unlock" }>["op"];
+export type KeyStateOptions = {
+  /** Returns the current vault's header, or null before init. */
+  readonly header: () => Bytes | null;
+  /** Held by everything that works on the vault. */
+  readonly lock: ReadWriteLock;
+  readonly settings: KeyStateSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+};
 
 export class KeyState {
   readonly #header: () => Bytes | null;
-  readonly #gate: ReadWriteLock;
+  readonly #lock: ReadWriteLock;
   readonly #log: Log;
   readonly #idle: IdleDeadline;
   readonly #worker: KeyWorkerClient;
   #unlocked = false;
   #closed = false;
-  /** The present thread has seen a passphrase. */
+  /** Whether the current thread has seen a passphrase. */
   #derived = false;
   #locking: Promise<void> | null = null;
-  /** How many vaults the thread has yet to say that it serves. */
+  /** How many mounts the thread has not confirmed yet. */
   #mounting = 0;
 
-  private constructor(
-    header: () => Bytes | null,
-    gate: ReadWriteLock,
-    settings: KeyStateSettings,
-    clock: Clock,
-    log: Log,
-  ) {
-    const { idleTimeoutMs, maxValueBytes } = settings;
+  private constructor({ header, lock, settings, clock, log }: KeyStateOptions) {
+    const { idleTimeoutMs, maxValueBytes, minScryptLogN } = settings;
+    const workerSettings = { maxValueBytes, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
-    this.#gate = gate;
+    this.#lock = lock;
     this.#log = log;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorkerClient.start({ maxValueBytes }, clock, () => this.#workerEnded());
+    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
 
-  /**
-   * `header` tells the vault in force, `gate` is what all work on it passes.
-   * @throws VaultError INTEGRITY when the key worker does not understand the header.
-   */
-  static async begin(
-    header: () => Bytes | null,
-    gate: ReadWriteLock,
-    settings: KeyStateSettings,
-    clock: Clock,
-    log: Log,
-  ): Promise<KeyState> {
-    const keyState = new KeyState(header, gate, settings, clock, log);
+  /** @throws VaultError INTEGRITY when the key worker finds the header invalid. */
+  static async begin(options: KeyStateOptions): Promise<KeyState> {
+    const keyState = new KeyState(options);
     try {
       await keyState.mount();
       return keyState;
@@ -83,10 +77,10 @@ export class KeyState {
     if (!this.#unlocked) throw new VaultError("VAULT_LOCKED", "the vault is locked: unlock it first");
   }
 
-  /** Asks the key worker. */
-  async ask<O extends Operation>(request: RequestOf<O>) {
+  /** Calls the key worker. @throws VaultError as KeyWorkerClient.call */
+  async ask<R extends Request>(request: R): Promise<Success<R>> {
     try {
-      return await this.#worker.call<O>(request);
+      return await this.#worker.call(request);
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
       this.#unlocked = false;
@@ -94,17 +88,17 @@ export class KeyState {
     }
   }
 
-  /** Asks for a derivation, which a thread that is about to be replaced must not begin. */
-  async derive<O extends Derivation>(request: RequestOf<O>) {
+  /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
+  async derive<R extends RequestOf<"init" | "unlock">>(request: R): Promise<Success<R>> {
     this.lockIfIdle();
     while (this.#locking !== null) await this.#locking;
-    // DANGER: nothing may be awaited between the look at #locking and the message.
+    // DANGER: nothing may be awaited between the check of #locking and the message.
     if (this.#closed) throw shuttingDown();
     this.#derived = true;
-    return this.ask<O>(request);
+    return this.ask(request);
   }
 
-  /** The key worker has said that it holds the key. A lock since then is not undone, nor is a mount, which locks, too. */
+  /** The key worker has replied that it holds the key. A lock or a mount since then is not undone. */
   becomeUnlocked(): void {
     this.#unlocked = this.#locking === null && this.#mounting === 0 && !this.#closed;
     if (!this.#unlocked) return;
@@ -112,7 +106,7 @@ export class KeyState {
     this.#idle.watch(() => this.lockIfIdle());
   }
 
-  /** Resolves once the master key is wiped and everything that was under way has ended. */
+  /** Resolves once the master key is wiped and all running operations have ended. */
   lock(): Promise<void> {
     this.#unlocked = false;
     this.#locking ??= this.#wipeAndReplace().finally(() => {
@@ -127,13 +121,13 @@ export class KeyState {
     this.lock().catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
   }
 
-  /** Tells the thread which vault it serves; whatever key it held is wiped. */
+  /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
     this.#unlocked = false;
     this.#mounting++;
     try {
       const header = this.#header();
-      await this.#worker.call<"mount">({ op: "mount", header: header && new Uint8Array(header) });
+      await this.#worker.call({ op: "mount", header: header && new Uint8Array(header) });
     } finally {
       this.#mounting--;
     }
@@ -152,7 +146,7 @@ export class KeyState {
   async #wipeAndReplace(): Promise<void> {
     this.#idle.stop();
     await this.#wipe();
-    await this.#gate.exclusive(async () => {
+    await this.#lock.exclusive(async () => {
       if (this.#closed || !this.#derived) return;
       this.#worker.replace();
       this.#derived = false;
@@ -164,7 +158,7 @@ export class KeyState {
   /** A thread that has ended holds no key either. */
   async #wipe(): Promise<void> {
     try {
-      await this.#worker.call<"lock">({ op: "lock" });
+      await this.#worker.call({ op: "lock" });
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
     }
@@ -174,11 +168,14 @@ export class KeyState {
     this.#unlocked = false;
     this.#derived = false;
     this.#idle.stop();
-    this.#log.error({ event: "key-worker-ended", hint: "the vault is locked; a fresh thread has taken over" });
+    this.#log.error({
+      event: "key-worker-ended",
+      hint: "the vault is locked: unlock it again; a new thread has started",
+    });
     this.#remount();
   }
 
-  /** Not awaited: whatever is asked next stands behind it in the thread's queue. */
+  /** Not awaited: the thread handles requests in order, so the next one finds it mounted. */
   #remount(): void {
     this.mount().catch((error: unknown) => this.#log.error({ event: "mount-failed", error }));
   }

@@ -1,4 +1,4 @@
-/** Owns how a list is made: names from the store, metadata opened by the key worker slice by slice. */
+/** Listing: names from the store, metadata opened by the key worker in slices. */
 import { createHash } from "node:crypto";
 import pMap from "p-map";
 import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
@@ -7,21 +7,29 @@ import type { SecretStore } from "../storage/secret-store.js";
 import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
 import type { KeyState } from "./key-state.js";
 
-/** What a list asks for; see `SecretStore.list`. `limit` null: all. */
+/** See `SecretStore.list`. `limit` null: all. */
 export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
 
-/** The beginning of a blob that holds all of its sealed metadata, with room to spare. */
+/** Enough of a blob for all of its sealed metadata, with room to spare. */
 const headBytes = 32 * 1024;
 
-/** Small enough that a get which waits behind a slice hardly notices. */
+/** Small enough that a get behind a slice hardly waits. */
 const shortestSlice = 32;
 const longestSlice = 128;
 
-/** One is described while the next is on its way. */
+/** One is opened while the next is being read. */
 const slicesAtOnce = 2;
 
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 type Slice = Pick<Described, "reply" | "damaged">;
+
+export type ListerOptions = {
+  readonly store: SecretStore;
+  readonly keyState: KeyState;
+  readonly heads: CiphertextCache<Head>;
+  /** By the digest of their contents: a page that is no longer true is not found. */
+  readonly pages: CiphertextCache<Bytes>;
+};
 
 export class Lister {
   readonly #store: SecretStore;
@@ -29,8 +37,7 @@ export class Lister {
   readonly #heads: CiphertextCache<Head>;
   readonly #pages: CiphertextCache<Bytes>;
 
-  /** `pages` are kept by the digest of what is in them: one that has become untrue is not found any more. */
-  constructor(store: SecretStore, keyState: KeyState, heads: CiphertextCache<Head>, pages: CiphertextCache<Bytes>) {
+  constructor({ store, keyState, heads, pages }: ListerOptions) {
     this.#store = store;
     this.#keyState = keyState;
     this.#heads = heads;
@@ -38,8 +45,8 @@ export class Lister {
   }
 
   /**
-   * The reply in pieces: `entries`, `next` where more follow, and `damaged`, the paths whose metadata cannot be opened,
-   * where there are any: one bad file must not hide all others.
+   * Returns the reply in pieces: `entries`, `next` if more follow, and `damaged`, the paths whose metadata cannot be
+   * opened, if there are any: one bad file must not hide all others.
    */
   async list(query: ListQuery): Promise<readonly Bytes[]> {
     const limit = query.limit ?? this.#store.count;
@@ -55,12 +62,12 @@ export class Lister {
     return [text('{"entries":['), ...separated(replies), text(`]${restOfObject(extras)}`)];
   }
 
-  /** The head that a put is to follow; null when there is no secret. */
+  /** Returns the head of the current blob, or null when there is no secret. */
   async head(path: string): Promise<Head | null> {
     return this.#heads.get(path) ?? this.#readHead(path);
   }
 
-  /** DANGER: it ends only once no slice is at work any more, also when one fails: a lock or init must not run beside. */
+  /** DANGER: settles only when no slice is running any more, even if one fails: no lock or init may run beside one. */
   #slices(paths: readonly string[]): Promise<Slice[]> {
     const begun: Promise<Slice>[] = [];
     const begin = (slice: readonly string[]) => {
@@ -79,23 +86,23 @@ export class Lister {
     const heads = paths.map((path) => this.#heads.get(path) ?? null);
     const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
     if (page === undefined) return null;
-    const { reply } = await this.#keyState.ask<"reveal">({ op: "reveal", page });
+    const { reply } = await this.#keyState.ask({ op: "reveal", page });
     return { reply, damaged: [] };
   }
 
   async #describeSlice(wanted: readonly string[], keep: Keep<Head>): Promise<Described> {
     const reading = wanted.map((path) => this.#headOrNone(path));
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
-    const paths = wanted.filter((_, i) => read[i] !== null); // a secret that was deleted meanwhile is left out
+    const paths = wanted.filter((_, i) => read[i] !== null); // without secrets deleted meanwhile
     const all = read.filter((head) => head !== null);
-    const described = await this.#keyState.ask<"describe">({ op: "describe", paths, heads: all });
+    const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
     if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);
     return described;
   }
 
-  /** What is no blob at all becomes an empty head, which cannot be opened either. */
+  /** A file that is no blob becomes an empty head, which cannot be opened either. */
   async #headOrNone(path: string): Promise<Head | null> {
     try {
       return await this.head(path);
@@ -111,17 +118,17 @@ export class Lister {
   }
 }
 
-/** A string of its own: part of a longer string would keep all of that in memory. */
+/** A new string: a slice of a longer one would keep all of that in memory. */
 export function headOf(blob: Uint8Array, length: number): Head {
   return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
-/** What the key worker found to be the metadata's part; nothing of what is damaged. */
+/** Cuts a head to the length that the key worker found; empty for a damaged one. */
 function shortened(head: Head, length: number): Head {
   return head.length === length ? head : headOf(Buffer.from(head, "latin1"), length);
 }
 
-/** Slices end at certain paths, not after a certain number: a new secret changes its own slice, and not all after it. */
+/** Content-defined slices: a new secret changes its own slice only, not all that follow. */
 function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
   let from = 0;
   for (const [i, path] of paths.entries()) {
@@ -133,14 +140,14 @@ function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
   if (from < paths.length) yield paths.slice(from);
 }
 
-/** True of one path in 32, whichever they are. */
+/** True for one path in 32. */
 function endsSlice(path: string): boolean {
   let hash = 0;
   for (let i = 0; i < path.length; i++) hash = (Math.imul(hash, 31) + path.charCodeAt(i)) | 0;
   return ((hash ^ (hash >>> 15)) & 31) === 0;
 }
 
-/** Every sealed metadata has a nonce of its own, so that no two states of a vault have the same digest. */
+/** Every sealed metadata has its own nonce, so no two states of a vault have the same digest. */
 function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): string {
   return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
 }
@@ -149,7 +156,7 @@ function separated(replies: readonly Bytes[]): Bytes[] {
   return replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
 }
 
-/** The members as they end an object that has members already. */
+/** The end of a JSON object that has members already. */
 function restOfObject(members: object): string {
   return Object.keys(members).length === 0 ? "}" : `,${JSON.stringify(members).slice(1)}`;
 }

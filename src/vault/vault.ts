@@ -1,4 +1,7 @@
-/** Owns the vault: its states from init to close, and who may work on it when. It never looks into a body or a blob. */
+/**
+ * The vault: its states from init to close, and which operations may run at the same time. It never looks into a body
+ * or a blob.
+ */
 import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
@@ -10,6 +13,13 @@ import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
 export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+
+export type VaultOptions = {
+  readonly store: SecretStore;
+  readonly settings: VaultSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+};
 
 export type VaultStatus = {
   readonly initialized: boolean;
@@ -25,38 +35,32 @@ export class Vault {
   readonly #settings: VaultSettings;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #gate: ReadWriteLock;
+  readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   readonly #entries: Entries;
 
-  private constructor(
-    store: SecretStore,
-    settings: VaultSettings,
-    clock: Clock,
-    log: Log,
-    gate: ReadWriteLock,
-    keyState: KeyState,
-  ) {
+  private constructor({ store, settings, clock, log }: VaultOptions, lock: ReadWriteLock, keyState: KeyState) {
     this.#store = store;
     this.#settings = settings;
     this.#clock = clock;
     this.#log = log;
-    this.#gate = gate;
+    this.#lock = lock;
     this.#keyState = keyState;
-    this.#entries = new Entries(store, keyState, clock, settings.cacheBytes);
+    this.#entries = new Entries({ store, keyState, clock, cacheBytes: settings.cacheBytes });
   }
 
-  /** @throws StartError when the vault's header cannot be understood. */
-  static async open(store: SecretStore, settings: VaultSettings, clock: Clock, log: Log): Promise<Vault> {
-    const gate = new ReadWriteLock();
+  /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
+  static async open(options: VaultOptions): Promise<Vault> {
+    const { store } = options;
+    const lock = new ReadWriteLock();
     try {
-      const keyState = await KeyState.begin(() => store.header, gate, settings, clock, log);
-      return new Vault(store, settings, clock, log, gate, keyState);
+      const keyState = await KeyState.begin({ ...options, header: () => store.header, lock });
+      return new Vault(options, lock, keyState);
     } catch (error) {
       const reason =
         error instanceof VaultError
-          ? `${error.message}: put its header.json back from a backup, or restore one into another home`
-          : "the key worker does not start: install strongroom anew";
+          ? `${error.message}: put its header.json back from a backup, or restore a backup into another home`
+          : "the key worker does not start: reinstall strongroom";
       throw new StartError(`${store.vaultPath}: ${reason}, then start again`);
     }
   }
@@ -74,24 +78,27 @@ export class Vault {
   }
 
   /**
-   * Makes a new vault and unlocks it; answers where the one that it replaces is kept.
+   * Creates a new vault and unlocks it. `keptAt` is where the vault that it replaces is kept; `locked` is true when a
+   * lock came in between.
    * @throws VaultError BAD_REQUEST, ALREADY_EXISTS, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
    */
   async init(body: Bytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
-    const request = { op: "init", body, logN: this.#settings.scryptLogN, now: this.#clock.now() } as const;
-    const { header } = await wipingAfter(body, this.#keyState.derive<"init">(request));
-    const keptAt = await this.#gate.exclusive(() => this.#startNewVault(header));
+    const { scryptLogN: logN } = this.#settings;
+    const derived = this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const { header } = await wipingAfter(body, derived);
+    const keptAt = await this.#lock.exclusive(() => this.#startNewVault(header));
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
     return { keptAt, locked: !this.#keyState.unlocked };
   }
 
   /**
-   * `permit` is asked once the passphrase was found right; what it throws is thrown, and nothing is unlocked.
+   * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
+   * the vault is not unlocked and its error is rethrown.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
    */
   async unlock(body: Bytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#keyState.derive<"unlock">({ op: "unlock", body }));
+    const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
     try {
       permit();
     } catch (error) {
@@ -103,12 +110,15 @@ export class Vault {
     return reply;
   }
 
-  /** Resolves once the master key is wiped and everything that was under way has ended. */
+  /** Resolves once the master key is wiped and all running operations have ended. */
   lock(): Promise<void> {
     return this.#keyState.lock();
   }
 
-  /** Counts as activity; to be called for every secret operation before anything else of it is looked at. */
+  /**
+   * Counts as activity. Call it for every secret operation before any other check.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
   admit(): void {
     this.#keyState.lockIfIdle();
     this.#keyState.touch();
@@ -123,7 +133,7 @@ export class Vault {
     );
   }
 
-  /** The reply's bytes hold the value: wipe them once they are sent. @throws VaultError NOT_FOUND, … as put */
+  /** The reply holds the value: wipe it once it is sent. @throws VaultError NOT_FOUND, … as put */
   get(path: string): Promise<Bytes> {
     return this.#secretOperation(() => this.#entries.get(path));
   }
@@ -139,8 +149,8 @@ export class Vault {
   }
 
   /**
-   * Takes a picture of all sealed secrets at one moment, locked or not. It passes no gate: a lock or a forced init need
-   * not wait for it.
+   * Copies all sealed secrets as they are at one moment, whether the vault is locked or not. It does not hold the
+   * vault's lock, so a lock or a forced init need not wait for it.
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
   async snapshot(): Promise<StoredSnapshot> {
@@ -148,17 +158,17 @@ export class Vault {
     return this.#store.snapshot();
   }
 
-  /** Locks, lets what is under way end, and gives the thread and the claim on the files back. */
+  /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */
   async close(): Promise<void> {
     try {
       await this.#keyState.close();
     } finally {
-      await this.#gate.exclusive(() => this.#store.close());
+      await this.#lock.exclusive(() => this.#store.close());
     }
   }
 
   #secretOperation<T>(work: () => Promise<T>): Promise<T> {
-    return this.#gate.shared(() => {
+    return this.#lock.shared(() => {
       this.#keyState.mustBeUnlocked();
       return work();
     });
@@ -169,21 +179,23 @@ export class Vault {
     try {
       keptAt = await this.#store.startNewVault(header);
     } catch (error) {
-      await this.#keyState.ask<"discard">({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
+      await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
     this.#entries.forget();
     try {
-      await this.#keyState.ask<"adopt">({ op: "adopt" });
+      await this.#keyState.ask({ op: "adopt" });
       return keptAt;
     } catch (cause) {
       await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands
-      throw new VaultError("INTERNAL", "the key worker ended: the new vault is made and locked, unlock it", { cause });
+      throw new VaultError("INTERNAL", "the key worker ended: the new vault exists and is locked, unlock it", {
+        cause,
+      });
     }
   }
 }
 
-/** Wipes a body that did not get as far as the key worker; one that was moved there has no bytes here any more. */
+/** Wipes a body that did not reach the key worker; one that was moved there has no bytes left here. */
 async function wipingAfter<T>(body: Bytes, work: Promise<T>): Promise<T> {
   try {
     return await work;

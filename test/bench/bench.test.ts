@@ -1,4 +1,4 @@
-/** The benchmark's own parts: statistics, tables, chart and options, one short round, and that it leaves nothing. */
+/** The benchmark itself: statistics, tables, chart, options, load generator, one short round, clean-up. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
@@ -30,7 +30,7 @@ const outcome: Outcome = {
   findings: [finding],
 };
 
-/** It starts some processes, and waits until each rests: much, on a busy machine. */
+/** It starts several processes and waits until each is idle, which takes long on a busy machine. */
 const longMs = 240_000;
 
 describe("the benchmark's parts", () => {
@@ -40,16 +40,16 @@ describe("the benchmark's parts", () => {
     expect(() => median([])).to.throw(RangeError);
   });
 
-  it("tell a spread from the least to the greatest", () => {
+  it("give a spread from the least to the greatest", () => {
     expect(spreadOf([5, 1, 9])).to.deep.equal({ median: 5, min: 1, max: 9 });
   });
 
-  it("take ratios round by round, and none of rounds that lack a figure", () => {
+  it("take ratios round by round, without rounds that lack a figure", () => {
     expect(ratios([2, 9], [1, 3])).to.deep.equal([2, 3]);
     expect(() => ratios([1], [1, 2])).to.throw(RangeError);
   });
 
-  it("share out CPU time by request, thread by thread", () => {
+  it("divide CPU time by requests, thread by thread", () => {
     expect(perRequest(cpu, 10)).to.deep.equal({ main: 1, worker: 2, pool: 3, engine: 4 });
   });
 
@@ -81,7 +81,7 @@ describe("the benchmark's parts", () => {
     expect(rows[0]?.split("|").length).to.equal(rows[1]?.split("|").length);
   });
 
-  it("draw the storm as SVG with a point for each tenth of a second in which something was answered", () => {
+  it("draw the storm as SVG with a point for each tenth of a second that has a response", () => {
     const svg = drawStorm({ status: [1, 0, 10, 1], get: [2, 2, 2], busyStatus: [1], busyGet: [1], quietSeconds: 1 });
     expect(svg)
       .to.match(/^<svg /)
@@ -90,7 +90,7 @@ describe("the benchmark's parts", () => {
     expect(svg).not.to.contain("NaN");
   });
 
-  it("refuse options that are not valid, and scenarios that are not there", () => {
+  it("reject invalid options and unknown scenarios", () => {
     for (const args of [["--rounds", "0"], ["--seconds", "x"], ["--no-such"]]) {
       expect(() => readOptions(args), args.join(" ")).to.throw(UsageError);
     }
@@ -127,7 +127,7 @@ describe("the benchmark", () => {
     });
     const ended = once(child, "exit");
     while (processesIn(directory).length < 3) {
-      if (child.exitCode !== null) throw new Error("it ended by itself"); // before a load, a server and another were up
+      if (child.exitCode !== null) throw new Error("the benchmark ended before its servers were up");
       await sleep(50);
     }
     child.kill("SIGINT");
@@ -139,7 +139,7 @@ describe("the benchmark", () => {
 
 function mustRead(args: readonly string[]): Options {
   const options = readOptions(args);
-  if (options === null) throw new Error("these options ask for help");
+  if (options === null) throw new Error("the options ask for help");
   return options;
 }
 
@@ -149,7 +149,7 @@ function processesIn(directory: string): string[] {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(`\0TMPDIR=${directory}/`);
     } catch {
-      return false; // it has just ended, or is another user's
+      return false; // ended meanwhile, or another user's
     }
   });
 }

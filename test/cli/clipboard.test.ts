@@ -1,4 +1,4 @@
-/** `--copy`: programs of the clipboard's names keep it in a file, so that tests see what it holds and touch no real one. */
+/** `--copy`, with fake clipboard programs that keep the content in a file. */
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -9,7 +9,7 @@ import { must, strongroom } from "./command-rows.js";
 
 type Fake = { readonly environment: Readonly<Record<string, string>>; readonly held: string; readonly log: string };
 
-/** Each notes its arguments and its whole environment; without a way to paste, a copy replaces what is held. */
+/** Each program logs its arguments and its whole environment. */
 function fakeClipboard(programs: readonly string[], display: Readonly<Record<string, string>>): Fake {
   const directory = temporaryDirectory();
   const [held, log] = [join(directory, "held"), join(directory, "log")];
@@ -43,7 +43,7 @@ describe("the clipboard", () => {
   });
   const here = ({ environment }: Fake) => ({ STRONGROOM_HOME: server().home, ...environment });
 
-  it("gets the value through a pipe alone, and is cleared again, with the programs of every system", async () => {
+  it("receives the value only through a pipe, and is cleared, with the programs of every system", async () => {
     await Promise.all(systems.map(copyAndWait));
   });
 
@@ -56,30 +56,30 @@ describe("the clipboard", () => {
     expect(readFileSync(fake.log, "utf8"), programs[0]).not.to.contain("canary");
   }
 
-  it("is left alone when something else is in it by then", async () => {
+  it("is not cleared when it holds something else by then", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1"]);
     writeFileSync(fake.held, "something else");
     const looked = () => readFileSync(fake.log, "utf8").includes("--output");
     while (!looked()) await new Promise((resolve) => setTimeout(resolve, 20));
-    await new Promise((resolve) => setTimeout(resolve, 300)); // what clears would follow at once
+    await new Promise((resolve) => setTimeout(resolve, 300)); // clearing would follow at once
     expect(readFileSync(fake.held, "utf8")).to.equal("something else");
     expect(readFileSync(fake.log, "utf8")).not.to.contain("--clear");
   });
 
-  it("is never cleared with --clear-after 0, and is told of as JSON", async () => {
+  it("is never cleared with --clear-after 0, and is reported as JSON", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
     const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "0", "--json"]);
     expect(JSON.parse(said)).to.deep.equal({ ok: true, path: "app/key", copied: true, clearedAfterSeconds: 0 });
   });
 
-  it("gets what generate has made", async () => {
+  it("receives the value that generate creates", async () => {
     const fake = fakeClipboard(["xclip"], { DISPLAY: ":0" });
     expect(await must(here(fake), ["generate", "gen", "-c", "--clear-after", "0"])).to.contain("in the clipboard");
     expect(readFileSync(fake.held, "utf8")).to.equal((await mustGet(server(), "gen"))["value"]);
   });
 
-  it("that fails, or that has no display, is said, and nothing is printed", async () => {
+  it("fails with a message and prints nothing without a display or when its program fails", async () => {
     const fake = fakeClipboard(["xclip"], {});
     const hidden = await strongroom(here(fake), ["get", "app/key", "-c"]);
     expect(hidden).to.include({ code: 1, stdout: "" });
@@ -87,10 +87,10 @@ describe("the clipboard", () => {
     chmodSync(join(fake.environment["PATH"] ?? "", "xclip"), 0o755);
     const failed = await strongroom({ ...here(fake), DISPLAY: ":0" }, ["get", "app/key", "-c"]);
     expect(failed).to.include({ code: 1, stdout: "" });
-    expect(failed.stderr).to.contain("xclip has failed");
+    expect(failed.stderr).to.contain("xclip failed");
     const made = await strongroom({ ...here(fake), DISPLAY: ":0" }, ["generate", "gen/made", "-c"]);
     expect(made).to.include({ code: 1, stdout: "" });
-    expect(made.stderr).to.contain("xclip has failed").and.contain("gen/made is stored: show it with");
+    expect(made.stderr).to.contain("xclip failed").and.contain("gen/made is stored: show it with");
     expect(existsSync(fake.held)).to.equal(false);
   });
 });

@@ -1,6 +1,19 @@
-/** `strongroom edit`: what is stored, and that the file with the plaintext is never left behind. */
+/** `strongroom edit`: what is stored, and that the plaintext file is always removed. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
@@ -13,37 +26,44 @@ import { must, strongroom } from "./command-rows.js";
 
 describe("strongroom edit", () => {
   const server = shareTestServer({}, mustInit);
-  /** A directory of this run alone, in memory: what is left behind in it is ours. */
+  /** A directory in memory for this run alone: any leftover in it is ours. */
   let memory = "";
   const here = () => ({ STRONGROOM_HOME: server().home, XDG_RUNTIME_DIR: memory });
   before(function () {
-    if (!existsSync("/dev/shm")) this.skip(); // no directory here is sure to be in memory
+    if (!existsSync("/dev/shm")) this.skip(); // no directory is known to be in memory
     memory = mkdtempSync("/dev/shm/strongroom-test-");
     later(() => rmSync(memory, { recursive: true }));
   });
   afterEach(() => expect(readdirSync(memory)).to.deep.equal([]));
 
-  /** What the editor does; the file is its last argument. */
+  /** Runs an editor that is a line of shell; the file is `$1`. */
   const edit = (does: string, flags: readonly string[] = [], path = "a") =>
     strongroom({ ...here(), VISUAL: `sh -c '${does}' sh` }, ["edit", path, ...flags]);
 
   const rows: readonly (readonly [string, string | null, string, readonly string[], number, string | null])[] = [
-    ["stores what was changed", "old", "printf new > $1", [], 0, "new"],
+    ["stores a changed value", "old", "printf new > $1", [], 0, "new"],
     ["drops the newline that an editor adds", "old", "echo new > $1", [], 0, "new"],
-    ["keeps it with --raw", "old", "echo new > $1", ["--raw"], 0, "new\n"],
-    ["keeps a newline that was there before", "a\nb\n", "echo c >> $1", [], 0, "a\nb\nc\n"],
-    ["stores nothing when nothing was changed", "old", "true", [], 0, "old"],
+    ["keeps that newline with --raw", "old", "echo new > $1", ["--raw"], 0, "new\n"],
+    ["keeps a newline that the value had before", "a\nb\n", "echo c >> $1", [], 0, "a\nb\nc\n"],
+    ["stores nothing without a change", "old", "true", [], 0, "old"],
     ["stores nothing when only a newline was added", "old", "echo >> $1", [], 0, "old"],
-    ["breaks off at an empty file", "old", ": > $1", [], 13, "old"],
-    ["breaks off when the editor fails", "old", "echo new > $1; exit 3", [], 13, "old"],
-    ["makes a secret that was not there", null, "echo new > $1", [], 0, "new"],
-    ["makes none of an empty file", null, "true", [], 13, null],
-    ["only says what it would do", "old", "echo new > $1", ["--dry-run"], 0, "old"],
-    ["breaks off when the editor removes the file", "old", "rm $1", [], 13, "old"],
-    ["refuses what is not UTF-8", "old", 'printf "\\377" > $1', [], 2, "old"],
-    ["refuses what is not UTF-8 in a trial, too", "old", 'printf "\\377" > $1', ["--dry-run"], 2, "old"],
-    ["refuses what is too large", "old", "head -c 1048577 /dev/zero > $1", [], 2, "old"],
-    ["refuses what is too large in a trial, too", "old", "head -c 1048577 /dev/zero > $1", ["--dry-run"], 2, "old"],
+    ["cancels on an empty file", "old", ": > $1", [], 13, "old"],
+    ["cancels when the editor fails", "old", "echo new > $1; exit 3", [], 13, "old"],
+    ["creates a missing secret", null, "echo new > $1", [], 0, "new"],
+    ["creates none from an empty file", null, "true", [], 13, null],
+    ["stores nothing with --dry-run", "old", "echo new > $1", ["--dry-run"], 0, "old"],
+    ["cancels when the editor removes the file", "old", "rm $1", [], 13, "old"],
+    ["rejects a value that is not UTF-8", "old", 'printf "\\377" > $1', [], 2, "old"],
+    ["rejects a value that is not UTF-8 with --dry-run, too", "old", 'printf "\\377" > $1', ["--dry-run"], 2, "old"],
+    ["rejects a value that is too large", "old", "head -c 1048577 /dev/zero > $1", [], 2, "old"],
+    [
+      "rejects a value that is too large with --dry-run, too",
+      "old",
+      "head -c 1048577 /dev/zero > $1",
+      ["--dry-run"],
+      2,
+      "old",
+    ],
   ];
   describe("rows", () => {
     const ended = new Map<string, Ended>();
@@ -67,34 +87,34 @@ describe("strongroom edit", () => {
       });
     }
 
-    it("edit says what is wrong with a value that it refuses", () => {
+    it("edit says why a value is rejected", () => {
       const said = rows.filter(([, , , , exit]) => exit === 2).map(([what]) => ended.get(what)?.stderr);
       const reason = /^strongroom: the value (?:is not UTF-8|has 1048577 bytes).*: nothing was stored\n$/;
       for (const stderr of said) expect(stderr).to.match(reason);
     });
   });
 
-  it("says what it did as JSON", async () => {
+  it("prints its result as JSON", async () => {
     await mustPut(server(), "a", "old");
     expect((await edit("true", ["--json"])).stdout).to.equal('{"ok":true,"path":"a","changed":false}\n');
     const { stdout } = await edit("echo new > $1", ["--json"]);
     expect(stdout).to.equal('{"ok":true,"path":"a","changed":true,"bytes":3}\n');
   });
 
-  it("an editor that is not there exits 2 and says what to set", async () => {
+  it("exits 2 and names the variables to set when the editor is not found", async () => {
     const { code, stderr } = await strongroom({ ...here(), VISUAL: "", EDITOR: "no-such-editor" }, ["edit", "a"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("no-such-editor").and.to.contain("EDITOR");
   });
 
-  it("the file is in memory, and nobody else can read it; what the editor leaves beside it goes, too", async () => {
+  it("keeps the file private and in memory, and removes what the editor leaves beside it", async () => {
     const told = join(temporaryDirectory(), "told");
     const does = `stat -f -c %T $1 > ${told}; stat -c %a $1 >> ${told}; stat -c %a $(dirname $1) >> ${told}; cp $1 $1.swp; mkdir $1.d`;
     expect((await edit(does)).code).to.equal(0);
     expect(readFileSync(told, "utf8")).to.equal("tmpfs\n600\n700\n");
   });
 
-  it("the file is overwritten before it is removed", async () => {
+  it("overwrites the file before removing it", async () => {
     await mustPut(server(), "a", "plaintext-canary");
     const kept = join(memory, "kept"); // a second name of the file, which shows what is in it
     try {
@@ -106,7 +126,7 @@ describe("strongroom edit", () => {
   });
 
   for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT"] as const) {
-    it(`${signal} while the editor runs ends both, and nothing is left`, async () => {
+    it(`ends the editor and leaves nothing on ${signal}`, async () => {
       await mustPut(server(), "a", "old");
       const { child, file } = await startEditing();
       child.kill(signal);
@@ -117,14 +137,14 @@ describe("strongroom edit", () => {
     });
   }
 
-  it("SIGINT is the editor's: when it dies of it, nothing is stored and nothing is left", async () => {
+  it("stores and leaves nothing when the editor dies of SIGINT", async () => {
     const { child, file } = await startEditing();
     process.kill(-(child.pid ?? 0), "SIGINT"); // as a terminal does: to all that run in it
     expect((await collect(child).ended).code).to.equal(13);
     expect(existsSync(dirname(file))).to.equal(false);
   });
 
-  /** An editor that writes and then waits. */
+  /** Starts an edit whose editor writes and then waits. */
   async function startEditing() {
     const told = join(temporaryDirectory(), "told");
     const script = join(temporaryDirectory(), "editor");
@@ -144,7 +164,65 @@ describe("strongroom edit", () => {
     return { child, file };
   }
 
-  it("without a place in memory it refuses, unless a disk is allowed", async function () {
+  it("leaves the plaintext of a killed edit to the next command, which overwrites and removes it", async () => {
+    const { child, file } = await startEditing();
+    const other = await startEditing();
+    const kept = join(memory, "kept"); // a second name of the file, which shows its content
+    linkSync(file, kept);
+    try {
+      child.kill("SIGKILL");
+      await once(child, "exit"); // its editor still has its streams
+      expect(existsSync(file)).to.equal(true);
+      await must(here(), ["version"]);
+      expect(existsSync(dirname(file))).to.equal(false);
+      expect(readFileSync(kept).every((byte) => byte === 0)).to.equal(true);
+      expect(existsSync(other.file), "an edit that is still open").to.equal(true);
+    } finally {
+      rmSync(kept, { force: true });
+      for (const { pid = 0 } of [child, other.child]) endGroup(pid);
+      if (other.child.signalCode === null) await once(other.child, "exit");
+      await must(here(), ["version"]);
+    }
+  });
+
+  it("does not touch a directory of another mode, or a link, that is named like a leftover", async () => {
+    const target = temporaryDirectory();
+    writeFileSync(join(target, "value"), "precious");
+    const name = (suffix: string) => join(memory, `strongroom-edit-${pidNamespace()}-999999999-x-${suffix}`);
+    symlinkSync(target, name("AAAAAA"));
+    mkdirSync(name("BBBBBB"), { mode: 0o755 });
+    try {
+      await must(here(), ["version"]);
+      expect(readFileSync(join(target, "value"), "utf8")).to.equal("precious");
+      expect(existsSync(name("BBBBBB"))).to.equal(true);
+    } finally {
+      for (const suffix of ["AAAAAA", "BBBBBB"]) rmSync(name(suffix), { recursive: true });
+    }
+  });
+
+  it("removes STRONGROOM_TOKEN from the editor's environment", async () => {
+    const shown = join(temporaryDirectory(), "shown");
+    const environment = {
+      ...here(),
+      STRONGROOM_TOKEN: server().token,
+      KEPT: "kept",
+      VISUAL: `sh -c 'env > ${shown}' sh`,
+    };
+    expect((await strongroom(environment, ["edit", "a"])).code).to.equal(0);
+    expect(readFileSync(shown, "utf8")).to.contain("KEPT=kept").and.not.to.contain("STRONGROOM_TOKEN");
+  });
+
+  const pidNamespace = () => readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
+
+  function endGroup(pid: number): void {
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // all of it has ended
+    }
+  }
+
+  it("fails without a directory in memory, unless a disk is allowed", async function () {
     const mount = `mount --bind ${temporaryDirectory()} /dev/shm`;
     const tried = spawnSync("unshare", [
       "--mount",
@@ -169,8 +247,8 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("new");
   });
 
-  it("an edit is not lost when the vault has locked itself meanwhile", async function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+  it("keeps an edit when the vault has locked itself meanwhile", async function () {
+    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
     await mustPut(server(), "a", "old");
     const logged = server().logged().length;
     const reactions = Array.from({ length: 100 }, () => ({ question: "try again? [y/N]", keys: "y\r" }));
@@ -186,8 +264,8 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("new");
   });
 
-  it("an edit that cannot be stored is edited again, from what was typed", async function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
+  it("offers another edit of what was typed when it cannot be stored", async function () {
+    if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
     await mustPut(server(), "a", "old");
     const does = 'if grep -q typed "$1"; then echo typed again > "$1"; else printf "typed\\377" > "$1"; fi';
     const script = join(temporaryDirectory(), "editor");
@@ -203,7 +281,7 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("typed again");
   });
 
-  it("nothing is stored when the vault has locked itself and nobody wants to try again", async () => {
+  it("stores nothing when the vault has locked itself and there is no second try", async () => {
     await mustPut(server(), "a", "old");
     const { code } = await edit(`echo new > $1; "${node}" "${mainFile}" lock -q`);
     expect(code).to.equal(3);

@@ -1,4 +1,5 @@
-/** What `strongroom export` writes: never by accident, never over something, and nothing that is not read back as it was. */
+/** `strongroom export`: never by accident, never over a file, and only what reads back unchanged. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,16 +12,26 @@ import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
+/** Every format holds these. */
 const values: Readonly<Record<string, string>> = {
   plain: "s3cr3t/+=",
   empty: "",
   spaces: "  around  ",
   lines: "-----BEGIN X-----\nabc\n-----END X-----\n",
-  quotes: `it's "so"`,
+  apostrophe: "it's",
   hash: "a # b#c",
-  windows: "a\r\nb",
   unicode: "zoë \u{1F511}\u2028",
   backslash: "C:\\dir\\n",
+  command: "$(echo executed) `echo executed` $HOME",
+};
+
+/** Dotenv does not hold these. */
+const hard: Readonly<Record<string, string>> = {
+  quotes: `it's "so"`,
+  execute: "it's `echo executed`",
+  expand: "it's $(echo executed)",
+  windows: "a\r\nb",
+  ends: "C:\\",
 };
 const details: Readonly<Record<string, object>> = {
   plain: { type: "api-key", description: "for the\nservice" },
@@ -34,22 +45,46 @@ describe("strongroom export, through the real command", () => {
       await mustPut(shared, `app/${name}`, { value, ...details[name] });
     await mustPut(shared, "clash/a/x", { value: "1" });
     await mustPut(shared, "clash/b/x", { value: "2" });
-    await mustPut(shared, "hard/x", { value: "'\"`" });
+    for (const [name, value] of Object.entries(hard)) await mustPut(shared, `hard/${name}`, { value });
+    await mustPut(shared, "nul/x", { value: "a\0b" });
+    await mustPut(shared, "steer/NODE OPTIONS", { value: "--require=/tmp/evil.js" });
   });
 
   const exportJson = ["export", "--format", "json", "--plaintext"];
   const exportDotenv = ["export", "--format", "dotenv", "--plaintext"];
+  const exportShell = ["export", "--format", "shell", "--plaintext"];
+
+  const byName = (rows: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(rows).map(([name, value]) => [name.toUpperCase(), value]));
+
+  /** What a real shell has in these variables after it has sourced the text. */
+  function sourced(shell: string, text: string, names: readonly string[]): Record<string, string> {
+    const file = join(temporaryDirectory(), "sourced");
+    writeFileSync(file, text);
+    const show = names.map((name) => `printf '%s\\0' "$${name}"`).join("; ");
+    const shown = execFileSync(shell, ["-c", `. "$0"; ${show}`, file], { encoding: "utf8", stdio: "pipe" });
+    return Object.fromEntries(
+      shown
+        .split("\0")
+        .slice(0, -1)
+        .map((value, i) => [names[i], value]),
+    );
+  }
 
   describe("export", () => {
-    it("refuses without --plaintext, and says why", async () => {
+    it("rejects an export without --plaintext, and says why", async () => {
       const file = join(temporaryDirectory(), "out");
       const args = ["export", "--format", "json", "-o", file];
       mustRefuseWith(await strongroom(server(), args), 2, "unencrypted", "--plaintext", "strongroom backup");
       mustRefuseWith(await strongroom(server(), ["export", "--plaintext"]), 2, "--format");
-      mustRefuseWith(await strongroom(server(), ["export", "--plaintext", "--format", "xml"]), 2, "dotenv, json");
+      mustRefuseWith(
+        await strongroom(server(), ["export", "--plaintext", "--format", "xml"]),
+        2,
+        "dotenv, shell, json",
+      );
     });
 
-    it("writes JSON of a stable shape, which import reads back without loss", async () => {
+    it("writes JSON in a stable format, which import reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportJson, "--prefix", "app/"]));
       const { format, version, secrets } = JSON.parse(stdout) as { format: string; version: number; secrets: object[] };
       expect({ format, version }).to.deep.equal({ format: "strongroom-export", version: 1 });
@@ -73,18 +108,52 @@ describe("strongroom export, through the real command", () => {
       expect(mustDo(await strongroom(other, exportJson)).stdout).to.equal(stdout);
     });
 
-    it("writes dotenv that dotenv reads back without loss", async () => {
+    it("writes dotenv that the dotenv package reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"]));
-      const names = Object.entries(values).map(([name, value]) => [name.toUpperCase(), value]);
-      expect(parse(stdout)).to.deep.equal(Object.fromEntries(names));
+      expect(parse(stdout)).to.deep.equal(byName(values));
     });
 
-    it("refuses names that clash in dotenv, and values that dotenv cannot hold", async () => {
+    for (const shell of ["sh", "bash"]) {
+      it(`writes dotenv and shell text that ${shell} reads unchanged, and executes nothing of`, async () => {
+        const dotenv = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"])).stdout;
+        expect(sourced(shell, dotenv, Object.keys(byName(values)))).to.deep.equal(byName(values));
+        expect(dotenv).not.to.match(/=`/);
+        for (const [folder, rows] of [
+          ["app/", values],
+          ["hard/", hard],
+        ] as const) {
+          const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", folder]));
+          expect(sourced(shell, stdout, Object.keys(byName(rows)))).to.deep.equal(byName(rows));
+        }
+      });
+    }
+
+    it("exports the variables of --format shell to programs", async () => {
+      const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", "hard/quotes"]));
+      expect(execFileSync("sh", ["-c", `${stdout}printenv QUOTES`], { encoding: "utf8" })).to.equal(`it's "so"\n`);
+    });
+
+    it("rejects a secret whose name would steer programs, in dotenv and shell text", async () => {
+      for (const format of [exportDotenv, exportShell]) {
+        const steering = await strongroom(server(), [...format, "--prefix", "steer/"]);
+        mustRefuseWith(steering, 2, "steer/NODE OPTIONS would set NODE_OPTIONS");
+      }
+    });
+
+    it("rejects conflicting names, and values that dotenv cannot hold", async () => {
       mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "clash/"]), 7, "clash/a/x", "clash/b/x");
-      mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]), 2, "hard/x", "--format json");
+      const refused = await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]);
+      mustRefuseWith(refused, 2, ...Object.keys(hard).map((name) => `hard/${name}`), "--format shell");
+      mustRefuseWith(
+        await strongroom(server(), [...exportShell, "--prefix", "nul/"]),
+        2,
+        "nul/x",
+        "NUL",
+        "--format json",
+      );
     });
 
-    it("makes a file for its user alone, and does not overwrite it but with --force", async () => {
+    it("creates a file with mode 0600, and overwrites one only with --force", async () => {
       const directory = temporaryDirectory();
       const file = join(directory, "out");
       const args = [...exportJson, "--prefix", "clash/", "-o", file];
@@ -98,12 +167,16 @@ describe("strongroom export, through the real command", () => {
       const forced = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
       expect(JSON.parse(forced.stdout)).to.deep.equal({ ok: true, file, secrets: 2 });
       expect(readFileSync(file, "utf8")).to.equal(written);
-      mustRefuseWith(await strongroom(server(), [...exportDotenv, "-o", `${file}2`]), 7, "clash/a/x");
+      mustRefuseWith(
+        await strongroom(server(), [...exportDotenv, "--prefix", "clash/", "-o", `${file}2`]),
+        7,
+        "clash/a/x",
+      );
       expect(readdirSync(directory)).to.deep.equal(["out"]);
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
 
-    it("refuses to take a part for the whole when secrets are damaged, and names them; run does, too", async () => {
+    it("rejects a partial export when secrets are damaged, and names them; run does, too", async () => {
       const damaged = await startTestServer({ cacheBytes: 0 });
       await mustInit(damaged);
       for (const path of ["a/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
@@ -113,7 +186,7 @@ describe("strongroom export, through the real command", () => {
       mustDo(await strongroom(damaged, [...exportJson, "--prefix", "a/whole"]));
     });
 
-    it("refuses a locked vault", async () => {
+    it("fails while the vault is locked", async () => {
       const locked = await startTestServer();
       await mustInit(locked);
       await mustLock(locked);
@@ -124,7 +197,7 @@ describe("strongroom export, through the real command", () => {
   describe("dotenv", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ab '\"`\\#\n\r=$né\u2028\0".split("")), maxLength: 12 });
 
-    it("is written so that both dotenv and import read the same", () => {
+    it("reads the same in the dotenv package and in import after an export", () => {
       fc.assert(
         fc.property(fc.array(text, { maxLength: 4 }), (values) => {
           const lines = values.map((value, i) => dotenvLine(`N${i}`, value));
@@ -141,7 +214,21 @@ describe("strongroom export, through the real command", () => {
       );
     });
 
-    it("is read as dotenv reads it, or refused", () => {
+    it("is read by a shell as dotenv reads it", () => {
+      const names = fc.sample(text, 2_000).flatMap((value, i) => {
+        const line = dotenvLine(`N${i}`, value);
+        return line === null ? [] : [{ name: `N${i}`, value, line }];
+      });
+      const read = sourced(
+        "sh",
+        names.map(({ line }) => line).join(""),
+        names.map(({ name }) => name),
+      );
+      expect(names.length).to.be.above(100);
+      expect(read).to.deep.equal(Object.fromEntries(names.map(({ name, value }) => [name, value])));
+    });
+
+    it("is parsed as the dotenv package parses it, or rejected", () => {
       const file = fc.string({ unit: fc.constantFrom(..."AB= '\"`\\#\nn".split("")), maxLength: 30 });
       let read = 0;
       fc.assert(

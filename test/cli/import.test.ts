@@ -1,4 +1,4 @@
-/** What `strongroom import` makes of other programs' files, what it says it did, and that it loses nothing in silence. */
+/** `strongroom import`: the formats, the summary, and that nothing is lost silently. */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,12 +17,12 @@ describe("strongroom import, through the real command", () => {
 
   let folders = 0;
 
-  /** A folder of the vault that no other test has. */
+  /** A folder of the vault for one test alone. */
   function newFolder(): string {
     return `test-${folders++}/`;
   }
 
-  /** Everything under the folder: path within it, value, type. */
+  /** All secrets in the folder: `type: value` by path. */
   async function stored(on: TestServer, folder: string): Promise<Record<string, string>> {
     const entries = await mustList(on, `?prefix=${folder}`);
     const rows = entries.map(async ({ path }) => {
@@ -35,7 +35,7 @@ describe("strongroom import, through the real command", () => {
 
   type Source = { readonly format: string; readonly input: string | object; readonly args?: readonly string[] };
 
-  function bringIn(folder: string, { format, input, args = [] }: Source, on = server()) {
+  function importText(folder: string, { format, input, args = [] }: Source, on = server()) {
     const text = typeof input === "string" ? input : JSON.stringify(input);
     return strongroom(on, ["import", "--format", format, "--prefix", folder, ...args, "-"], { input: text });
   }
@@ -85,15 +85,15 @@ describe("strongroom import, through the real command", () => {
     it("reads dotenv", async () => {
       const folder = newFolder();
       const input = "# c\nexport DB_URL='postgres://x' # c\nKEY=\"a\\nb\"\nEMPTY=\n";
-      const { stdout } = mustDo(await bringIn(folder, { format: "dotenv", input }));
+      const { stdout } = mustDo(await importText(folder, { format: "dotenv", input }));
       expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped\n");
       expect(await stored(server(), folder)).to.deep.equal({ DB_URL: "postgres://x", KEY: "a\nb", EMPTY: "" });
     });
 
-    it("reads plain JSON, nested or flat, and says what is no string", async () => {
+    it("reads plain JSON, nested or flat, and reports what is not a string", async () => {
       const folder = newFolder();
       const input = { a: { b: "1", c: { d: "2" } }, "e/f": "3", number: 4, list: ["5"], nothing: null, "": "6" };
-      const { code, stdout, stderr } = await bringIn(folder, { format: "json", input });
+      const { code, stdout, stderr } = await importText(folder, { format: "json", input });
       expect(code).to.equal(2);
       expect(stdout).to.equal("3 created, 0 replaced, 0 unchanged, 0 skipped, 4 not imported\n");
       for (const name of ["number", "list", "nothing"])
@@ -102,7 +102,7 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({ "a/b": "1", "a/c/d": "2", "e/f": "3" });
     });
 
-    it("reads a decrypted pass store, and says what it cannot take", async () => {
+    it("reads a decrypted pass store, and reports what it cannot import", async () => {
       const [folder, root] = [newFolder(), temporaryDirectory()];
       for (const directory of ["web/mail", ".git"]) mkdirSync(join(root, directory), { recursive: true });
       const files = {
@@ -121,8 +121,8 @@ describe("strongroom import, through the real command", () => {
       const args = ["import", "--format", "pass", "--prefix", folder, root];
       const { code, stderr } = await strongroom(server(), args);
       expect(code).to.equal(2);
-      expect(stderr).to.contain("left.gpg: it is still encrypted").and.contain("binary: it is not UTF-8");
-      expect(stderr).to.contain("link: it is neither a file nor a folder");
+      expect(stderr).to.contain("left.gpg: it is encrypted").and.contain("binary: it is not UTF-8");
+      expect(stderr).to.contain("link: it is neither a file nor a directory");
       expect(await stored(server(), folder)).to.deep.equal({
         "web/mail/me": "password: pw",
         "web/mail/me/notes": "user: me\notpauth://x",
@@ -134,11 +134,11 @@ describe("strongroom import, through the real command", () => {
       });
     });
 
-    it("reads Bitwarden's JSON, and says what has no place in a vault", async () => {
+    it("reads Bitwarden's JSON, and reports what a vault cannot hold", async () => {
       const folder = newFolder();
-      const { code, stdout, stderr } = await bringIn(folder, { format: "bitwarden", input: bitwarden });
+      const { code, stdout, stderr } = await importText(folder, { format: "bitwarden", input: bitwarden });
       expect(code).to.equal(2);
-      for (const what of ["passkeys", "former passwords", "item 4 (Empty): it has nothing"])
+      for (const what of ["passkeys", "password history", "item 4 (Empty): it has only a name"])
         expect(stdout).to.contain(what);
       expect(stderr).to.contain("item 5: it has no name").and.contain("item 6 (back\\slash), password: the path");
       expect(await stored(server(), folder)).to.deep.equal({
@@ -158,10 +158,10 @@ describe("strongroom import, through the real command", () => {
 
     it("reads KeePassXC's CSV, without the root group", async () => {
       const folder = newFolder();
-      const { code, stdout, stderr } = await bringIn(folder, { format: "keepassxc", input: keepassxc });
+      const { code, stdout, stderr } = await importText(folder, { format: "keepassxc", input: keepassxc });
       expect(code).to.equal(2);
       expect(stderr).to.contain("row 3: it has no title");
-      expect(stdout).to.contain("the column Tags").and.contain("row 4 (Nothing): it has nothing");
+      expect(stdout).to.contain("the column Tags").and.contain("row 4 (Nothing): it has only a title");
       expect(await stored(server(), folder)).to.deep.equal({
         "Internet/Bank/username": "me",
         "Internet/Bank/password": 'password: p"w,1',
@@ -176,108 +176,117 @@ describe("strongroom import, through the real command", () => {
       ["dotenv", "A=1\nwhat is this", "line 2"],
       ["json", "{", "not valid JSON"],
       ["json", "[]", "not a JSON object"],
-      ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "with a twice"],
+      ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "has a twice"],
       ["json", '{"a":{"\\"é":"1","\\"\\u00e9":"secret"}}', "twice"],
       ["json", '{"format":"strongroom-export","version":2,"secrets":[]}', "another version"],
       ["bitwarden", '{"encrypted":true,"data":"x"}', "is encrypted"],
-      ["bitwarden", "{}", "no Bitwarden export"],
+      ["bitwarden", "{}", "not a Bitwarden export"],
       ["keepassxc", "a,b\n1,2\n", "no column Group"],
       ["keepassxc", '"Group","Title","Password"\n"a","secret', "not valid CSV"],
       ["keepassxc", '"Group","Title","Password"\n"a"\n', "not valid CSV"],
       ["xml", "", "--format"],
     ] as const) {
-      it(`refuses ${format} ${JSON.stringify(input)}`, async () => {
-        const refused = await bringIn(newFolder(), { format, input });
+      it(`rejects ${format} ${JSON.stringify(input)}`, async () => {
+        const refused = await importText(newFolder(), { format, input });
         mustRefuseWith(refused, 2, word);
         expect(refused.stderr).to.not.contain("secret"); // no message quotes a value
       });
     }
 
-    it("refuses what cannot be read, and a prefix that is no path", async () => {
+    it("rejects an unreadable source and an invalid prefix", async () => {
       mustRefuseWith(await strongroom(server(), ["import", "--format", "json", "/no/such"]), 2, "cannot be read");
       mustRefuseWith(await strongroom(server(), ["import", "--format", "pass", "/no/such"]), 2, "cannot be read");
-      mustRefuseWith(await bringIn("a//b", { format: "json", input: {} }), 2, "--prefix", "empty segment");
+      mustRefuseWith(await importText("a//b", { format: "json", input: {} }), 2, "--prefix", "empty segment");
     });
   });
 
-  describe("import: what is there", () => {
+  describe("import: secrets that are already stored", () => {
     const source = (value: string, args: readonly string[] = []): Source => {
       return { format: "json", input: { old: value, same: "same", fresh: "fresh" }, args };
     };
 
-    it("is skipped and said so, or replaced with --force or --replace; what is the same is unchanged", async () => {
+    it("skips and lists them, or replaces them with --force or --replace; equal ones are unchanged", async () => {
       for (const force of ["--force", "--replace"]) {
         const folder = newFolder();
         await mustPut(server(), `${folder}old`, { value: "was" });
         await mustPut(server(), `${folder}same`, { value: "same" });
-        const { code, stdout: first } = await bringIn(folder, source("is"));
-        expect(code, "its file is not to be thrown away").to.equal(7);
-        expect(first).to.contain(`skipped, as it is there with another value: ${folder}old\n`).and.contain("--force");
+        const { code, stdout: first } = await importText(folder, source("is"));
+        expect(code, "`import && rm` must keep the file").to.equal(7);
+        expect(first).to.contain(`skipped, stored with another value: ${folder}old\n`).and.contain("--force");
         expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
         expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
-        const second = mustDo(await bringIn(folder, source("is", [force, "--json"]))).stdout;
+        const second = mustDo(await importText(folder, source("is", [force, "--json"]))).stdout;
         const counts = { created: 0, replaced: 1, unchanged: 2, skipped: [], refused: [], leftOut: [] };
         expect(JSON.parse(second)).to.deep.equal({ ok: true, dryRun: false, total: 3, ...counts });
         expect(await stored(server(), folder)).to.deep.equal({ old: "is", same: "same", fresh: "fresh" });
       }
     });
 
-    it("is told the same by --dry-run, which writes nothing", async () => {
+    it("prints the same summary with --dry-run, and stores nothing", async () => {
       const folder = newFolder();
       await mustPut(server(), `${folder}old`, { value: "was" });
       const input = { old: "is", fresh: "fresh", large: "x".repeat(5000), bad: { "..": "x" } };
-      const dry = await bringIn(folder, { format: "json", input, args: ["--dry-run", "--force", "--json"] });
+      const dry = await importText(folder, { format: "json", input, args: ["--dry-run", "--force", "--json"] });
       expect(await stored(server(), folder)).to.deep.equal({ old: "was" });
-      const real = await bringIn(folder, { format: "json", input, args: ["--force", "--json"] });
+      const real = await importText(folder, { format: "json", input, args: ["--force", "--json"] });
       expect([dry.code, real.code]).to.deep.equal([2, 2]);
       const summary = JSON.parse(real.stdout) as Record<string, unknown>;
       expect(JSON.parse(dry.stdout)).to.deep.equal({ ...summary, dryRun: true });
       expect(summary).to.include({ ok: false, created: 1, replaced: 1 });
       expect(JSON.stringify(summary["refused"]))
-        .to.contain("5000 bytes, and the server takes at most 4096")
+        .to.contain("5000 bytes, but the server accepts at most 4096")
         .and.contain("..");
       expect(await stored(server(), folder)).to.deep.equal({ old: "is", fresh: "fresh" });
     });
 
-    it("refuses entries of one path before anything is written, and names both", async () => {
+    it("rejects two entries with the same path before anything is stored, and names both", async () => {
       const folder = newFolder();
       const clash = { format: "json", input: { fresh: "1", a: { b: "2" }, "a/b": "3" } };
-      mustRefuseWith(await bringIn(folder, clash), 7, `${folder}a/b: a → b and a/b`);
+      mustRefuseWith(await importText(folder, clash), 7, `${folder}a/b: a → b and a/b`);
       const composed = { format: "json", input: { "\u00e9": "1", "e\u0301": "2" } };
-      mustRefuseWith(await bringIn(folder, composed), 7, "more than one entry");
+      mustRefuseWith(await importText(folder, composed), 7, "several entries");
       const twice = { ...bitwarden, items: [bitwarden.items[1], bitwarden.items[1]] };
-      mustRefuseWith(await bringIn(folder, { format: "bitwarden", input: twice }), 7, "item 1 (Note)", "item 2 (Note)");
+      mustRefuseWith(
+        await importText(folder, { format: "bitwarden", input: twice }),
+        7,
+        "item 1 (Note)",
+        "item 2 (Note)",
+      );
       expect(await stored(server(), folder)).to.deep.equal({});
     });
 
-    it("prints nothing with -q, but for errors", async () => {
+    it("prints only errors with -q", async () => {
       const input = { a: "1", n: 1 };
-      const { stdout, stderr } = await bringIn(newFolder(), { format: "json", input, args: ["-q"] });
+      const { stdout, stderr } = await importText(newFolder(), { format: "json", input, args: ["-q"] });
       expect(stdout).to.equal("");
       expect(stderr).to.match(/^strongroom: not imported: n: .*\n$/);
     });
   });
 
-  describe("import: many, and broken off", () => {
+  describe("import: many secrets, and interruptions", () => {
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`n-${i}`, `value ${i}`]));
 
-    it("says when the storage fails half-way what was done, and goes on when run again", async () => {
+    it("reports what was stored when the storage fails half-way, and continues when run again", async () => {
       const faults = failingFiles();
       const failing = await startTestServer({ files: faults.files });
       await mustInit(failing);
       faults.failFrom(400, "ENOSPC");
-      const { code, stdout, stderr } = await bringIn("m", { format: "json", input: many, args: ["--json"] }, failing);
+      const { code, stdout, stderr } = await importText(
+        "m",
+        { format: "json", input: many, args: ["--json"] },
+        failing,
+      );
       expect(code).to.equal(1);
       faults.repair();
       const { created } = JSON.parse(stdout) as { created: number };
       expect(created).to.be.above(0).and.below(200);
       expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 199);
-      expect(stderr).to.contain(`ended after ${created} of 200 entries: run it again to go on`);
-      mustDo(await bringIn("m", { format: "json", input: many }, failing));
+      expect(stderr).to.contain(`stopped after ${created} of 200 entries: run it again to continue`);
+      mustDo(await importText("m", { format: "json", input: many }, failing));
       expect((await mustStatus(failing))["secretCount"]).to.equal(200);
     });
 
-    it("ends on SIGINT with exit code 13, and says what was done", async () => {
+    it("exits 13 on SIGINT, and reports what was stored", async () => {
       let atWrite = () => {};
       const open: FileOperations["open"] = (...args) => {
         atWrite();
@@ -298,12 +307,12 @@ describe("strongroom import, through the real command", () => {
       const { code, stdout, stderr } = await finished;
       expect(code, stderr).to.equal(13);
       const [, created] = /^(\d+) created/m.exec(stdout) ?? [];
-      expect(stderr).to.contain(`broken off\nstrongroom: ended after ${String(created)} of 200 entries`);
+      expect(stderr).to.contain(`interrupted\nstrongroom: stopped after ${String(created)} of 200 entries`);
       expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
     });
 
     it("shows its progress on a terminal", async function () {
-      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
+      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // script(1), which makes the terminal, is missing
       const file = join(temporaryDirectory(), "many.json");
       writeFileSync(file, JSON.stringify(many));
       const command = `exec '${node}' '${mainFile}' import --format json --prefix shown '${file}'`;
@@ -316,27 +325,27 @@ describe("strongroom import, through the real command", () => {
       later(() => void child.kill("SIGKILL"));
       const shown = await text(child.stdout);
       expect(shown).to.match(/\rimporting \[=* *\] \d+\/200/);
-      expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar has gone
+      expect(shown).to.contain("\r\u001b[K200 created, 0 replaced, 0 unchanged, 0 skipped\r\n"); // the bar is erased
     });
 
-    it("stores the rest when a secret that is there is damaged, names it, and exits 12", async () => {
+    it("stores the rest when a stored secret is damaged, names it, and exits 12", async () => {
       const damaged = await startTestServer({ cacheBytes: 0 });
       await mustInit(damaged);
       await mustPut(damaged, "d/a", "v");
       writeFileSync(join(damaged.vaultPath, "gen-1/secrets/d/a.sealed"), "no blob");
-      const { code, stderr } = await bringIn("d", { format: "json", input: { a: "1", b: "2" } }, damaged);
+      const { code, stderr } = await importText("d", { format: "json", input: { a: "1", b: "2" } }, damaged);
       expect(code).to.equal(12);
       expect(stderr).to.contain("not imported").and.contain("d/a");
       expect((await mustGet(damaged, "d/b"))["value"]).to.equal("2");
     });
 
-    it("refuses a locked vault, and a server that is not there", async () => {
+    it("fails while the vault is locked, or without a server", async () => {
       const locked = await startTestServer();
       await mustInit(locked);
       await mustLock(locked);
-      const { code, stderr } = await bringIn("x", { format: "json", input: { a: "1" } }, locked);
+      const { code, stderr } = await importText("x", { format: "json", input: { a: "1" } }, locked);
       expect(code).to.equal(3);
-      expect(stderr).to.contain("locked").and.contain("ended after 0 of 1");
+      expect(stderr).to.contain("locked").and.contain("stopped after 0 of 1");
       const nowhere = await strongroom({ home: temporaryDirectory() }, ["import", "--format", "json", "-"], {
         input: "{}",
       });

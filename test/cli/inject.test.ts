@@ -1,4 +1,4 @@
-/** What `strongroom inject` fills, what it leaves alone, and when it writes nothing. */
+/** `strongroom inject`: what it replaces, what it keeps, and when it writes nothing. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ describe("strongroom inject, through the real command", () => {
   });
 
   describe("inject", () => {
-    it("fills standard input into standard output, and leaves every other byte alone", async () => {
+    it("fills standard input to standard output, and keeps every other byte", async () => {
       const before = Buffer.from([0xff, 0x00, 0x0d, 0x0a]);
       const braces = "{{ .Values.a }} {{ strong }} {{}} { strongroom://app/user }";
       const template = `${braces}[{{strongroom://app/user}}][{{ \tstrongroom://app/user }}][{{ strongroom://app%2Fuser }}]`;
@@ -27,18 +27,18 @@ describe("strongroom inject, through the real command", () => {
       expect(bytes.equals(Buffer.concat([before, filled, before]))).to.equal(true);
     });
 
-    it("puts values in as they are, and does not look for references in them", async () => {
+    it("inserts values unchanged, and does not replace references in them", async () => {
       const input = "{{ strongroom://app/key }} {{ strongroom://odd/a b%25%7B%7D }}";
       const { stdout } = mustDo(await strongroom(server(), ["inject", "-i", "-"], { input }));
       expect(stdout).to.equal('"quoted"\n{{ strongroom://app/user }} odd');
     });
 
-    it("makes a file for its user alone, does not overwrite it, and replaces it with --force", async () => {
+    it("creates a file with mode 0600, and overwrites one only with --force", async () => {
       const directory = temporaryDirectory();
       const [template, file] = [join(directory, "template"), join(directory, "out")];
       writeFileSync(template, "user={{ strongroom://app/user }}\n");
       const args = ["inject", "-i", template, "-o", file];
-      expect(mustDo(await strongroom(server(), args)).stdout).to.equal(`1 secret filled into ${file}\n`);
+      expect(mustDo(await strongroom(server(), args)).stdout).to.equal(`1 secret written to ${file}\n`);
       expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
       expect(statSync(file).mode & 0o777).to.equal(0o600);
       writeFileSync(file, "mine", { mode: 0o644 });
@@ -50,7 +50,7 @@ describe("strongroom inject, through the real command", () => {
       expect(readdirSync(directory).sort()).to.deep.equal(["out", "template"]);
     });
 
-    it("names all secrets that are missing, and writes nothing", async () => {
+    it("lists all missing secrets, and writes nothing", async () => {
       const directory = temporaryDirectory();
       const input = "{{ strongroom://app/user }}{{ strongroom://no/b }}{{ strongroom://no/a }}";
       mustRefuseWith(await strongroom(server(), ["inject", "-o", join(directory, "out")], { input }), 4, "no/a, no/b");
@@ -58,16 +58,16 @@ describe("strongroom inject, through the real command", () => {
       expect(readdirSync(directory)).to.deep.equal([]);
     });
 
-    it("sees with --dry-run that all are there, and writes nothing", async () => {
+    it("checks with --dry-run that all secrets exist, and writes nothing", async () => {
       const file = join(temporaryDirectory(), "out");
       const args = ["inject", "--dry-run", "-o", file];
       const { stdout } = mustDo(await strongroom(server(), args, { input: "{{ strongroom://app/user }}" }));
-      expect(stdout).to.equal("1 secret: all are there\n");
+      expect(stdout).to.equal("1 secret found; a dry run: nothing was written\n");
       expect(existsSync(file)).to.equal(false);
       mustRefuseWith(await strongroom(server(), args, { input: "{{ strongroom://no/a }}" }), 4, "no/a");
     });
 
-    it("refuses with --dry-run what it would refuse without", async () => {
+    it("rejects the same output files with --dry-run as without", async () => {
       const file = join(temporaryDirectory(), "out");
       writeFileSync(file, "there");
       const inject = (...args: string[]) => strongroom(server(), ["inject", "--dry-run", ...args]);
@@ -77,10 +77,10 @@ describe("strongroom inject, through the real command", () => {
       const pipe = join(temporaryDirectory(), "pipe");
       execFileSync("mkfifo", [pipe]);
       for (const odd of [pipe, temporaryDirectory()]) {
-        mustRefuseWith(await inject("-o", odd), 2, "not a plain file: name another");
-        mustRefuseWith(await inject("-o", odd, "--force"), 2, "not a plain file: name another");
+        mustRefuseWith(await inject("-o", odd), 2, "not a regular file: choose another");
+        mustRefuseWith(await inject("-o", odd, "--force"), 2, "not a regular file: choose another");
       }
-      mustRefuseWith(await inject("-o", "-"), 2, "leave -o - away");
+      mustRefuseWith(await inject("-o", "-"), 2, "omit -o");
       mustDo(await inject("-o", file, "--force"));
     });
 
@@ -92,12 +92,12 @@ describe("strongroom inject, through the real command", () => {
       ["{{ strongroom:// }}", "the path is empty"],
       ["{{ strongroom://app/%zz }}", "percent-encoded"],
     ] as const) {
-      it(`refuses ${JSON.stringify(template)}`, async () => {
+      it(`rejects ${JSON.stringify(template)}`, async () => {
         mustRefuseWith(await strongroom(server(), ["inject"], { input: template }), 2, word);
       });
     }
 
-    it("refuses what cannot be read or written, and a locked vault", async () => {
+    it("fails on unreadable input, unwritable output and a locked vault", async () => {
       mustRefuseWith(await strongroom(server(), ["inject", "-i", "/no/such"]), 2, "/no/such", "cannot be read");
       mustRefuseWith(
         await strongroom(server(), ["inject", "-o", "/no/such/file"], { input: "x" }),

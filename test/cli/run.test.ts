@@ -1,4 +1,4 @@
-/** What `strongroom run` hands to a command, what the command's end becomes, and what `--mask` hides. */
+/** `strongroom run`: variables, exit status and signals of the child, and `--mask`. */
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
@@ -38,9 +38,9 @@ describe("strongroom run, through the real command", () => {
   const server = shareTestServer({}, prepare);
   const app = ["run", "--prefix", "app/", "--"];
 
-  describe("run: the command's end", () => {
+  describe("run: exit status", () => {
     for (const status of [0, 1, 42, 126, 127, 255]) {
-      it(`passes on exit status ${status}`, async () => {
+      it(`returns exit status ${status}`, async () => {
         const { code, stderr } = await strongroom(server(), [...app, "sh", "-c", `exit ${status}`]);
         expect({ code, stderr }).to.deep.equal({ code: status, stderr: "" });
       });
@@ -53,13 +53,13 @@ describe("strongroom run, through the real command", () => {
       ["HUP", 1],
       ["QUIT", 3],
     ] as const) {
-      it(`is 128 + ${number} when SIG${signal} ended it`, async () => {
+      it(`returns 128 + ${number} when SIG${signal} ends the command`, async () => {
         const { code } = await strongroom(server(), [...app, "sh", "-c", `kill -${signal} $$`]);
         expect(code).to.equal(128 + number);
       });
     }
 
-    it("is 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
+    it("returns 127 when the command is not found, and 126 when it cannot be executed, with a message", async () => {
       mustRefuseWith(await strongroom(server(), [...app, "no-such-command"]), 127, "no-such-command", "not found");
       const file = join(temporaryDirectory(), "plain");
       writeFileSync(file, "#!/bin/sh\n", { mode: 0o600 });
@@ -70,7 +70,7 @@ describe("strongroom run, through the real command", () => {
 
   describe("run: signals", () => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const) {
-      it(`forwards ${signal}, and waits for what the command makes of it`, async () => {
+      it(`forwards ${signal}, and waits for the command to handle it`, async () => {
         const name = signal.slice(3);
         const script = `trap 'echo got ${name}; exit 9' ${name}; echo ready; while :; do sleep 0.05; done`;
         const { child, finished } = start(server(), [...app, "sh", "-c", script]);
@@ -81,7 +81,7 @@ describe("strongroom run, through the real command", () => {
     }
 
     it("delivers Ctrl-C on a terminal once", async function () {
-      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // there is no script(1) to make a terminal with
+      if (spawnSync("script", ["--version"]).status !== 0) this.skip(); // script(1), which makes the terminal, is missing
       const directory = temporaryDirectory();
       const program = join(directory, "count.mjs");
       writeFileSync(
@@ -104,7 +104,7 @@ describe("strongroom run, through the real command", () => {
   });
 
   describe("run: streams and arguments", () => {
-    it("passes standard input, output and error through, byte by byte", async () => {
+    it("passes standard input, output and error through unchanged", async () => {
       const input = randomBytes(3_000_000);
       const out = await strongroom(server(), [...app, "cat"], { input });
       expect(out.bytes.equals(input)).to.equal(true);
@@ -112,7 +112,7 @@ describe("strongroom run, through the real command", () => {
       expect(stderr).to.equal("to the other\r\n\0");
     });
 
-    it("uses no shell, and leaves the command's own flags alone", async () => {
+    it("uses no shell, and does not read the command's own flags", async () => {
       const args = ["printf", "%s|", "$HOME; ls", "*", "--prefix", "-q", "--version", "a b", ""];
       const { stdout } = mustDo(await strongroom(server(), [...app, ...args]));
       expect(stdout).to.equal("$HOME; ls|*|--prefix|-q|--version|a b||");
@@ -129,14 +129,14 @@ describe("strongroom run, through the real command", () => {
       `printf '%s|' ${names.map((name) => `"$${name}"`).join(" ")}`,
     ];
 
-    it("names secrets under the prefix by their last segment, in capitals, with _", async () => {
+    it("names secrets under the prefix by their last segment, in capitals, with _ for other characters", async () => {
       const { stdout } = mustDo(
         await strongroom(server(), ["run", "--prefix", "app/", ...show("PASSWORD", "API_KEY")]),
       );
       expect(stdout).to.equal(`hunter2|${secrets["app/api-key"]}|`);
     });
 
-    it("refuses names that clash, with both paths and how to go on", async () => {
+    it("rejects conflicting names, with both paths and the remedy", async () => {
       const clash = ["run", "--prefix", "clash/"];
       const words = ["clash/a/token", "clash/b/token", "TOKEN", "--set NAME=path"];
       mustRefuseWith(await strongroom(server(), [...clash, ...show("TOKEN")]), 7, ...words);
@@ -146,7 +146,7 @@ describe("strongroom run, through the real command", () => {
       expect(mustDo(await strongroom(server(), own)).stdout).to.equal(`${secrets["app/pin"]}|`);
     });
 
-    it("refuses a name that cannot be a variable, with its path and how to go on", async () => {
+    it("rejects an invalid variable name, with its path and the remedy", async () => {
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "digit/", ...show("X")]), 2, "digit/1st", "--set");
       const set = ["run", "--prefix", "digit/", "--set", "FIRST=digit/1st", ...show("FIRST")];
       expect(mustDo(await strongroom(server(), set)).stdout).to.equal("x|");
@@ -157,12 +157,12 @@ describe("strongroom run, through the real command", () => {
       ["1A=app/pin", "NAME=path"],
       ["A=app//pin", "empty segment"],
     ] as const) {
-      it(`refuses --set ${wrong}`, async () => {
+      it(`rejects --set ${wrong}`, async () => {
         mustRefuseWith(await strongroom(server(), ["run", "--set", wrong, "--", "true"]), 2, word);
       });
     }
 
-    it("refuses a value that no variable can hold, with its path and what to do", async () => {
+    it("rejects a value that no variable can hold, with its path and the remedy", async () => {
       expect(mustDo(await strongroom(server(), ["run", "--set", "A=big/fits", ...show("A")])).stdout).to.have.length(
         100_001,
       );
@@ -171,7 +171,7 @@ describe("strongroom run, through the real command", () => {
       mustRefuseWith(await strongroom(server(), ["run", "--set", "A=nul/value", "--", "true"]), 2, "nul/value", "NUL");
     });
 
-    it("does not hand on the token, unless it is asked for by name", async () => {
+    it("removes the token from the environment, unless a flag sets it by name", async () => {
       const token = { STRONGROOM_TOKEN: server().token };
       const shown = await strongroom(server(), ["run", "--prefix", "app/", ...show("STRONGROOM_TOKEN")], {
         environment: token,
@@ -187,7 +187,7 @@ describe("strongroom run, through the real command", () => {
       expect(mustDo(asked).stdout).to.equal("123|");
     });
 
-    it("fills references in env files, and passes everything else as it is", async () => {
+    it("fills references in env files, and keeps everything else unchanged", async () => {
       const file = join(temporaryDirectory(), "env");
       const c = `{{ .Values.c }} $HOME \${A} strongroom://app/pin`;
       const lines = [
@@ -206,7 +206,7 @@ describe("strongroom run, through the real command", () => {
       expect(stdout).to.equal(`hunter2|postgres://u:hunter2@123/x|${c}|two\nlines\nand a third|spaced|`);
     });
 
-    it("lets --set win over --prefix, that over later and earlier env files, and those over the environment", async () => {
+    it("gives --set precedence over --prefix, then later and earlier env files, then the environment", async () => {
       const directory = temporaryDirectory();
       writeFileSync(join(directory, "one"), "PIN=one\nPASSWORD=one\nONE=one\nTWO=one\n");
       writeFileSync(join(directory, "two"), "TWO=two\n");
@@ -217,7 +217,7 @@ describe("strongroom run, through the real command", () => {
       expect(stdout).to.equal("sesame-open|123|one|two|kept|");
     });
 
-    it("needs no server for an env file without references", async () => {
+    it("needs no server when an env file has no references", async () => {
       const home = temporaryDirectory();
       writeFileSync(join(home, "env"), "A=plain\n");
       expect(
@@ -225,7 +225,7 @@ describe("strongroom run, through the real command", () => {
       ).to.equal("plain|");
     });
 
-    it("refuses with what is missing, wrong or locked, and does not start the command", async () => {
+    it("does not start the command when secrets are missing, flags are wrong or the vault is locked", async () => {
       const marker = join(temporaryDirectory(), "started");
       const touch = ["--", "touch", marker];
       const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
@@ -247,15 +247,15 @@ describe("strongroom run, through the real command", () => {
 
     for (const [line, word] of [
       ["just words", "line 1: it is not NAME=value"],
-      ["A=1\nA=2", "line 2: A has a value already, in line 1"],
-      ["A='open", "line 1: the quotes do not close"],
-      ["A=pass#word", "line 1: a # is in the value"],
+      ["A=1\nA=2", "line 2: A is already set in line 1"],
+      ["A='open", "line 1: the quotes are not closed"],
+      ["A=pass#word", "line 1: a # is part of the value"],
       ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
       ["A=strongroom://app//pin", "empty segment"],
       ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],
       [Buffer.from("A=\xe9", "latin1"), "is not UTF-8"],
     ] as const) {
-      it(`refuses the env file ${JSON.stringify(line.toString())} and says the line`, async () => {
+      it(`rejects the env file ${JSON.stringify(line.toString())} with its line`, async () => {
         const file = join(temporaryDirectory(), "env");
         writeFileSync(file, line);
         mustRefuseWith(await strongroom(server(), ["run", "--env-file", file, "--", "true"]), 2, word);
@@ -266,45 +266,45 @@ describe("strongroom run, through the real command", () => {
   describe("run --mask", () => {
     const mask = ["run", "--mask", "--prefix", "mask/", "--"];
 
-    it("hides values that are written in pieces, on both streams, the longest first", async () => {
+    it("masks values that are written in pieces, on both streams, the longest first", async () => {
       const script = `printf 'a sesa'; sleep 0.1; printf 'me-op'; sleep 0.1; printf 'en b sesame-open-wide c\\n'
       printf 'err sesame-' >&2; sleep 0.1; echo 'open!' >&2`;
       const { code, stdout, stderr } = await strongroom(server(), [...mask, "sh", "-c", script]);
       expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: "a *** b *** c\n", stderr: "err ***!\n" });
     });
 
-    it("shows the beginning of a value that was none, and passes on status and signal", async () => {
+    it("shows the start of a value that does not continue, and returns status and signal", async () => {
       const { code, stdout } = await strongroom(server(), [...mask, "sh", "-c", "printf 'sesame-op'; exit 42"]);
       expect({ code, stdout }).to.deep.equal({ code: 42, stdout: "sesame-op" });
       expect((await strongroom(server(), [...mask, "sh", "-c", "kill -TERM $$"])).code).to.equal(143);
     });
 
-    it("changes no other byte, and passes what is not UTF-8", async () => {
+    it("changes no other byte, UTF-8 or not", async () => {
       const input = randomBytes(3_000_000);
       const { bytes } = await strongroom(server(), [...mask, "cat"], { input });
       expect(bytes.equals(input)).to.equal(true);
     });
 
-    it("says which values are too short to be hidden, and -q keeps it from that", async () => {
+    it("warns about values too short to mask, unless -q is given", async () => {
       const { stdout, stderr } = await strongroom(server(), ["run", "--mask", "--prefix", "app/", "--", "echo", "123"]);
       expect(stdout).to.equal("123\n");
       expect(stderr).to.match(/shorter than 4 bytes: PIN\n$/);
       mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
     });
 
-    it("lets the command know when nobody reads its output any more", async () => {
+    it("ends the command when its output has no reader any more", async () => {
       const { child, finished } = start(server(), [...mask, "yes"]);
       child.stdout.once("data", () => child.stdout.destroy());
       expect((await finished.catch(() => null)) ?? (await exitOf(child))).to.not.equal(null);
     });
 
-    it("hides in random pieces what it hides in one, and exactly the values", () => {
+    it("masks exactly the values, independent of chunk boundaries", () => {
       const printed = fc.string({ unit: fc.constantFrom("a", "b", "é"), maxLength: 40 });
       const value = fc.string({ unit: fc.constantFrom("a", "b", "é"), minLength: 1, maxLength: 9 });
       fc.assert(
         fc.property(fc.array(value, { maxLength: 4 }), printed, fc.array(fc.nat(50)), (values, output, cuts) => {
           const bytes = Buffer.from(output);
-          const masker = new Masker(values);
+          const masker = new Masker(values.map((value) => Buffer.from(value)));
           const ends = [...cuts.filter((cut) => cut < bytes.length).sort((a, b) => a - b), bytes.length];
           const shown = ends.map((end, i) => masker.take(bytes.subarray(i === 0 ? 0 : (ends[i - 1] ?? 0), end)));
           expect(Buffer.concat([...shown, masker.end()]).toString("latin1")).to.equal(maskedWhole(values, bytes));
@@ -319,7 +319,7 @@ describe("strongroom run, through the real command", () => {
     return child.exitCode;
   }
 
-  /** By every occurrence in the whole, overlapping ones too: one `***` for each stretch of those that overlap. */
+  /** A simple reference: one `***` for each stretch of overlapping occurrences. */
   function maskedWhole(values: readonly string[], bytes: Buffer): string {
     const long = values.map((value) => Buffer.from(value)).filter(({ length }) => length >= 4);
     let shown = "";

@@ -1,4 +1,4 @@
-/** The OpenAPI document: where it is, that it is sound, and that it says of bodies what the key worker checks. */
+/** The OpenAPI document: it is served, valid, and agrees with the key worker's checks of bodies. */
 import { readFileSync } from "node:fs";
 import spectralCore, { type RulesetDefinition } from "@stoplight/spectral-core";
 import { oas } from "@stoplight/spectral-rulesets";
@@ -7,6 +7,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { openApiDocument } from "../../src/contract/document.js";
 import { readManifest } from "../../src/manifest.js";
+import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/request-bodies.js";
 import { contractFiles } from "../support/contract-files.js";
 import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
@@ -31,38 +32,38 @@ describe("the OpenAPI document", () => {
     mustRefuse(await send(server(), { ...request, token: null }), 401, "UNAUTHORIZED");
   });
 
-  it("has GET alone", async () => {
+  it("supports only GET", async () => {
     const answer = await send(server(), { ...request, method: "POST" });
     mustRefuse(answer, 404, "NOT_FOUND");
     expect(answer.headers.allow).to.equal("GET");
   });
 
-  it("tells the version of the package", () => {
+  it("has the version of the package", () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
     expect(contract["info"]).to.include({ version });
   });
 
-  it("tells the limits of the server that is asked", async () => {
+  it("has the limits of the server that serves it", async () => {
     const small = await startTestServer({ maxValueBytes: 1234 });
     expect((await send(small, request)).text)
       .to.contain("At most 1234 bytes of UTF-8")
       .and.not.contain("1048576");
   });
 
-  it("is clean by Spectral's rules for OpenAPI", async () => {
+  it("passes Spectral's rules for OpenAPI", async () => {
     const spectral = new spectralCore.Spectral();
     spectral.setRuleset({ extends: [oas] as RulesetDefinition[] });
     expect(await spectral.run(JSON.parse(JSON.stringify(contract)))).to.deep.equal([]);
   });
 
   for (const [file, text] of contractFiles()) {
-    it(`has made ${file} (npm run contract)`, () => {
+    it(`matches ${file} (npm run contract)`, () => {
       expect(readFileSync(file, "utf8")).to.equal(text);
     });
   }
 });
 
-describe("the document's schemas of bodies", () => {
+describe("the document's body schemas", () => {
   const maxValueBytes = 20;
   const readers = bodyReaders(maxValueBytes);
   const document = openApiDocument(readManifest(), { maxValueBytes });
@@ -91,18 +92,18 @@ describe("the document's schemas of bodies", () => {
   }
 
   for (const [reader, name] of bodies) {
-    const numRuns = reader === "put" ? 1000 : 100; // memory for a passphrase is dear
+    const numRuns = reader === "put" ? 1000 : 100; // memory for a passphrase is expensive
     const accepts = new Ajv2020({ strict: false }).compile(schemas[name] ?? {});
-    const taken = (json: unknown) => readers[reader](owned(JSON.stringify(json))).ok;
+    const taken = (json: unknown) => withScratch(() => readers[reader](owned(JSON.stringify(json))).ok);
 
-    it(`${reader}: agree with the key worker on every body of ASCII`, () => {
+    it(`${reader}: agrees with the key worker on every ASCII body`, () => {
       fc.assert(
         fc.property(body(ascii), (json) => taken(json) === accepts(json)),
         { numRuns },
       );
     });
 
-    it(`${reader}: refuse nothing that the key worker takes, whatever the characters`, () => {
+    it(`${reader}: refuses nothing that the key worker accepts, whatever the characters`, () => {
       fc.assert(
         fc.property(body(unicode), (json) => !taken(json) || accepts(json)),
         { numRuns },
@@ -118,7 +119,7 @@ describe("the document's schemas of bodies", () => {
   }
 });
 
-describe("the judge of answers", () => {
+describe("the judge of responses", () => {
   const server = shareTestServer();
   const status = { method: "GET", target: "/v1/status" };
 
@@ -134,7 +135,7 @@ describe("the judge of answers", () => {
   type Good = Pick<Parameters<typeof judge>[0], "status" | "headers" | "text">;
 
   for (const [name, fault, problem] of faults) {
-    it(`sees ${name} that the document does not have`, async () => {
+    it(`reports ${name} that the document does not have`, async () => {
       const good = await send(server(), { path: status.target, token: null });
       judge({ ...status, ...good });
       expect(takeViolations()).to.deep.equal([]);
@@ -143,7 +144,7 @@ describe("the judge of answers", () => {
     });
   }
 
-  it("sees an answer to hand-made HTTP that is no JSON, or whose code is not of its status", () => {
+  it("reports a raw response that is not JSON, or whose code does not match its status", () => {
     const raw = (status: number, body: string) =>
       judgeRaw(`HTTP/1.1 ${status} X\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
     raw(400, '{"error":"e","code":"BAD_REQUEST"}');

@@ -1,4 +1,4 @@
-/** Every response that the OpenAPI document names can be had: each operation with each status and each code. */
+/** Every response in the OpenAPI document can be provoked: each operation with each status and code. */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ import {
   send,
 } from "../support/test-client.js";
 
-/** What each operation is asked; `get` and `delete` find their secret. */
+/** A request for each operation; `get` and `delete` find their secret. */
 const requests: Readonly<Record<string, Send>> = {
   init: { method: "POST", path: "/v1/init", body: { passphrase, force: true } },
   unlock: { method: "POST", path: "/v1/unlock", body: { passphrase } },
@@ -43,7 +43,7 @@ async function lockOut(server: TestServer): Promise<void> {
   for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
 }
 
-/** Does something while clients send the request without pause, so that some are under way whenever it happens. */
+/** Runs `meanwhile` while clients repeat the request without pause, so that some are always running. */
 async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
   let done = false;
   const client = async () => {
@@ -60,7 +60,7 @@ async function untilSeen(response: string, attempt: () => Promise<unknown>): Pro
   for (let tries = 0; tries < 50 && unseenResponses().includes(response); tries++) await attempt();
 }
 
-/** Sends the beginning of a request; the answer sends its end, and judges what comes back. */
+/** Sends the beginning of a request. The returned function sends the rest and judges the response. */
 async function begin(server: TestServer, { method = "GET", path }: Send): Promise<() => Promise<void>> {
   const socket = connectRaw(server);
   let received = "";
@@ -70,7 +70,7 @@ async function begin(server: TestServer, { method = "GET", path }: Send): Promis
   const closed = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
   await new Promise((resolve) => socket.once("secureConnect", resolve));
   socket.write(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`);
-  await sleep(50); // the server must have read it before it looks for idle connections
+  await sleep(50); // the server must read it before it looks for idle connections
   return async () => {
     socket.write("\r\n");
     await closed;

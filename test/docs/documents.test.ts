@@ -1,143 +1,140 @@
-/** The README says what the program does: its commands run as printed, its table is that of the settings. */
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { promisify } from "node:util";
+/** The documents as a whole: length, tables, links, and names of files, scripts, settings, commands and benchmarks. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
-import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
-import { definitions } from "../../src/config/definitions.js";
-import { meanings } from "../../src/contract/common-responses.js";
-import { operations } from "../../src/contract/operations.js";
-import { type ErrorCode, statusOf } from "../../src/errors.js";
-import { findingCodes } from "../../src/maintenance/doctor/finding.js";
-import { run, startProcess } from "../support/process.js";
-import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
-import { mustInit } from "../support/test-client.js";
+import { Command } from "commander";
+import { readOptions } from "../../bench/options.js";
+import { scenarios } from "../../bench/scenarios/all.js";
+import { workloads } from "../../bench/workloads.js";
+import { longForms } from "../long/long-forms.js";
+import { anchorOf, blocksIn, checkedRows, documentFiles, headingsIn, linksIn } from "./document-files.js";
+import { renderTables, tableNamesIn, withoutTables, withTables } from "./generated-tables.js";
 
-const readme = readFileSync("README.md", "utf8");
-const tables = readme.replace(/ +/g, " ");
+const texts = new Map(documentFiles.map((file) => [file, readFileSync(file, "utf8")]));
+const everything = [...texts.values()].join("\n");
 
-/** What is typed at the questions of each command. */
-const typed: Readonly<Record<string, readonly Reaction[]>> = {
-  init: [
-    { question: "New passphrase: ", keys: "quiet lamp river song\r" },
-    { question: "The same again: ", keys: "quiet lamp river song\r" },
-  ],
-  unlock: [{ question: "Passphrase of the vault: ", keys: "quiet lamp river song\r" }],
-  put: [{ question: "Value of", keys: "s3cr3t\r" }],
-  rm: [{ question: "[y/N]", keys: "y\r" }],
-};
+function textOf(file: string): string {
+  return texts.get(file) ?? "";
+}
 
-describe("the README", () => {
-  it("has curl lines that work as printed, from init to shutdown, with --cacert and never -k", async function () {
-    const [, script = ""] = /```bash\n(.*?)```/s.exec(readme) ?? [];
-    expect(script)
-      .to.contain("--cacert")
-      .and.not.to.match(/\s(-k|--insecure)\b/);
-    const curl = promisify(execFile)("curl", ["--version"]);
-    if (
-      !(await curl.then(
-        () => true,
-        () => false,
-      ))
-    )
-      this.skip(); // there is no curl on this machine
-    const server = await startProcess([], { STRONGROOM_SCRYPT_LOG_N: "17" });
-    const here = script.replaceAll("13100", String(server.port));
-    const environment = { PATH: process.env["PATH"], HOME: server.home, STRONGROOM_HOME: server.home };
-    const { stdout, stderr } = await promisify(execFile)("bash", ["--norc", "-ec", here], { env: environment });
-    expect(stderr).to.equal("");
-    const answers = stdout
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const [init, put, get, list, lock, unlock, remove, status, shutdown] = answers;
-    for (const answer of [init, put, lock, unlock, remove, shutdown]) expect(answer).to.include({ ok: true });
-    expect(put).to.include({ path: "app/db/password", bytes: 6 });
-    expect(get).to.include({ path: "app/db/password", value: "s3cr3t" });
-    expect(list?.["entries"]).to.have.lengthOf(1);
-    expect(status).to.include({ initialized: true, locked: false, secretCount: 0 });
-    expect((await server.ended).code).to.equal(0);
+/** What stands between backquotes, and in fenced blocks. */
+function codeIn(text: string): string[] {
+  const spans = text.replace(/^```.*?^```$/gms, "").matchAll(/`([^`]+)`/g);
+  return [...[...spans].map(([, span = ""]) => span), ...blocksIn(text).map(({ code }) => code)];
+}
+
+describe("the documents", () => {
+  it("keep README within two screens of scrolling", () => {
+    expect(textOf("README.md").trimEnd().split("\n")).to.have.lengthOf.at.most(130);
   });
 
-  it("has a start whose commands work as printed", async function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
-    const [, first, start = ""] = /^## Start\n.*?```sh\n(.*?)```.*?```sh\n(.*?)```/ms.exec(readme) ?? [];
-    expect(first).to.equal("npm ci && npm start\n");
-    const commands = [...start.matchAll(/^strongroom (.*?)(?: +#.*)?$/gm)].map(([, words = ""]) => words.split(" "));
-    expect(commands.map(([name]) => name)).to.deep.equal(["init", "put", "get"]);
-    const server = await startProcess();
-    for (const words of commands) {
-      const { code, shown } = await runOnTerminal(words, typed[words[0] ?? ""] ?? [], { STRONGROOM_HOME: server.home });
-      expect(code, shown).to.equal(0);
-      if (words[0] === "get") expect(shown).to.equal("s3cr3t\r\n");
+  it("have the tables that follow from the code, each once (npm run docs)", async () => {
+    const tables = await renderTables();
+    for (const [file, text] of texts) expect(withTables(text, tables), file).to.equal(text);
+    expect([...texts.values()].flatMap(tableNamesIn).sort()).to.deep.equal([...tables.keys()].sort());
+  });
+
+  it("have no other table that is not checked here", () => {
+    const found = [...texts.values()].map(withoutTables).flatMap((text) => [...text.matchAll(/(.*)\n\|.*\n\| ?-/g)]);
+    const marks = found.map(([, mark]) => mark).sort();
+    expect(marks).to.deep.equal([
+      "<!-- checked: promises -->",
+      "<!-- checked: scenarios -->",
+      "<!-- checked: states -->",
+    ]);
+  });
+
+  it("are all reached from README", () => {
+    const reached = new Set(["README.md"]);
+    for (const file of reached)
+      for (const { path } of linksIn(file, textOf(file))) if (texts.has(path)) reached.add(path);
+    expect([...reached].sort()).to.deep.equal([...documentFiles].sort());
+  });
+
+  it("have links that lead somewhere", () => {
+    for (const [file, text] of texts) {
+      for (const { path, anchor } of linksIn(file, text)) {
+        expect(existsSync(path), `${file}: ${path}`).to.equal(true);
+        if (anchor !== null) expect(headingsIn(textOf(path)).map(anchorOf), file).to.include(anchor);
+      }
     }
   });
 
-  it("has a first session that goes as printed", async function () {
-    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal, and there is no Python that could
-    const [, session = ""] = /```console\n(.*?)```/s.exec(readme) ?? [];
-    const server = await startProcess();
-    for (const step of session.split(/^\$ strongroom /m).slice(1)) {
-      const end = step.indexOf("\n");
-      const words = (step.slice(0, end).match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
-      const { shown } = await runOnTerminal(words, typed[words[0] ?? ""] ?? [], { STRONGROOM_HOME: server.home });
-      const asPrinted = shown.replaceAll("\r\n", "\n").replace(server.home, "/home/you/.local/share/strongroom");
-      expect(asPrinted, words.join(" ")).to.equal(step.slice(end + 1));
+  it("name files that exist", () => {
+    const named = codeIn(everything).filter((code) => /^(?:src|workers|test|docs|bench|demo)\/[\w./*-]+$/.test(code));
+    expect(named).to.have.lengthOf.above(20);
+    expect(named.filter((path) => !existsAnywhere(path))).to.deep.equal([]);
+  });
+
+  it("name scripts of npm that exist", () => {
+    const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
+    const named = [...everything.matchAll(/npm run (?:--\w+ )*([\w:]+)/g)].map(([, name = ""]) => name);
+    expect(named.filter((name) => !Object.hasOwn(scripts, name))).to.deep.equal([]);
+    const forms = [...everything.matchAll(/test:long -- ([\w-]+)/g)].map(([, name = ""]) => name);
+    expect(forms.filter((name) => !Object.hasOwn(longForms, name))).to.deep.equal([]);
+  });
+
+  it("name settings and variables that exist", () => {
+    const sources = ["src", "test"].flatMap((root) => sourcesIn(root)).map((file) => readFileSync(file, "utf8"));
+    const named = new Set(everything.match(/STRONGROOM_[A-Z_]*[A-Z]/g));
+    expect([...named].filter((name) => !sources.some((source) => source.includes(name)))).to.deep.equal([]);
+  });
+
+  it("name commands and flags that exist", async () => {
+    const flags = await flagsByCommand();
+    for (const [use, name = "", rest = ""] of codeIn(everything)
+      .join("\n")
+      .matchAll(/strongroom ([a-z]+)\b([^\n&|;<]*)/g)) {
+      if (name === "help") continue;
+      expect([...flags.keys()], use).to.include(name);
+      const given = rest.replace(/ -- .*/, "").match(/(?<=\s)--?[a-z][\w-]*/g) ?? [];
+      expect(flags.get(name), use).to.include.members(given);
     }
   });
 
-  it("has the table of commands", async () => {
-    const help = (await run(["--help"])).stdout;
-    const commands = [...help.matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
-    expect(commands).to.have.lengthOf.above(20);
-    for (const [, name, alias, summary] of commands) {
-      const spelled = alias === undefined ? `\`${name}\`` : `\`${name}\`, \`${alias}\``;
-      expect(tables).to.contain(`| ${spelled} | ${summary} |`);
+  it("name benchmarks that exist", () => {
+    const names = scenarios.map(({ name }) => name);
+    for (const [scenario = ""] of checkedRows(textOf("docs/benchmarks.md"), "scenarios")) {
+      expect(names).to.include(scenario.replaceAll("`", ""));
+    }
+    const options = readOptions([]);
+    const compared = options === null ? [] : workloads(options).map(({ name }) => name);
+    for (const [, name] of textOf("docs/benchmarks.md").matchAll(/compare -- main --only (\S+)/g)) {
+      expect(compared).to.include(name);
     }
   });
 
-  it("has the table of settings", () => {
-    for (const { flag, variable, meaning, shownDefault } of Object.values(definitions)) {
-      const spelled = flag === null ? " " : ` \`--${flag}\` `;
-      expect(tables).to.contain(`|${spelled}| \`${variable}\` | ${meaning} | ${shownDefault} |`);
-    }
-    expect([...tables.matchAll(/\| `STRONGROOM_\w+` \|/g)]).to.have.lengthOf(Object.keys(definitions).length);
-  });
-
-  it("has the table of errors", () => {
-    for (const [code, meaning] of Object.entries(meanings)) {
-      expect(tables).to.contain(`| \`${code}\` | ${statusOf[code as ErrorCode]} | ${meaning} |`);
-    }
-  });
-
-  it("has a row for every endpoint of the contract", () => {
-    for (const { method, path } of operations) {
-      expect(tables).to.contain(`| \`${method.toUpperCase()} ${path.replace("{path}", ":path")}\` |`);
-    }
-  });
-
-  it("has a Node program that works as printed, and shows the value only where it says so", async () => {
-    const server = await startProcess();
-    await mustInit(server);
-    const [, program = ""] = /```js\n(.*?)```/s.exec(readme) ?? [];
-    const environment = { PATH: process.env["PATH"], STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
-    const node = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
-      env: environment,
-    });
-    const lines = (await node).stdout.trimEnd().split("\n");
-    expect(lines[0]).to.equal("Secret {");
-    expect(lines.slice(-2)).to.deep.equal(["s3cr3t", "1"]);
-    expect(lines.filter((line) => line.includes("s3cr3t"))).to.have.lengthOf(1);
-  });
-
-  it("has the table of what doctor finds", () => {
-    for (const [code, meaning] of Object.entries(findingCodes))
-      expect(tables).to.contain(`| \`${code}\` | ${meaning} |`);
-  });
-
-  it("has the table of exit codes", () => {
-    for (const [name, code] of Object.entries(exitCodes)) {
-      expect(tables).to.contain(`| ${code} | ${exitMeanings[name as keyof typeof exitMeanings]} |`);
+  it("are cited by tests under headings that they have", () => {
+    const cited = sourcesIn("test").flatMap((file) => [
+      ...readFileSync(file, "utf8").matchAll(/(docs\/[\w/-]+\.md), ([A-Z]\w+(?: [a-z]+)*)/g),
+    ]);
+    for (const [citation, file = "", words = ""] of cited) {
+      expect(headingsIn(textOf(file)).some((heading) => words.startsWith(heading)), citation).to.equal(true); // biome-ignore format: one line
     }
   });
 });
+
+function sourcesIn(root: string): string[] {
+  const names = readdirSync(root, { recursive: true, encoding: "utf8" });
+  return names.filter((name) => /\.c?ts$/.test(name)).map((name) => join(root, name));
+}
+
+/** A `*` in the last segment stands for any name. */
+function existsAnywhere(path: string): boolean {
+  if (!path.includes("*")) return existsSync(path);
+  const pattern = new RegExp(`^${basename(path).replaceAll(".", "\\.").replaceAll("*", ".*")}$`);
+  return readdirSync(dirname(path)).some((name) => pattern.test(name));
+}
+
+async function flagsByCommand(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const found = new Map<string, readonly string[]>();
+  for (const file of readdirSync("src/cli/commands")) {
+    const name = basename(file, ".ts");
+    const { define } = (await import(`../../src/cli/commands/${name}.js`)) as { define: (command: Command) => void };
+    const command = new Command(name);
+    define(command);
+    const flags = command.options.flatMap(({ short, long }) => [short, long].filter((flag) => flag !== undefined));
+    found.set(name, [...flags, "-h", "--help"]);
+  }
+  return found;
+}

@@ -1,4 +1,4 @@
-/** One vault has one server, however many are started at once, and whatever became of the one before. */
+/** The claim on a vault: one server at a time, however many start and however the last one ended. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -13,13 +13,13 @@ const starters = 20;
 /** Few in the normal suite; 100 in the long form. */
 const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 2);
 
-/** How long each refused server took from the spawn to its end: told, not judged. */
+/** Milliseconds from spawn to exit of each refused server: printed, not asserted. */
 const refusalMs: number[] = [];
 
 describe(`${starters} servers started at once on one vault`, function () {
   this.timeout(0);
 
-  it(`one serves, all others name its pid and touch nothing; killed, the next takes over (${rounds} rounds)`, async () => {
+  it(`one serves, all others name its pid and change nothing; after a kill the next one takes over (${rounds} rounds)`, async () => {
     const home = await homeOfKilledServer();
     for (let round = 1; round <= rounds; round++) {
       const mark = cleanUpMark();
@@ -46,7 +46,7 @@ async function kill(server: ServerProcess): Promise<void> {
   await server.ended;
 }
 
-/** Starts them all, and answers the one that serves. */
+/** Starts them all and returns the one that serves. */
 async function race(home: string): Promise<ServerProcess> {
   const before = filesOf(home);
   const started = performance.now();
@@ -65,7 +65,7 @@ async function race(home: string): Promise<ServerProcess> {
   const refused = outcomes.filter((outcome) => "code" in outcome);
   expect(serving, JSON.stringify(refused)).to.have.lengthOf(1);
   const [holder] = serving;
-  if (holder === undefined) throw new Error("nobody serves");
+  if (holder === undefined) throw new Error("no server serves");
   expect((await mustStatus(holder))["initialized"]).to.equal(true);
   for (const { code, stdout, stderr } of refused) {
     expect({ code, stdout }).to.deep.equal({ code: 1, stdout: "" });
@@ -75,7 +75,7 @@ async function race(home: string): Promise<ServerProcess> {
   return holder;
 }
 
-/** Every file with its inode, time and text, but the pid file, which the one that serves writes. */
+/** Every file with its inode, time and text, without the pid file, which the serving one writes. */
 function filesOf(home: string): Record<string, string> {
   const names = readdirSync(home, { recursive: true, encoding: "utf8" }).filter((name) => name !== "vault/server.pid");
   return Object.fromEntries(
@@ -95,24 +95,24 @@ function times(): string {
 
 describe("the claim on a vault", () => {
   before(function () {
-    if (process.platform !== "linux") this.skip(); // elsewhere it is the pid file alone
+    if (process.platform !== "linux") this.skip(); // elsewhere the claim is the pid file alone
   });
 
-  it("holds against a server in another container, with network and processes of its own", async function () {
+  it("holds against a server in another network and pid namespace", async function () {
     const unshare = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if (spawnSync("unshare", [...unshare, "true"]).status !== 0) this.skip(); // needs root, and namespaces
     const server = await startProcess();
     const { status, stderr } = spawnSync("unshare", [...unshare, process.execPath, mainFile, "serve", "--port", "0"], {
       env: { PATH: process.env["PATH"], HOME: temporaryDirectory(), STRONGROOM_HOME: server.home },
       encoding: "utf8",
-      timeout: 30_000, // if it serves, it must not do so for ever
+      timeout: 30_000, // in case it serves
     });
     expect(status).to.equal(1);
     expect(stderr).to.contain(`another server already serves ${server.vaultPath}`);
     await mustStatus(server);
   });
 
-  it("holds where there is no flock command, by a socket's name", async () => {
+  it("holds by an abstract socket where there is no flock command", async () => {
     const empty = temporaryDirectory();
     const server = await startProcess([], { PATH: empty });
     const { code, stderr } = await run(["serve", "--port", "0"], { PATH: empty, STRONGROOM_HOME: server.home });
@@ -122,7 +122,7 @@ describe("the claim on a vault", () => {
     await startProcess([], { PATH: empty, STRONGROOM_HOME: server.home });
   });
 
-  it("is refused when the flock command was killed: nobody can tell whether another has it", async () => {
+  it("is refused when the flock command was killed, since the claim's state is then unknown", async () => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "flock"), "#!/bin/sh\nkill -9 $$\n", { mode: 0o755 });
     const home = join(temporaryDirectory(), "home");
@@ -147,7 +147,7 @@ describe("the claim on a vault", () => {
     });
   }
 
-  it("cannot be taken away by somebody who may not open the directory", async () => {
+  it("cannot be blocked by a user who may not open the directory", async () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
     const { dev, ino } = statSync(join(home, "vault"), { bigint: true });

@@ -1,4 +1,4 @@
-/** The server is killed at random moments under concurrent writes; after each restart the vault must be as promised. */
+/** kill -9 at random moments under concurrent writes: after each restart every acknowledged write must be there. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -20,7 +20,7 @@ const killedInitShare = 0.2;
 describe("kill -9 under load", function () {
   this.timeout(0);
 
-  it(`${kills} times, over ${acknowledgedWrites} acknowledged writes: none is lost, corrupt or made up`, async () => {
+  it(`${kills} times, over ${acknowledgedWrites} acknowledged writes: none is lost, damaged or invented`, async () => {
     const subject = new Subject();
     try {
       await killOverAndOver(subject);
@@ -43,14 +43,14 @@ async function killOverAndOver(subject: Subject): Promise<void> {
   await startedAndInspected(home, subject);
 }
 
-/** How many writes are answered before the next kill: any number, but together enough. */
+/** Acknowledged writes until the next kill: random, with the wanted total over all kills. */
 function writesBeforeKill(subject: Subject, random: Random): number {
   const missing = Math.max(0, acknowledgedWrites - subject.acknowledged);
   const left = kills - subject.kills;
   return left === 1 ? missing : Math.round(2 * (missing / left) * random.next());
 }
 
-/** From a start to a kill. */
+/** One round, from a start to a kill. */
 async function oneLife(home: string, subject: Subject, random: Random): Promise<void> {
   const mark = cleanUpMark();
   const server = await startedAndInspected(home, subject);
@@ -60,7 +60,7 @@ async function oneLife(home: string, subject: Subject, random: Random): Promise<
   await cleanUpTo(mark);
 }
 
-/** At any moment, now and then in the middle of a forced init. */
+/** At a random moment, sometimes in the middle of a forced init. */
 async function killAfter(enough: number, server: ServerProcess, subject: Subject, random: Random): Promise<void> {
   while (subject.acknowledged < enough && !server.child.killed) await sleep(1);
   const initToo = random.chance(killedInitShare) && !subject.ledger.initUnderWay;

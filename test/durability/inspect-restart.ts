@@ -1,4 +1,4 @@
-/** Owns what the crash loop looks at after a restart: the vault through its door, and the home on disk. */
+/** Checks of the crash loop after a restart: the vault over HTTP, and the home on disk. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
 import type { TestServer } from "../support/server.js";
@@ -13,7 +13,7 @@ import {
 } from "../support/test-client.js";
 import { descriptionOf, type Subject } from "./writers.js";
 
-/** Checks a freshly started server against the ledger, which then takes what was found as certain. */
+/** Checks a restarted server against the ledger, which then records what was found as certain. */
 export async function inspect(server: TestServer, subject: Subject): Promise<void> {
   expect(tempFiles(server.home).join("\n"), "temp files").to.equal("");
   const { initialized, locked, secretCount } = await mustStatus(server);
@@ -30,7 +30,7 @@ function tempFiles(home: string): string[] {
   return readdirSync(home, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp-"));
 }
 
-/** Whether a forced init that was not answered has happened is told by the passphrase that fits. */
+/** The passphrase that opens the vault shows whether an unacknowledged forced init happened. */
 async function unlock(server: TestServer, subject: Subject): Promise<boolean> {
   const { nextPassphrase } = subject;
   subject.nextPassphrase = null;
@@ -63,7 +63,7 @@ async function readAll(server: TestServer): Promise<Map<string, string>> {
   return found;
 }
 
-/** What a list leaves out is not there for a get either. */
+/** What the list omits must be missing for a get as well. */
 async function expectAbsent(
   server: TestServer,
   { ledger }: Subject,
@@ -75,7 +75,7 @@ async function expectAbsent(
   });
 }
 
-/** Some at a time, over as few connections. */
+/** A few at a time, so that few connections are open. */
 async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const waiting = items.values();
   const lane = async () => {

@@ -1,10 +1,10 @@
-/** The judge of the crash loop, judged itself: it finds what it is there to find, and allows what is allowed. */
+/** The crash loop's ledger finds every violation and allows every permitted outcome. */
 import { expect } from "chai";
 import { Ledger, type Operation } from "./ledger.js";
 
 /**
- * Steps, separated by commas: `a=1` a put that is answered, `a=` a delete that is; with a `?`, one that is not answered
- * (yet); `a!` the answer comes; `init?` a forced init begins, `init!` it is answered.
+ * Steps, separated by commas: `a=1` an acknowledged put, `a=` an acknowledged delete; with a `?`, not acknowledged (yet);
+ * `a!` the acknowledgement; `init?` a forced init begins, `init!` it is acknowledged.
  */
 type History = string;
 type Found = Readonly<Record<string, string>>;
@@ -43,24 +43,24 @@ const initRows: readonly Row[] = [
 
 describe("the crash loop's ledger", () => {
   for (const [name, history, allowed, wrong] of rows) {
-    it(`knows: ${name}`, () => judge(history, false, allowed, wrong));
+    it(`judges: ${name}`, () => judge(history, false, allowed, wrong));
   }
 
   for (const [name, history, allowed, wrong] of initRows) {
-    it(`knows of an answered init: ${name}`, () => judge(`${history},init!`, false, allowed, wrong));
-    it(`knows of an unanswered init that has happened: ${name}`, () => judge(history, true, allowed, wrong));
+    it(`judges after an acknowledged init: ${name}`, () => judge(`${history},init!`, false, allowed, wrong));
+    it(`judges after an unacknowledged init that happened: ${name}`, () => judge(history, true, allowed, wrong));
   }
 
-  it("knows of an unanswered init that has not happened: all is as it was", () => {
+  it("keeps everything after an unacknowledged init that did not happen", () => {
     judge("a=1,init?,b=2", false, [{ a: "1", b: "2" }], [{}, { a: "1" }, { b: "2" }]);
   });
 
-  it("knows of a put that an init overtook: it came before or after, and the next one is certain", () => {
+  it("allows a put on either side of a concurrent init, and is certain of the next put", () => {
     judge("a=1?,init?,init!,a!", false, [{}, { a: "1" }], [{ a: "2" }]);
     judge("a=1?,init?,init!,a!,a=2", false, [{ a: "2" }], [{}, { a: "1" }]);
   });
 
-  it("takes what was found as certain for the next round", () => {
+  it("records what was found as certain for the next round", () => {
     const ledger = ledgerOf("a=1?");
     ledger.crash(false);
     ledger.settle(new Map([["a", "1"]]));
@@ -68,13 +68,13 @@ describe("the crash loop's ledger", () => {
     expect(ledger.violations(new Map([["a", "1"]]))).to.deep.equal([]);
   });
 
-  it("tells what an answer may say of a path now", () => {
+  it("tells what a response may contain for a path at the moment", () => {
     expect(ledgerOf("").mayHold("a")).to.deep.equal({ something: false, nothing: true });
     expect(ledgerOf("a=1").mayHold("a")).to.deep.equal({ something: true, nothing: false });
     expect(ledgerOf("a=1,init?").mayHold("a")).to.deep.equal({ something: true, nothing: true });
   });
 
-  it("refuses two operations at once on one path, which it could not judge", () => {
+  it("rejects two concurrent operations on one path", () => {
     expect(() => ledgerOf("a=1?,a=2?")).to.throw("two operations");
   });
 });
@@ -95,7 +95,7 @@ function take(ledger: Ledger, open: Map<string, Operation>, step: string): void 
 function takeWrite(ledger: Ledger, open: Map<string, Operation>, step: string): void {
   const [, path = "", text, mark] = /^(\w+)(?:=(\w*))?([?!]?)$/.exec(step) ?? [];
   const operation = mark === "!" ? open.get(path) : ledger.begin(path, text || null);
-  if (operation === undefined) throw new Error(`nothing is open on ${path}`);
+  if (operation === undefined) throw new Error(`no operation is open on ${path}`);
   if (mark === "?") open.set(path, operation);
   else ledger.acknowledge(operation);
 }

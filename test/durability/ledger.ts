@@ -1,26 +1,25 @@
 /**
- * Owns what a vault may hold after a crash, told by what was asked of it and what was acknowledged. Each path has one
- * writer at a time; a forced init may happen beside writes. An operation that was never answered may have happened or
- * not, as a whole; nothing else is allowed.
+ * Ledger of requested and acknowledged writes: what the vault may contain after a crash. Each path has one writer at a
+ * time; a forced init may run beside writes. An unacknowledged operation has happened as a whole or not at all.
  */
 
-/** What a path holds; null is nothing. */
+/** A path's content; null when there is no secret. */
 export type Text = string | null;
 
 export type Operation = {
   readonly path: string;
-  /** What the path holds once it is done. */
+  /** The path's content afterwards. */
   readonly text: Text;
-  /** An init was acknowledged meanwhile, so it may have come before or after it. */
+  /** An init was acknowledged meanwhile: this operation may have come before or after it. */
   crossedInit: boolean;
 };
 
 type States = Map<string, ReadonlySet<Text>>;
 
 export class Ledger {
-  /** What each path may hold in the vault in force; one that is missing here holds nothing. */
+  /** What each path of the current vault may contain; a missing path has no secret. */
   #now: States = new Map();
-  /** The same for the vault that an init under way will put in force, which begins empty. */
+  /** The same for the vault that a running init will make current; it begins empty. */
   #next: States | null = null;
   readonly #open = new Set<Operation>();
 
@@ -28,13 +27,13 @@ export class Ledger {
     return this.#next !== null;
   }
 
-  /** Whether the path may hold something, or nothing, as far as can be told now. */
+  /** Whether there may be a secret at the path, and whether there may be none. */
   mayHold(path: string): { readonly something: boolean; readonly nothing: boolean } {
     const states = [...statesOf(this.#now, path), ...(this.#next ? statesOf(this.#next, path) : [])];
     return { something: states.some((text) => text !== null), nothing: states.includes(null) };
   }
 
-  /** Every path that was written to in the vault in force. */
+  /** Every path that was written in the current vault. */
   paths(): Iterable<string> {
     return this.#now.keys();
   }
@@ -63,7 +62,7 @@ export class Ledger {
     for (const operation of this.#open) operation.crossedInit = true;
   }
 
-  /** The server was killed. `newVault`: an init under way turned out to have happened. */
+  /** The server was killed. `newVault`: the running init has happened. */
   crash(newVault: boolean): void {
     for (const { path, text } of this.#open) {
       for (const states of [this.#now, this.#next]) states?.set(path, new Set([...statesOf(states, path), text]));
@@ -73,7 +72,7 @@ export class Ledger {
     this.#next = null;
   }
 
-  /** What is wrong with what was found; nothing, when it is one of the allowed outcomes. */
+  /** Describes a violation; null when what was found is allowed. */
   violations(found: ReadonlyMap<string, string>): string[] {
     return [...new Set([...this.#now.keys(), ...found.keys()])].flatMap((path) => {
       const allowed = statesOf(this.#now, path);
@@ -84,7 +83,7 @@ export class Ledger {
     });
   }
 
-  /** What was found is certain from now on. */
+  /** Records what was found as certain. */
   settle(found: ReadonlyMap<string, string>): void {
     this.#now = new Map([...found].map(([path, text]) => [path, new Set([text])]));
   }

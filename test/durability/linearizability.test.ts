@@ -1,4 +1,4 @@
-/** Eight clients at once on one path: what they see must be explained by one order of what they did. */
+/** Linearizability of a secret: one order of operations explains what eight concurrent clients saw. */
 import { expect } from "chai";
 import { startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
@@ -41,7 +41,7 @@ async function checkPath(server: TestServer, n: number): Promise<void> {
   expect(isLinearizable(events), told).to.equal(true);
 }
 
-/** Two or three operations, one after the other. */
+/** Two or three operations in sequence. */
 async function play(server: TestServer, path: string, client: number, random: Random): Promise<Event[]> {
   const events: Event[] = [];
   for (let n = 2 + random.below(2); n > 0; n--) {

@@ -1,4 +1,4 @@
-/** System calls of the real server that are made to fail from outside: clear answers, whole values, and it recovers. */
+/** Failing system calls in a server process: clear errors, whole values, full recovery. */
 import { expect } from "chai";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
@@ -6,7 +6,7 @@ import { type Fault, whyNoStrace, withFault } from "../support/strace.js";
 import { mustGet, mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
 import { change, mustBeClear, mustSurviveRestart, type State, stateOf, tempFiles } from "./outside.js";
 
-/** What is to become of a put over a secret, and of a delete, while every such call fails. */
+/** The expected result of a put over a secret, and of a delete, while every such call fails. */
 const faults = [
   { call: "fsync", error: "EIO", puts: "refused", deletes: "refused" },
   { call: "/^rename", error: "ENOSPC", puts: "refused", deletes: "done" },
@@ -17,14 +17,14 @@ const faults = [
 ] as const;
 const statusOf = { refused: 503, done: 200 } as const;
 
-/** One thread does all file operations, so that the k-th call of a thread, as strace counts, is the k-th call. */
+/** One thread for all file operations, since strace counts calls per thread. */
 const oneThread = { UV_THREADPOOL_SIZE: "1" };
 
 function start(more: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
   return startProcess([], { ...oneThread, ...more });
 }
 
-/** Makes a change while the fault lasts, checks what can be seen of it, and notes what is there now. */
+/** Makes a change during the fault, checks its visible effect, and records the result. */
 async function changeUnder(server: ServerProcess, fault: Fault, path: string, wanted: State, seen: Map<string, State>) {
   const before = await stateOf(server, path);
   const { result, hits } = await withFault(server.child.pid ?? 0, fault, async () => {
@@ -41,7 +41,7 @@ async function changeUnder(server: ServerProcess, fault: Fault, path: string, wa
   return { status: result.status, hits };
 }
 
-/** Forces an init while the fault lasts; answers the new passphrase, or null when the old vault is still in force. */
+/** Forces an init during the fault; returns the new passphrase, or null when the old vault is still current. */
 async function initUnder(server: ServerProcess, fault: Fault): Promise<string | null> {
   await mustPut(server, "a", "of the old vault");
   const next = `passphrase of call ${fault.when}`;
@@ -66,7 +66,7 @@ describe("a system call that fails", function () {
   for (const { puts, deletes, ...fault } of faults) {
     const name = `${fault.call.replace("/^", "")} (${fault.error})`;
 
-    it(`${name}, always: puts are ${puts}, deletes ${deletes}, and all is well afterwards`, async () => {
+    it(`${name}, every time: puts are ${puts}, deletes ${deletes}, and the server recovers`, async () => {
       const server = await start();
       await mustInit(server);
       await mustPut(server, "a/b", "old");
@@ -83,7 +83,7 @@ describe("a system call that fails", function () {
       await mustSurviveRestart(server, seen.set("afterwards", "stored"));
     });
 
-    it(`${name}, each single call in turn: every change, and every forced init, is whole or not at all`, async () => {
+    it(`${name}, each single call in turn: every change and forced init is complete or has no effect`, async () => {
       const server = await start();
       await mustInit(server);
       const seen = new Map<string, State>();
@@ -102,8 +102,8 @@ describe("a system call that fails", function () {
     });
   }
 
-  it("the read of a secret (openat, EMFILE) is answered with 503, and the secret is there afterwards", async () => {
-    const server = await start({ STRONGROOM_CACHE_BYTES: "0" }); // so that there is a read
+  it("(openat, EMFILE) while a secret is read gets a 503, and the secret can be read afterwards", async () => {
+    const server = await start({ STRONGROOM_CACHE_BYTES: "0" }); // so that the get reads a file
     await mustInit(server);
     await mustPut(server, "a/b", "kept");
     const { result } = await withFault(server.child.pid ?? 0, { call: "openat", error: "EMFILE" }, async () => [

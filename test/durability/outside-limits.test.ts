@@ -1,4 +1,4 @@
-/** The real server where the machine has nothing left to give: a full disk, no inodes, no file descriptors. */
+/** A server process without resources: a full disk, no inodes, no file descriptors. */
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
@@ -20,7 +20,7 @@ async function startOnTmpfs(limit: string): Promise<ServerProcess> {
   return server;
 }
 
-/** Puts until the disk is full. */
+/** Puts secrets until the disk is full. */
 async function fill(server: ServerProcess, value: string, states: Map<string, State>): Promise<void> {
   for (let n = 0; n < 1_000; n++) {
     const path = `filler/${states.size}/${n}`;
@@ -32,7 +32,7 @@ async function fill(server: ServerProcess, value: string, states: Map<string, St
   throw new Error("the disk is never full");
 }
 
-/** As another program on the same disk would. */
+/** Fills the disk as another program would. */
 function writeUntilFull(file: string): void {
   const descriptor = openSync(file, "w");
   try {
@@ -56,7 +56,7 @@ describe("a full disk", function () {
     ["no space", "size=1m", "x".repeat(30_000)],
     ["no inodes", "nr_inodes=120", "small"],
   ] as const) {
-    it(`(${what} left) refuses puts with 503, keeps every value, and takes puts again after a delete`, async () => {
+    it(`(${what} left) gets puts a 503, keeps every value, and accepts puts again after a delete`, async () => {
       const server = await startOnTmpfs(limit);
       const states = new Map<string, State>();
       await fill(server, value, states);
@@ -76,7 +76,7 @@ describe("a full disk", function () {
     });
   }
 
-  it("does not keep a server that was killed from being started again, to read and to delete", async () => {
+  it("does not prevent a restart after a kill, with reads and deletes", async () => {
     const server = await startOnTmpfs("size=1m");
     const states = new Map<string, State>();
     for (const size of [30_000, 3_000, 10]) await fill(server, "x".repeat(size), states);
@@ -96,7 +96,7 @@ describe("no file descriptors left", function () {
     return;
   }
 
-  it("refuses puts, deletes and gets with 503, and all is well once there are some again", async () => {
+  it("gets puts, deletes and gets a 503, and the server recovers once descriptors are free", async () => {
     const server = await startProcess();
     await mustInit(server);
     mustSucceed(await change(server, "a/b", "old"));
@@ -112,7 +112,7 @@ describe("no file descriptors left", function () {
     await mustSurviveRestart(server, new Map([["a/b", "new"]]));
   });
 
-  it("because of too many connections: those that are open go on, and new ones are taken once some have gone", async () => {
+  it("because of too many connections leaves open ones working, and accepts new ones once some have closed", async () => {
     const server = await startProcess();
     await mustInit(server);
     await limitDescriptors(server, 20, async () => {
@@ -121,14 +121,14 @@ describe("no file descriptors left", function () {
       mustBeClear(await change(server, "a/b", "on an open connection"));
       await mustStatus(server);
       for (const socket of sockets) socket.destroy();
-      while (!(await isTaken(flood(server)))); // those that still wait are refused before
+      while (!(await isTaken(flood(server)))); // waiting connections are refused first
       await untilStored(server);
     });
     await mustSurviveRestart(server, new Map([["a/b", "stored"]]));
   });
 });
 
-/** Lets the server have only so many more descriptors than it has now, while the work is done. */
+/** Does the work while the server may open only this many more descriptors. */
 async function limitDescriptors(server: ServerProcess, more: number, work: () => Promise<void>): Promise<void> {
   const limitTo = (soft: number | string = "") =>
     mustRun("prlimit", "--pid", String(server.child.pid), `--nofile=${soft}:`);
@@ -141,7 +141,7 @@ async function limitDescriptors(server: ServerProcess, more: number, work: () =>
   }
 }
 
-/** The number of the n-th free descriptor, from 0: the kernel gives the lowest, and the limit is on numbers. */
+/** The n-th free descriptor number, from 0: the limit is on numbers, and the kernel assigns the lowest. */
 function freeDescriptor(server: ServerProcess, n: number): number {
   const open = new Set(readdirSync(`/proc/${server.child.pid}/fd`).map(Number));
   const free = Array.from({ length: 1_024 }, (_, number) => number).filter((number) => !open.has(number));
@@ -161,7 +161,7 @@ function isTaken(socket: TLSSocket): Promise<boolean> {
   }).finally(() => socket.destroy());
 }
 
-/** Connected, refused, or left waiting. */
+/** The outcome of each connection attempt. */
 function settled(socket: TLSSocket): Promise<void> {
   return new Promise((resolve) => {
     socket.once("secureConnect", resolve).once("close", () => resolve());
@@ -169,7 +169,7 @@ function settled(socket: TLSSocket): Promise<void> {
   });
 }
 
-/** The server learns of closed connections in its own time. */
+/** The server notices closed connections with a delay. */
 async function untilStored(server: ServerProcess): Promise<void> {
   for (;;) {
     const answer = await change(server, "a/b", "stored");

@@ -1,11 +1,11 @@
-/** Owns what all faults from outside have in common: requests, clear answers, temp files, and a restart after them. */
+/** Steps shared by the tests with faults from outside: requests, expected errors, temp files, restart. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase, type TestServer } from "../support/server.js";
 import { type Answer, mustUnlock, secretTarget, send } from "../support/test-client.js";
 
-/** A secret's value; null: there is no such secret. */
+/** A secret's value; null when there is no such secret. */
 export type State = string | null;
 
 /** A put of the value, or a delete. */
@@ -30,7 +30,7 @@ export function tempFiles({ vaultPath }: TestServer): string[] {
   return readdirSync(vaultPath, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(".tmp-"));
 }
 
-/** Killed, started again and unlocked; no temp file is left, and every secret is as it was. */
+/** Kills, restarts and unlocks the server; no temp file is left, and every secret is unchanged. */
 export async function mustSurviveRestart(
   server: ServerProcess,
   states: ReadonlyMap<string, State>,

@@ -1,5 +1,5 @@
 /**
- * Owns a disk whose power can be cut: an ext4 file system on a loop device, and a copy of what had reached that device.
+ * A disk whose power can be cut: an ext4 file system on a loop device, and a copy of what had reached that device.
  *
  *   tmpfs ▸ outer.img ▸ loop ▸ ext4 "outer" ▸ disk-N.img ▸ loop ▸ ext4, where the server's home is
  *
@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mount, mustRun, unmount, whyNoMounts } from "../support/mounts.js";
 
-/** Why there can be no such disk here; null when there can. */
+/** Why such a disk is not possible here; null when it is. */
 export function whyNoDisk(): string | null {
   if (!["mkfs.ext4", "fsfreeze", "losetup"].every((tool) => canRun(tool, "-V")))
     return "needs e2fsprogs and util-linux";
@@ -27,7 +27,7 @@ export function whyNoDisk(): string | null {
 }
 
 export class Disk {
-  /** Where its file system is mounted. */
+  /** The mount point. */
   readonly directory: string;
   readonly #outer: string;
   readonly #copy: string;
@@ -49,7 +49,7 @@ export class Disk {
     this.#switchOn();
   }
 
-  /** Copies the disk as it is now. This process stands still meanwhile: it can neither ask for nor learn anything. */
+  /** Copies the disk as it is now. Synchronous: this process can neither send nor receive meanwhile. */
   cutPower(): void {
     mustRun("fsfreeze", "--freeze", this.#outer);
     try {
@@ -59,11 +59,11 @@ export class Disk {
     }
   }
 
-  /** Goes on with the disk as it was copied; whoever still worked on it has ended. The journal is replayed. */
+  /** Mounts the copy, which replays the journal. Every process that used the disk must have ended. */
   restorePower(): void {
     unmount(this.directory);
     rmSync(this.#image);
-    this.#number++; // a new file: the loop device of the old one may live a moment longer
+    this.#number++; // a new file, since the old one's loop device may still exist
     mustRun("cp", "--sparse=always", this.#copy, this.#image);
     this.#switchOn();
   }

@@ -1,9 +1,9 @@
-/** Owns what writers were promised: which value each secret must have after a power cut, or may have. */
+/** Ledger of acknowledged writes: the values that each secret may have after a power cut. */
 import { expect } from "chai";
 import type { TestServer } from "../support/server.js";
 import { type Answer, type Json, mustList, secretTarget, send } from "../support/test-client.js";
 
-/** A value, or null: there is no such secret. */
+/** A value; null when there is no such secret. */
 type State = string | null;
 
 const directories = ["a", "b/c", "b/d", "e/f/g/h"];
@@ -20,7 +20,7 @@ export class Ledger {
   #resting = false;
   #serial = 0;
 
-  /** Puts and deletes at random, one after the other, until `rest` or `close`. Every writer has secrets of its own. */
+  /** Puts and deletes at random, one at a time, until `rest` or `close`. Each writer has its own secrets. */
   async write(server: TestServer, writer: number): Promise<void> {
     while (!this.#over && !this.#resting) {
       const path = randomOf(pathsOf(writer));
@@ -35,19 +35,19 @@ export class Ledger {
     }
   }
 
-  /** Lets every writer end what it has begun. */
+  /** Waits until every writer has finished its current operation. */
   async rest(writing: Promise<unknown>): Promise<void> {
     this.#resting = true;
     await writing;
   }
 
-  /** From here on nothing counts as acknowledged. To be called in the same turn as the power is cut. */
+  /** Later acknowledgements do not count. Call in the same turn of the event loop as the power cut. */
   close(): void {
     this.#over = true;
     this.#possible = new Map(allPaths.map((path) => [path, this.#possibleAt(path)]));
   }
 
-  /** What is not as promised; then goes on with what is there. */
+  /** Returns every violation; then records what is there. */
   async compare(server: TestServer): Promise<string[]> {
     const losses: string[] = [];
     this.#underWay.clear();
@@ -70,12 +70,12 @@ export class Ledger {
     return next === undefined ? states : [...states, next];
   }
 
-  /** No two values are alike; some are longer than a block. */
+  /** Unique values, some longer than a block. */
   #nextValue(): string {
     return `${++this.#serial} ${"x".repeat(Math.random() < 0.2 ? 9_000 : 100)}`;
   }
 
-  /** When the power goes, connections go too. */
+  /** A power cut ends connections as well. */
   #unlessOver(error: unknown): null {
     if (!this.#over) throw error;
     return null;
@@ -89,7 +89,7 @@ function request(server: TestServer, path: string, state: State): Promise<Answer
     : send(server, { ...target, method: "PUT", body: { value: state } });
 }
 
-/** The status, when it tells neither of a value nor of its absence. */
+/** Returns the status when it shows neither a value nor its absence. */
 async function stateOf(server: TestServer, path: string): Promise<State | number> {
   const { status, json }: { status: number; json: Json } = await send(server, { path: secretTarget(path) });
   if (status === 200) return String(json["value"]);

@@ -1,4 +1,4 @@
-/** What was acknowledged survives a power cut: a real server on a disk of which only what was synced is left. */
+/** Acknowledged writes survive a power cut: a server on a disk of which only synced data is left. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +22,7 @@ describe("a power cut", function () {
   }
 
   for (const writers of [1, 6]) {
-    it(`loses nothing that ${writers} writing client(s) were told is stored or deleted (${cuts} cuts)`, async () => {
+    it(`loses no acknowledged put or delete of ${writers} writing client(s) (${cuts} cuts)`, async () => {
       const rig = await startRig();
       for (let cut = 1; cut <= cuts; cut++) {
         expect(await rig.live(writers, cut % 2 ? "writing" : "at rest"), `cut ${cut}`).to.deep.equal([]);
@@ -32,7 +32,7 @@ describe("a power cut", function () {
     });
   }
 
-  it("loses neither a forced init nor the vault before it, its token and its certificate", async () => {
+  it("keeps a forced init, the vault before it, the token and the certificate", async () => {
     const disk = new Disk();
     const before = await startOn(disk);
     await mustInit(before);
@@ -47,9 +47,9 @@ describe("a power cut", function () {
     expect(readdirSync(join(after.vaultPath, "gen-1", "secrets"))).to.deep.equal(["a.sealed"]);
   });
 
-  // One writer, and a cut at rest: the next put's sync of its file would commit all names before it, too.
+  // One writer, and a cut at rest: the next put's fsync would commit all earlier names as well.
   for (const off of ["files", "directories", "files&directories"]) {
-    it(`is seen to lose data by this very rig when nobody syncs ${off.replace("&", " or ")}`, async () => {
+    it(`is seen to lose data by this rig when the server does not sync ${off.replace("&", " or ")}`, async () => {
       const rig = await startRig(off);
       let losses: string[] = [];
       for (let cut = 1; cut <= 5 && losses.length === 0; cut++) losses = await rig.live(1, "at rest");
@@ -59,7 +59,7 @@ describe("a power cut", function () {
   }
 });
 
-/** A vault on a disk. `live` writes, cuts the power, starts a server on what is left and answers what was lost. */
+/** A vault on a disk. `live` writes, cuts the power, restarts the server and returns what was lost. */
 async function startRig(syncsOff?: string) {
   const disk = new Disk();
   const ledger = new Ledger();
@@ -86,7 +86,7 @@ async function startRig(syncsOff?: string) {
   return { ledger, live };
 }
 
-/** Until a random moment after a random number of acknowledged operations. */
+/** Waits for a random number of acknowledged operations and a random moment. */
 async function someWrites(ledger: Ledger, writing: Promise<unknown>): Promise<void> {
   let failed = false;
   writing.catch(() => {
@@ -102,8 +102,8 @@ function startOn(disk: Disk, syncsOff?: string): Promise<ServerProcess> {
 }
 
 /**
- * Stopped first: what the server would still sync until the disk is frozen could only hide a loss. It then dies with the
- * power, and is waited for because its disk is to be mounted again.
+ * Stops the server first: a sync between here and the freeze could only hide a loss. Then kills it, and waits, because
+ * its disk is mounted again.
  */
 async function cut(disk: Disk, server: ServerProcess): Promise<void> {
   server.child.kill("SIGSTOP");

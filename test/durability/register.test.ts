@@ -1,4 +1,4 @@
-/** The judge of histories, judged itself: by histories made up for it, and by trying every order of small ones. */
+/** The linearizability checker against written histories, and against brute force on small ones. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { type Event, isLinearizable } from "./register.js";
@@ -34,23 +34,23 @@ const wrong: readonly Row[] = [
   ["a lost update", [put("a", 0, 1), put("b", 2, 3), del(true, 4, 5), get("b", 6, 7)]],
   ["a lost put", [put("a", 0, 1), del(false, 2, 3)]],
   ["a phantom", [get("a", 0, 1), put("a", 2, 3)]],
-  ["a value that nobody wrote", [put("a", 0, 1), get("b", 2, 3)]],
+  ["a value that was never written", [put("a", 0, 1), get("b", 2, 3)]],
   ["a torn value", [put("aa", 0, 9), put("bb", 0, 9), get("ab", 1, 2)]],
   ["a secret that comes back after its delete", [put("a", 0, 1), del(true, 2, 3), get("a", 4, 5)]],
   ["two deletes that both find it", [put("a", 0, 1), del(true, 2, 9), del(true, 2, 9)]],
   ["a delete that finds nothing that was never put", [del(true, 0, 1)]],
 ];
 
-describe("the judge of histories", () => {
-  for (const [name, events] of right) it(`allows ${name}`, () => expect(isLinearizable(events)).to.equal(true));
-  for (const [name, events] of wrong) it(`finds ${name}`, () => expect(isLinearizable(events)).to.equal(false));
+describe("the linearizability checker", () => {
+  for (const [name, events] of right) it(`accepts ${name}`, () => expect(isLinearizable(events)).to.equal(true));
+  for (const [name, events] of wrong) it(`rejects ${name}`, () => expect(isLinearizable(events)).to.equal(false));
 
-  it("does not depend on the order in which events are told", () => {
+  it("does not depend on the order of the events in the list", () => {
     for (const [name, events] of right) expect(isLinearizable(events.toReversed()), name).to.equal(true);
     for (const [name, events] of wrong) expect(isLinearizable(events.toReversed()), name).to.equal(false);
   });
 
-  it("agrees with trying every order, on small histories of any kind", () => {
+  it("agrees with brute force on small histories", () => {
     let allowed = 0;
     const agrees = (events: readonly Event[]) => {
       const expected = everyOrder(events).some(isOrderOf);
@@ -78,7 +78,7 @@ function everyOrder(events: readonly Event[]): Event[][] {
   return events.flatMap((first, n) => everyOrder(events.toSpliced(n, 1)).map((rest) => [first, ...rest]));
 }
 
-/** Told in the plainest way: time does not run backwards, and every answer fits what came before. */
+/** Brute force: time does not run backwards, and every result fits the state before it. */
 function isOrderOf(events: readonly Event[]): boolean {
   let state: string | null = null;
   return events.every((event, n) => {

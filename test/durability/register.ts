@@ -1,7 +1,6 @@
 /**
- * Owns judging whether what clients saw of one path can be explained by one order of their operations, each of which
- * happened at one moment between its call and its return: linearizability of a register, as Wing and Gong search for it,
- * with what was tried before remembered (Lowe). Values must be unlike each other.
+ * Linearizability check of a register: whether one order of operations, each at one moment between its call and its
+ * return, explains what the clients saw. Wing and Gong's search with Lowe's memoisation. Values must be unique.
  */
 
 export type Timed = { readonly call: number; readonly return: number };
@@ -12,15 +11,15 @@ export type Event = Timed &
     | { readonly do: "delete"; readonly found: boolean }
   );
 
-const mostEvents = 30; // which of them are in order is kept as the bits of one number
+const mostEvents = 30; // the set of ordered events is a bit mask
 
-/** The register begins with nothing in it. */
+/** The register begins empty. */
 export function isLinearizable(events: readonly Event[]): boolean {
   if (events.length > mostEvents) throw new Error(`a history may have at most ${mostEvents} events`);
   return explains(events, 0, null, new Set());
 }
 
-/** Whether the events that are not among the `done` can follow on a register that holds `state`. */
+/** Whether the events outside `done` can follow when the register contains `state`. */
 function explains(events: readonly Event[], done: number, state: string | null, failed: Set<string>): boolean {
   if (done === 2 ** events.length - 1) return true;
   const known = `${done} ${state}`;
@@ -29,7 +28,7 @@ function explains(events: readonly Event[], done: number, state: string | null, 
     ...events.map((event, n) => (isDone(done, n) ? Number.POSITIVE_INFINITY : event.return)),
   );
   const explained = events.some((event, n) => {
-    if (isDone(done, n) || event.call > firstReturn) return false; // another one had ended before it began
+    if (isDone(done, n) || event.call > firstReturn) return false; // another event returned before this call
     const next = after(event, state);
     return next !== "impossible" && explains(events, done | (1 << n), next.state, failed);
   });

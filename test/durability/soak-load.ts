@@ -1,4 +1,4 @@
-/** Owns the soak's load: clients at full speed on a fixed set of paths, while another one locks and unlocks. */
+/** Load of the soak: clients at full speed on a fixed set of paths, and one that locks and unlocks. */
 
 import type { ServerProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
@@ -11,7 +11,7 @@ const mix = ["put", "put", "put", "get", "get", "get", "get", "get", "list", "de
 
 export type Load = {
   readonly counts: { operations: number; locks: number };
-  /** Resolves once every client has its last answer. */
+  /** Resolves once every client has its last response. */
   end(): Promise<void>;
 };
 
@@ -35,7 +35,7 @@ export function startLoad(server: ServerProcess): Load {
     }
   };
   const all = Promise.all([...Array.from({ length: clients }, client), locker()]);
-  all.catch(() => {}); // told by end()
+  all.catch(() => {}); // reported by end()
   return {
     counts,
     async end() {
@@ -45,10 +45,10 @@ export function startLoad(server: ServerProcess): Load {
   };
 }
 
-/** A locked vault and a missing secret are answers as good as any here. */
+/** A locked vault and a missing secret are expected here. */
 async function operate(server: ServerProcess, random: Random): Promise<void> {
   const { status, text } = await send(server, requestOf(random));
-  if (![200, 403, 404].includes(status)) throw new Error(`answered ${status}: ${text}`);
+  if (![200, 403, 404].includes(status)) throw new Error(`unexpected status ${status}: ${text}`);
 }
 
 function requestOf(random: Random): Send {

@@ -1,7 +1,7 @@
 /**
- * Owns the soak: a real server under full load for STRONGROOM_SOAK_MINUTES (15), watched from outside; after the first
- * third, which is warm-up, nothing that it holds may rise, and after the load its descriptors and handles are those of
- * before. Exits 1 if one does. Linux only: it reads /proc.
+ * Soak test: a server process under full load for STRONGROOM_SOAK_MINUTES (15). After the first third, the warm-up, no
+ * memory, descriptor, thread or handle count may rise; after the load, descriptors and handles must be back to the start.
+ * Exits 1 otherwise. Linux only: it reads /proc.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,10 +17,9 @@ const hourMs = 3_600_000;
 const mebibyte = 2 ** 20;
 
 /**
- * The slope an hour from which a measure counts as rising. At 1,000 operations a second 32 MiB an hour are 9 bytes an
- * operation, less than anything that could be kept of each; over the 10 minutes that are judged, the noise of garbage
- * collection comes to about the same. One descriptor, thread or handle leaked a minute is 60 an hour; connections that
- * come and go with a file make for the noise below that.
+ * The slope per hour from which a measure counts as rising. At 1,000 operations a second 32 MiB an hour are 9 bytes an
+ * operation, less than any leak per operation; garbage collection makes about as much noise over the 10 judged minutes.
+ * One descriptor, thread or handle leaked a minute is 60 an hour; open connections and files make the noise below that.
  */
 const limits = {
   "resident memory, MiB": 32,
@@ -37,8 +36,8 @@ type Reading = Readonly<Record<Measure, number>> & { readonly at: number };
 const measures = Object.keys(limits) as Measure[];
 
 async function soak(): Promise<boolean> {
-  // Keys are derived at the cost as shipped. At the tests' cost malloc keeps scrypt's 16 MiB for each thread of the pool,
-  // one after the other; 128 MiB go back to the system each time.
+  // The default cost: malloc returns scrypt's 128 MiB to the system each time, but keeps the 16 MiB of the tests' cost for
+  // each thread of the pool.
   const server = await startProcess(["--log-level", "error", "--scrypt-log-n", "17"]);
   await mustInit(server);
   await mustPut(server, "first", "v");
@@ -69,7 +68,7 @@ async function read(server: ServerProcess): Promise<Reading> {
   const status = readFileSync(`${proc}/status`, "utf8");
   const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
   const holdings = await server.order({ do: "measure" });
-  if (holdings === null) throw new Error("the server did not say what it holds");
+  if (holdings === null) throw new Error("the server did not report its handles");
   return {
     at: performance.now() / hourMs,
     "resident memory, MiB": field("VmRSS") / 1024,
@@ -82,7 +81,7 @@ async function read(server: ServerProcess): Promise<Reading> {
 }
 
 function judgeTrends(readings: readonly Reading[]): boolean {
-  say(`\n${"after warm-up".padEnd(24)}${"first".padStart(9)}${"last".padStart(9)}   slope an hour\n`);
+  say(`\n${"after warm-up".padEnd(24)}${"first".padStart(9)}${"last".padStart(9)}   slope per hour\n`);
   const rising = measures.filter((measure) => {
     const trend = trendOf(readings.map((reading) => ({ at: reading.at, value: reading[measure] })));
     const rise = rises(trend, limits[measure]);
@@ -94,7 +93,7 @@ function judgeTrends(readings: readonly Reading[]): boolean {
   return rising.length === 0;
 }
 
-/** What the load had opened is closed again; the server may take a moment to notice. */
+/** What the load opened must be closed; the server may notice with a delay. */
 async function judgeRest(server: ServerProcess, before: Reading): Promise<boolean> {
   const counted = ["file descriptors", "threads", "handles"] as const;
   const after = await idleReading(server, (reading) => counted.every((measure) => reading[measure] <= before[measure]));
@@ -102,12 +101,12 @@ async function judgeRest(server: ServerProcess, before: Reading): Promise<boolea
   for (const measure of counted) {
     const kept = after[measure] > before[measure];
     const ends = [before, after].map((reading) => shown(reading[measure]).padStart(9)).join("");
-    say(`${measure.padEnd(24)}${ends}   ${kept ? "NOT given back" : "as before"}\n`);
+    say(`${measure.padEnd(24)}${ends}   ${kept ? "NOT released" : "as before"}\n`);
   }
   return counted.every((measure) => after[measure] <= before[measure]);
 }
 
-/** With no client connected; waits a while for what is wanted. */
+/** With no client connected; waits for the wanted values for a while. */
 async function idleReading(
   server: ServerProcess,
   wanted: (reading: Reading) => boolean = () => false,

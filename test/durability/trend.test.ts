@@ -1,9 +1,9 @@
-/** The judge of the soak, judged itself: it finds a rise in noise, and takes noise for what it is. */
+/** The soak's trend test finds a rise in noise, and no rise in noise alone. */
 import { expect } from "chai";
 import { Random } from "../support/random.js";
 import { rises, type Sample, trendOf } from "./trend.js";
 
-/** Samples every 0.01 of a unit of time, on a line with this slope, with noise of up to this much around it. */
+/** Samples every 0.01 units of time on a line of this slope, with uniform noise of this size. */
 function series(slope: number, noise: number): Sample[] {
   const random = new Random(1);
   return Array.from({ length: 200 }, (_, n) => ({
@@ -12,14 +12,14 @@ function series(slope: number, noise: number): Sample[] {
   }));
 }
 
-describe("the soak's judge", () => {
-  it("tells the slope of a line, with no doubt", () => {
+describe("the soak's trend test", () => {
+  it("finds the slope of a line without spread", () => {
     const { slope, spread } = trendOf(series(7, 0));
     expect(slope).to.be.closeTo(7, 1e-9);
     expect(spread).to.be.closeTo(0, 1e-9);
   });
 
-  it("tells a slope within noise to about its spread", () => {
+  it("finds a slope in noise to within its spread", () => {
     const { slope, spread } = trendOf(series(7, 20));
     expect(spread).to.be.within(0.5, 5);
     expect(Math.abs(slope - 7)).to.be.below(3 * spread);
@@ -39,7 +39,7 @@ describe("the soak's judge", () => {
     });
   }
 
-  it("refuses to judge two samples", () => {
+  it("rejects two samples", () => {
     expect(() => trendOf(series(1, 0).slice(0, 2))).to.throw("three samples");
   });
 });

@@ -1,11 +1,11 @@
-/** Owns telling a rise from noise: a straight line through samples, by least squares, and how certain its slope is. */
+/** Trend test: a least-squares line through samples and the standard error of its slope. */
 
 export type Sample = { readonly at: number; readonly value: number };
 
-/** In the units of the value for each unit of time; `spread` is the standard error of the slope. */
+/** Value per unit of time; `spread` is the standard error of the slope. */
 export type Trend = { readonly slope: number; readonly spread: number };
 
-/** Neighbouring samples of memory resemble each other: their averages are close to independent, as the spread assumes. */
+/** Neighbouring samples of memory are correlated; averages of groups are nearly independent, as the spread assumes. */
 const blocks = 20;
 
 export function trendOf(samples: readonly Sample[]): Trend {
@@ -18,7 +18,7 @@ export function trendOf(samples: readonly Sample[]): Trend {
   return { slope, spread: Math.sqrt(rest / (points.length - 2) / width) };
 }
 
-/** Whether the value rises faster than `limit`, beyond what chance would make of a slope that is at the limit. */
+/** Whether the value rises faster than `limit`, beyond the noise of a slope at the limit. */
 export function rises({ slope, spread }: Trend, limit: number): boolean {
   return slope - 2 * spread > limit;
 }

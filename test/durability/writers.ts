@@ -1,4 +1,4 @@
-/** Owns the crash loop's writers: each puts and deletes at random on paths of its own, in directories that all share. */
+/** Writers of the crash loop: each puts and deletes at random on its own paths, in shared directories. */
 
 import type { ServerProcess } from "../support/process.js";
 import type { Random } from "../support/random.js";
@@ -9,21 +9,21 @@ const pathsPerWriter = 20;
 const deleteShare = 0.35;
 const initShare = 1 / 500;
 
-/** What is known of the vault under test, across its restarts. */
+/** What is known of the vault across restarts. */
 export class Subject {
   readonly ledger = new Ledger();
-  /** It was initialised. */
+  /** The vault is initialised. */
   started = false;
   passphrase = "the first";
-  /** Of a forced init that is under way. */
+  /** The new passphrase of a running forced init. */
   nextPassphrase: string | null = null;
-  /** Puts and deletes that were answered with success. */
+  /** Acknowledged puts and deletes. */
   acknowledged = 0;
   inits = 0;
   kills = 0;
   #texts = 0;
 
-  /** A value unlike all others, mostly short, now and then many blocks long. */
+  /** A unique value, mostly short, sometimes many blocks long. */
   newText(path: string, random: Random): string {
     const longest = random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]);
     const filler = String.fromCharCode(97 + random.below(26)).repeat(random.below(longest + 1));
@@ -31,10 +31,10 @@ export class Subject {
   }
 }
 
-/** The server was killed; what it did not answer stays open in the ledger. */
+/** The server was killed; unacknowledged operations stay open in the ledger. */
 class Killed extends Error {}
 
-/** Works until the server is killed. An answer that the ledger does not allow is thrown. */
+/** Works until the server is killed. @throws Error on a response that the ledger does not allow. */
 export function write(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
   return untilKilled(async () => {
     for (;;) await step(server, subject, writer, random);
@@ -56,7 +56,7 @@ async function step(server: ServerProcess, subject: Subject, writer: number, ran
   else await put(server, subject, path, subject.newText(path, random));
 }
 
-/** Beside each other in directories that live on, alone in directories that come and go, under another secret. */
+/** In lasting directories, alone in temporary directories, and below another secret. */
 function pathOf(writer: number, number: number): string {
   const name = `w${writer}-${number}`;
   switch (number % 5) {
@@ -73,7 +73,7 @@ function pathOf(writer: number, number: number): string {
   }
 }
 
-/** Metadata and value are sealed apart: each must tell which put it belongs to. */
+/** Metadata and value are sealed apart, so each names its put. */
 export function descriptionOf(text: string): string {
   return text.slice(0, text.lastIndexOf(" "));
 }
@@ -95,7 +95,7 @@ async function remove(server: ServerProcess, subject: Subject, path: string): Pr
   ledger.acknowledge(operation);
   if (missed) return;
   mustSucceed(answer);
-  if (!before.something) throw new Error(`a delete of ${path}, where nothing was, succeeded`);
+  if (!before.something) throw new Error(`a delete of ${path} succeeded where no secret was`);
   subject.acknowledged++;
 }
 

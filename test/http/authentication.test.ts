@@ -1,4 +1,4 @@
-/** Section 5 of the interface and "Authentication" of the decisions: token, lockout, passphrase counter. */
+/** docs/http-api.md, Authentication: token, lockout, passphrase counter. */
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
@@ -29,7 +29,7 @@ const endpoints: readonly (readonly [string, string])[] = [
 
 describe("bearer token", () => {
   for (const [method, path] of endpoints) {
-    it(`${method} ${path} without a token answers 401 UNAUTHORIZED with WWW-Authenticate: Bearer`, async () => {
+    it(`${method} ${path} without a token returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer`, async () => {
       const server = await startTestServer();
       const answer = await send(server, { method, path, token: null, body: method === "GET" ? "" : "{}" });
       mustRefuse(answer, 401, "UNAUTHORIZED");
@@ -89,7 +89,7 @@ describe("bearer token", () => {
     }
   });
 
-  it("is judged before any byte of the body is read", async () => {
+  it("is checked before any byte of the body is read", async () => {
     const server = await startTestServer();
     const head = "POST /v1/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
     const { status, head: answer } = parseRaw(await sendRaw(server, head));
@@ -97,7 +97,7 @@ describe("bearer token", () => {
     expect(answer).to.match(/connection: close/i);
   });
 
-  it("asks for no body with 100 Continue before it is accepted", async () => {
+  it("sends 100 Continue only after it is accepted", async () => {
     const server = await startTestServer();
     const expectation = "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     const refusedAnswer = await sendRaw(server, `POST /v1/init HTTP/1.1\r\nHost: localhost\r\n${expectation}`);
@@ -107,7 +107,7 @@ describe("bearer token", () => {
     expect(asked).to.match(/^HTTP\/1\.1 100 Continue/);
   });
 
-  it("clients that send 4 MiB with a wrong token still read their 401", async () => {
+  it("clients that send 4 MiB with a wrong token still receive their 401", async () => {
     const server = await startTestServer();
     const body = Buffer.alloc(4 * 2 ** 20, "x");
     for (let i = 0; i < 9; i++) {
@@ -125,7 +125,7 @@ async function failTimes(server: TestServer, times: number): Promise<number[]> {
 }
 
 describe("lockout", () => {
-  it("the tenth failure within a minute still answers 401, the eleventh request 429 with Retry-After", async () => {
+  it("the tenth failure within a minute still returns 401, the eleventh request 429 with Retry-After", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     expect(await failTimes(server, 10)).to.deep.equal(Array(10).fill(401));
     const answer = await send(server, { method: "POST", path: "/v1/lock", token: "wrong" });
@@ -153,7 +153,7 @@ describe("lockout", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
   });
 
-  it("requests during a lockout do not prolong it, and the count begins anew after it", async () => {
+  it("requests during a lockout do not extend it, and the count starts again after it", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await failTimes(server, 10);
@@ -185,11 +185,11 @@ describe("lockout", () => {
     mustRefuse(await send(server, { method: "POST", path: "/v1/lock" }), 429, "RATE_LIMITED");
   });
 
-  it("200 honest requests at once, half of them broken off, never count", async () => {
+  it("200 concurrent valid requests, half of them cancelled, never count", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     const { connectRaw } = await import("../support/test-client.js");
-    const broken = Array.from({ length: 100 }, () => {
+    const cancelled = Array.from({ length: 100 }, () => {
       const socket = connectRaw(server);
       socket.on("error", () => {});
       return new Promise<void>((resolve) => {
@@ -200,13 +200,13 @@ describe("lockout", () => {
         });
       });
     });
-    const honest = Array.from({ length: 100 }, () => send(server, { path: "/v1/secrets" }));
-    await Promise.all(broken);
-    for (const answer of await Promise.all(honest)) mustSucceed(answer);
+    const valid = Array.from({ length: 100 }, () => send(server, { path: "/v1/secrets" }));
+    await Promise.all(cancelled);
+    for (const answer of await Promise.all(valid)) mustSucceed(answer);
     mustSucceed(await send(server, { path: "/v1/secrets" }));
   });
 
-  it("40 wrong tokens and a right one in one piece of TCP learn of ten failures, then 429", async () => {
+  it("of 40 wrong tokens and a right one, pipelined in one TCP segment, ten get 401 and the rest 429", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     const request = (token: string) =>
       `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
@@ -221,7 +221,7 @@ describe("lockout", () => {
     for (let i = 0; i < 30; i++) mustSucceed(await send(server, { path: "/v1/status", token: null }));
   });
 
-  it("is the socket's address alone: another address is not touched, and proxy headers are ignored", async () => {
+  it("is per socket address: other addresses are unaffected, and proxy headers are ignored", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     for (let i = 0; i < 10; i++) {
       const headers = { "x-forwarded-for": `10.0.0.${i}`, forwarded: `for=10.0.0.${i}` };
@@ -235,7 +235,7 @@ describe("lockout", () => {
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock", localAddress: "127.0.0.3" }));
   });
 
-  it("is decided before unknown routes, a locked vault and broken paths", async () => {
+  it("is checked before unknown routes, a locked vault and malformed paths", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await failTimes(server, 10);
     for (const path of ["/nowhere", "/v1/secrets/a", "/v1/secrets/%zz"]) {
@@ -248,7 +248,7 @@ describe("wrong passphrase", () => {
   const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
   const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
-  it("answers 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
+  it("returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const answer = await send(server, wrong);
@@ -256,7 +256,7 @@ describe("wrong passphrase", () => {
     expect(answer.headers["www-authenticate"]).to.equal("Bearer");
   });
 
-  it("has its own counter: ten lock unlock out for 300 s, and nothing else", async () => {
+  it("has its own counter: ten lock out unlock for 300 s, and nothing else", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });
     await mustInit(server);
@@ -270,7 +270,7 @@ describe("wrong passphrase", () => {
     await mustUnlock(server);
   });
 
-  it("never feeds the bearer lockout, nor the other way round", async () => {
+  it("never counts towards the token lockout, nor the other way round", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     for (let i = 0; i < 9; i++) await send(server, wrong);
@@ -287,7 +287,7 @@ describe("wrong passphrase", () => {
     await mustUnlock(server);
   });
 
-  it("a right guess behind ten wrong ones is refused with 429 and unlocks nothing", async () => {
+  it("a right passphrase behind ten wrong ones is refused with 429 and unlocks nothing", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
@@ -299,7 +299,7 @@ describe("wrong passphrase", () => {
     expect((await mustStatus(server))["locked"]).to.equal(true);
   });
 
-  it("a right guess behind ten wrong ones leaves an unlocked vault unlocked", async () => {
+  it("a right passphrase behind ten wrong ones leaves an unlocked vault unlocked", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     const guesses = Array.from({ length: 12 }, () => send(server, wrong));
@@ -309,7 +309,7 @@ describe("wrong passphrase", () => {
     expect((await mustStatus(server))["locked"]).to.equal(false);
   });
 
-  it("16 guesses at once learn of at most ten", async () => {
+  it("of 16 concurrent wrong passphrases, ten get 401 and six 429", async () => {
     const server = await startTestServer({ clock: new FakeClock() });
     await mustInit(server);
     const statuses = (await Promise.all(Array.from({ length: 16 }, () => send(server, wrong)))).map((a) => a.status);

@@ -1,4 +1,4 @@
-/** Bad input: each with a clear 400, and nothing changed. */
+/** Invalid input: each gets a clear 400 and changes nothing. */
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
@@ -13,7 +13,7 @@ import {
   send,
 } from "../support/test-client.js";
 
-/** Every shape that JSON allows where a string is wanted. */
+/** Every other JSON type where a string is expected. */
 const otherTypes: readonly (readonly [string, unknown])[] = [
   ["null", null],
   ["true", true],
@@ -34,7 +34,7 @@ const brokenBodies: readonly (readonly [string, string | Uint8Array])[] = [
   ["true", "true"],
   ["an array", '[{"value":"x"}]'],
   ["an object that is not closed", '{"value":"x"'],
-  ["a comma too many", '{"value":"x",}'],
+  ["a trailing comma", '{"value":"x",}'],
   ["two objects", '{"value":"x"}{"value":"x"}'],
   ["single quotes", "{'value':'x'}"],
   ["a name without quotes", '{value:"x"}'],
@@ -45,7 +45,7 @@ const brokenBodies: readonly (readonly [string, string | Uint8Array])[] = [
   ["a number with a leading zero", '{"value":"x","n":01}'],
   ["NaN", '{"value":"x","n":NaN}'],
   ["a byte order mark", '\ufeff{"value":"x"}'],
-  ["bytes that are no UTF-8", Buffer.from([...Buffer.from('{"value":"'), 0xff, 0xfe, ...Buffer.from('"}')])],
+  ["bytes that are not UTF-8", Buffer.from([...Buffer.from('{"value":"'), 0xff, 0xfe, ...Buffer.from('"}')])],
   ["a surrogate in UTF-8", Buffer.from([...Buffer.from('{"value":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])],
   ["UTF-16", Buffer.from('{"value":"x"}', "utf16le")],
   ["a form", "value=x"],
@@ -59,7 +59,7 @@ async function kept(server: TestServer): Promise<void> {
   expect(await mustList(server)).to.have.lengthOf(1);
 }
 
-describe("a bad put", () => {
+describe("an invalid put", () => {
   const server = shareTestServer({ maxValueBytes: 1000 }, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "kept", { value: "old", description: "d" });
@@ -74,32 +74,32 @@ describe("a bad put", () => {
   };
 
   for (const [name, body] of brokenBodies) {
-    it(`whose body is ${name} answers 400`, () => mustBeRefused(body, /one JSON object/));
+    it(`with ${name} as its body returns 400`, () => mustBeRefused(body, /one JSON object/));
   }
-  it("without a value answers 400", () => mustBeRefused({ type: "other" }, /value must be/));
+  it("without a value returns 400", () => mustBeRefused({ type: "other" }, /value must be/));
   for (const field of ["value", "type", "description"]) {
     for (const [name, wrong] of otherTypes) {
-      it(`whose ${field} is ${name} answers 400 that names the field`, () =>
+      it(`with ${name} as ${field} returns 400 that names the field`, () =>
         mustBeRefused({ value: "new", [field]: wrong }, new RegExp(`^${field} must be`)));
     }
     for (const lone of loneSurrogates) {
-      it(`whose ${field} has a lone surrogate (${lone}) answers 400`, () =>
+      it(`with a lone surrogate (${lone}) in ${field} returns 400`, () =>
         mustBeRefused(`{"value":"new","${field}":${lone}}`, new RegExp(`^${field} must be`)));
     }
   }
   for (const type of ["", "Password", "secret", "api-key ", "oauth_token"]) {
-    it(`whose type is ${JSON.stringify(type)} answers 400 that lists the allowed ones`, () =>
+    it(`with the type ${JSON.stringify(type)} returns 400 that lists the allowed types`, () =>
       mustBeRefused({ value: "new", type }, /oauth-token, api-key, password, certificate, other/));
   }
-  it("whose value is over the limit answers 400 that names the limit", () =>
+  it("with a value over the limit returns 400 that names the limit", () =>
     mustBeRefused({ value: "x".repeat(1001) }, /1000 bytes/));
-  it("whose value is over the limit in bytes, though not in characters, answers 400", () =>
+  it("with a value over the limit in bytes, but not in characters, returns 400", () =>
     mustBeRefused({ value: "é".repeat(501) }, /1000 bytes/));
-  it("whose description is over 4096 bytes answers 400", () =>
+  it("with a description of more than 4096 bytes returns 400", () =>
     mustBeRefused({ value: "new", description: "x".repeat(4097) }, /4096 bytes/));
-  it("whose body is over six times the value's limit plus 64 KiB answers 400 that names the limit", () =>
+  it("with a body over six times the value's limit plus 64 KiB returns 400 that names the limit", () =>
     mustBeRefused(JSON.stringify({ value: "new", pad: "x".repeat(6000 + 65_536) }), /71536 bytes/));
-  it("whose chunked body is over the limit answers 400", async () => {
+  it("with a chunked body over the limit returns 400", async () => {
     const body = JSON.stringify({ value: "new", pad: "x".repeat(6000 + 65_536) });
     const headers = { "transfer-encoding": "chunked", "content-length": [] };
     const answer = await send(server(), { method: "PUT", path: "/v1/secrets/kept", body, headers });
@@ -107,22 +107,22 @@ describe("a bad put", () => {
     await kept(server());
   });
   for (const encoding of ["gzip", "br", "deflate", "x-unknown", "identity, gzip"]) {
-    it(`with Content-Encoding: ${encoding} answers 400`, () =>
+    it(`with Content-Encoding: ${encoding} returns 400`, () =>
       mustBeRefused(gzipSync('{"value":"new"}'), /compressed/, { "content-encoding": encoding }));
   }
 });
 
-describe("a put whose body has 800,000 other names", () => {
+describe("a put with 800,000 unknown names in its body", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("is accepted, and the secret is there to be read", async () => {
+  it("is accepted, and the secret can be read", async () => {
     const body = `{${'"a":0,'.repeat(800_000)}"value":"v"}`;
     mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/a", body }));
     expect((await mustGet(server(), "a"))["value"]).to.equal("v");
   });
 });
 
-/** A body of so many bytes. */
+/** A body of `length` bytes. */
 function padded(length: number): string {
   const body = '{"value":"v"}';
   return body + " ".repeat(length - body.length);
@@ -140,7 +140,7 @@ describe("put accepts", () => {
     ["every escape", '{"value":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\ud83d\\ude00"}', {}, '"\\/\b\f\n\r\tA😀'],
     ["an escaped name", '{"\\u0076alue":"v"}', {}, "v"],
     ["a body of exactly six times the value's limit plus 64 KiB", padded(71_536), {}, "v"],
-    ["such a body in chunks", padded(71_536), { "transfer-encoding": "chunked", "content-length": [] }, "v"],
+    ["a chunked body of that size", padded(71_536), { "transfer-encoding": "chunked", "content-length": [] }, "v"],
     ["lone surrogates in unknown fields", '{"value":"v","x":"\\ud800"}', {}, "v"],
     [
       "a value of exactly the limit, all of it escaped",
@@ -157,7 +157,7 @@ describe("put accepts", () => {
   }
 });
 
-describe("a bad init or unlock", () => {
+describe("an invalid init or unlock", () => {
   const server = shareTestServer();
   const verbs = ["init", "unlock"] as const;
   const mustBeRefused = async (verb: string, body: string | Uint8Array | object, says: RegExp) => {
@@ -169,30 +169,30 @@ describe("a bad init or unlock", () => {
   };
   for (const verb of verbs) {
     for (const [name, body] of brokenBodies) {
-      it(`${verb} whose body is ${name} answers 400`, () => mustBeRefused(verb, body, /one JSON object/));
+      it(`${verb} with ${name} as its body returns 400`, () => mustBeRefused(verb, body, /one JSON object/));
     }
-    it(`${verb} without a passphrase answers 400`, () => mustBeRefused(verb, {}, /passphrase must be/));
+    it(`${verb} without a passphrase returns 400`, () => mustBeRefused(verb, {}, /passphrase must be/));
     for (const [name, wrong] of otherTypes) {
-      it(`${verb} whose passphrase is ${name} answers 400`, () =>
+      it(`${verb} with ${name} as passphrase returns 400`, () =>
         mustBeRefused(verb, { passphrase: wrong }, /^passphrase must be/));
     }
     for (const lone of loneSurrogates) {
-      it(`${verb} whose passphrase has a lone surrogate (${lone}) answers 400`, () =>
+      it(`${verb} with a lone surrogate (${lone}) in the passphrase returns 400`, () =>
         mustBeRefused(verb, `{"passphrase":${lone}}`, /^passphrase must be/));
     }
-    it(`${verb} with an empty passphrase answers 400`, () => mustBeRefused(verb, { passphrase: "" }, /non-empty/));
-    it(`${verb} with a passphrase of 1025 bytes answers 400 that names the limit`, () =>
+    it(`${verb} with an empty passphrase returns 400`, () => mustBeRefused(verb, { passphrase: "" }, /non-empty/));
+    it(`${verb} with a passphrase of 1025 bytes returns 400 that names the limit`, () =>
       mustBeRefused(verb, { passphrase: `${"é".repeat(512)}x` }, /1024 bytes/));
   }
   for (const force of [null, 0, 1, "true", {}, []]) {
-    it(`init with force ${JSON.stringify(force)} answers 400`, () =>
+    it(`init with force ${JSON.stringify(force)} returns 400`, () =>
       mustBeRefused("init", { passphrase, force }, /^force must be true or false/));
   }
   it("a passphrase of 1024 bytes is accepted", async () => {
     const fresh = await startTestServer();
     await mustInit(fresh, { passphrase: "é".repeat(512) });
   });
-  it("a passphrase may hold anything that JSON can say", async () => {
+  it("a passphrase may contain any character that JSON can express", async () => {
     const fresh = await startTestServer();
     const odd = '\u0000"\\\u2028😀 \n';
     await mustInit(fresh, { passphrase: odd });
@@ -228,19 +228,19 @@ describe("a malformed path", () => {
     ["white space at a segment's start", "a/%20b", /white space/],
     ["white space at a segment's end", "a%20/b", /white space/],
     ["a no-break space at an end", "a%C2%A0", /white space/],
-    ["half an escape", "a%2", /percent-encoded/],
-    ["an escape that is none", "a%zz", /percent-encoded/],
+    ["an incomplete escape", "a%2", /percent-encoded/],
+    ["an invalid escape", "a%zz", /percent-encoded/],
     ["a percent sign alone", "%", /percent-encoded/],
     ["a lone surrogate", "%ED%A0%80", /percent-encoded/],
     ["an overlong encoding", "%C0%AF", /percent-encoded/],
-    ["bytes that are no UTF-8", "%FF", /percent-encoded/],
+    ["bytes that are not UTF-8", "%FF", /percent-encoded/],
     ["more than 1024 bytes", `${"a".repeat(200)}/`.repeat(6).slice(0, -1), /1024 bytes/],
     ["33 segments", Array(33).fill("s").join("/"), /32 segments/],
     ["a segment too long for a file name", "a".repeat(249), /file name/],
     ["a segment too long once it is escaped", "%C3%A9".repeat(42), /file name/],
   ];
   for (const [name, target, says] of malformed) {
-    it(`(${name}) answers 400 to put, get and delete`, async () => {
+    it(`(${name}) returns 400 for put, get and delete`, async () => {
       for (const method of target === "" ? ["PUT", "DELETE"] : ["PUT", "GET", "DELETE"]) {
         const path = `/v1/secrets/${target}`;
         const answer = await send(server(), { method, path, ...(method === "PUT" && { body: { value: "new" } }) });

@@ -1,4 +1,4 @@
-/** Sections 2 and 4 of the interface: what each endpoint takes and answers. */
+/** docs/http-api.md, Endpoints: the request and response of each endpoint. */
 
 import { join } from "node:path";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe("lifecycle endpoints", () => {
-  it("POST /v1/init answers ok, message and vaultPath, and unlocks", async () => {
+  it("POST /v1/init returns ok, message and vaultPath, and unlocks", async () => {
     const server = await startTestServer();
     const { body } = await api(server, "post", "/v1/init").send({ passphrase }).expect(200);
     expect(body).to.have.all.keys("ok", "message", "vaultPath");
@@ -18,7 +18,7 @@ describe("lifecycle endpoints", () => {
     expect(await mustStatus(server)).to.include({ initialized: true, locked: false });
   });
 
-  it("POST /v1/unlock answers ok and message", async () => {
+  it("POST /v1/unlock returns ok and message", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await api(server, "post", "/v1/lock").expect(200);
@@ -27,7 +27,7 @@ describe("lifecycle endpoints", () => {
     expect(body.ok).to.equal(true);
   });
 
-  it("POST /v1/lock answers ok and message", async () => {
+  it("POST /v1/lock returns ok and message", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const { body } = await api(server, "post", "/v1/lock").expect(200);
@@ -35,7 +35,7 @@ describe("lifecycle endpoints", () => {
     expect(body.ok).to.equal(true);
   });
 
-  it("POST /v1/shutdown answers ok and message, and the server stops", async () => {
+  it("POST /v1/shutdown returns ok and message, and the server stops", async () => {
     const server = await startTestServer();
     const { body } = await api(server, "post", "/v1/shutdown").expect(200);
     expect(body).to.have.all.keys("ok", "message");
@@ -43,7 +43,7 @@ describe("lifecycle endpoints", () => {
     await server.stopped;
   });
 
-  it("lock, shutdown and delete take no body and ignore one", async () => {
+  it("lock, shutdown and delete need no body and ignore one", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "1");
@@ -60,7 +60,7 @@ describe("lifecycle endpoints", () => {
 describe("GET /v1/status", () => {
   const server = shareTestServer({ idleTimeoutMs: 123_456 });
 
-  it("answers exactly the fields of the vault status object, each of its type", async () => {
+  it("returns exactly the fields of the vault status object, each of its type", async () => {
     const status = await mustStatus(server());
     expect(status).to.have.all.keys(
       ...["initialized", "locked", "secretCount", "vaultPath"],
@@ -73,12 +73,12 @@ describe("GET /v1/status", () => {
     expect(status["lastActivity"]).to.match(isoMilliseconds);
   });
 
-  it("needs no token and minds no wrong one", async () => {
+  it("needs no token and ignores a wrong one", async () => {
     expect((await send(server(), { path: "/v1/status", token: null })).status).to.equal(200);
     expect((await send(server(), { path: "/v1/status", token: "wrong" })).status).to.equal(200);
   });
 
-  it("before init says initialized false, locked true, secretCount 0", async () => {
+  it("before init reports initialized false, locked true, secretCount 0", async () => {
     expect(await mustStatus(server())).to.include({ initialized: false, locked: true, secretCount: 0 });
   });
 });
@@ -86,19 +86,19 @@ describe("GET /v1/status", () => {
 describe("secret endpoints", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("PUT answers ok, path, bytes and the supplied metadata", async () => {
+  it("PUT returns ok, path, bytes and the supplied metadata", async () => {
     const body = { value: "sécret", type: "api-key", description: "for tests" };
     const { body: answer } = await api(server(), "put", "/v1/secrets/put/all").send(body).expect(200);
     const metadata = { type: "api-key", description: "for tests" };
     expect(answer).to.deep.equal({ ok: true, path: "put/all", bytes: 7, metadata });
   });
 
-  it("PUT without type and description answers empty metadata", async () => {
+  it("PUT without type and description returns empty metadata", async () => {
     const { body: answer } = await api(server(), "put", "/v1/secrets/put/bare").send({ value: "v" }).expect(200);
     expect(answer).to.deep.equal({ ok: true, path: "put/bare", bytes: 1, metadata: {} });
   });
 
-  it("GET answers path, value, metadata, createdAt and updatedAt", async () => {
+  it("GET returns path, value, metadata, createdAt and updatedAt", async () => {
     await mustPut(server(), "get/one", { value: "v", type: "other", description: "d" });
     const { body } = await api(server(), "get", "/v1/secrets/get/one").expect(200);
     expect(body).to.have.all.keys("path", "value", "metadata", "createdAt", "updatedAt");
@@ -107,7 +107,7 @@ describe("secret endpoints", () => {
     expect(body.updatedAt).to.match(isoMilliseconds);
   });
 
-  it("GET /v1/secrets answers entries of path, metadata, createdAt and updatedAt, never a value", async () => {
+  it("GET /v1/secrets returns entries of path, metadata, createdAt and updatedAt, never a value", async () => {
     await mustPut(server(), "list/one", { value: "list-canary", type: "certificate" });
     await mustPut(server(), "list/two", { value: "list-canary", description: "second" });
     const { body, text } = await api(server(), "get", "/v1/secrets?prefix=list/").expect(200);
@@ -128,7 +128,7 @@ describe("secret endpoints", () => {
     expect(found).to.deep.equal([{ description: "d" }, {}, { type: "other" }]);
   });
 
-  it("DELETE answers ok, path and message, and the secret is gone for good", async () => {
+  it("DELETE returns ok, path and message, and the secret is gone", async () => {
     await mustPut(server(), "delete/me", "v");
     const { body } = await api(server(), "delete", "/v1/secrets/delete/me").expect(200);
     expect(body).to.have.all.keys("ok", "path", "message");
@@ -163,7 +163,7 @@ describe("secret endpoints", () => {
     ["a megabyte", "x".repeat(2 ** 20)],
   ];
   for (const [name, value] of values) {
-    it(`${name} comes back as it was`, async () => {
+    it(`${name} is returned unchanged`, async () => {
       const { bytes } = await mustPut(server(), "value", value);
       expect(bytes).to.equal(Buffer.byteLength(value));
       expect((await mustGet(server(), "value"))["value"] === value).to.equal(true);
@@ -171,7 +171,7 @@ describe("secret endpoints", () => {
   }
 
   for (const method of ["get", "delete"] as const) {
-    it(`${method.toUpperCase()} of a path that does not exist answers 404 NOT_FOUND`, async () => {
+    it(`${method.toUpperCase()} of a path that does not exist returns 404 NOT_FOUND`, async () => {
       await api(server(), method, "/v1/secrets/no/such")
         .expect(404)
         .expect(/"code":"NOT_FOUND"/);
@@ -180,7 +180,7 @@ describe("secret endpoints", () => {
 });
 
 describe("updatedAt", () => {
-  it("never runs backwards, even when the clock does", async () => {
+  it("never goes backwards, even when the clock does", async () => {
     const { FakeClock } = await import("../support/manual-clock.js");
     const clock = new FakeClock();
     const server = await startTestServer({ clock, idleTimeoutMs: 0 });

@@ -1,4 +1,4 @@
-/** Section 7 of the interface, "Errors" and "The order of checks" of the decisions. */
+/** docs/http-api.md, Errors and Order of checks. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -26,7 +26,7 @@ const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
 
 type Situation = { readonly server: TestServer; readonly request: Send; readonly meanwhile?: () => Promise<void> };
 
-/** How each code is brought about. */
+/** How to provoke each code. */
 const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
   BAD_REQUEST: async () => ({
     server: await unlockedServer(),
@@ -71,7 +71,7 @@ function secretFile(server: TestServer, name: string): string {
 
 describe("errors", () => {
   for (const [code, status] of Object.entries(statusOf)) {
-    it(`${code} is answered as ${status}, a JSON object with error and code`, async () => {
+    it(`${code} has status ${status} and a JSON object with error and code`, async () => {
       const { server, request, meanwhile } = await causes[code as ErrorCode]();
       const answer = send(server, request);
       if (meanwhile) {
@@ -82,7 +82,7 @@ describe("errors", () => {
     });
   }
 
-  it("an INTERNAL error carries a request id that the log has too, with where it happened", async () => {
+  it("an INTERNAL error has a request id that the log has too, with stack frames", async () => {
     const server = await unlockedServer({ scryptLogN: 17 });
     const answer = send(server, unlock);
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -95,7 +95,7 @@ describe("errors", () => {
     expect(JSON.parse(line ?? "").error.cause.at).to.be.an("array").that.is.not.empty;
   });
 
-  it("an INTEGRITY error carries a request id that the log has too", async () => {
+  it("an INTEGRITY error has a request id that the log has too", async () => {
     const { server, request } = await causes.INTEGRITY();
     const { json } = await send(server, request);
     expect(json["requestId"]).to.match(/^[0-9a-f-]{36}$/);
@@ -114,7 +114,7 @@ describe("a crash of the key worker", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  it("answers the requests under way with an error or the right value, never with a wrong one", async () => {
+  it("gives running requests an error or the right value, never a wrong one", async () => {
     const server = await unlockedServer();
     await mustPut(server, "a", "v");
     for (let round = 0; round < 10; round++) {
@@ -134,30 +134,30 @@ describe("the order of checks", () => {
   const server = shareTestServer();
   const orders: readonly (readonly [string, Send, number, string])[] = [
     [
-      "a foreign Host goes before the token",
+      "checks Host before the token",
       { path: "/v1/secrets", token: null, headers: { host: "evil.test" } },
       400,
       "BAD_REQUEST",
     ],
-    ["the token goes before an unknown route", { path: "/nowhere", token: null }, 401, "UNAUTHORIZED"],
-    ["the token goes before a wrong method", { method: "PATCH", path: "/v1/init", token: null }, 401, "UNAUTHORIZED"],
+    ["checks the token before the route", { path: "/nowhere", token: null }, 401, "UNAUTHORIZED"],
+    ["checks the token before the method", { method: "PATCH", path: "/v1/init", token: null }, 401, "UNAUTHORIZED"],
     [
-      "the token goes before a broken body",
+      "checks the token before the body",
       { method: "POST", path: "/v1/init", body: "{", token: null },
       401,
       "UNAUTHORIZED",
     ],
-    ["an unknown route goes before the lock", { path: "/v1/secret/a" }, 404, "NOT_FOUND"],
-    ["a wrong method goes before the lock", { method: "POST", path: "/v1/secrets/a" }, 404, "NOT_FOUND"],
-    ["the lock goes before a broken path", { path: "/v1/secrets/%zz" }, 403, "VAULT_LOCKED"],
-    ["the lock goes before a broken body", { method: "PUT", path: "/v1/secrets/a", body: "{" }, 403, "VAULT_LOCKED"],
-    ["the lock goes before a missing secret", { path: "/v1/secrets/a" }, 403, "VAULT_LOCKED"],
+    ["checks the route before the lock", { path: "/v1/secret/a" }, 404, "NOT_FOUND"],
+    ["checks the method before the lock", { method: "POST", path: "/v1/secrets/a" }, 404, "NOT_FOUND"],
+    ["checks the lock before the path", { path: "/v1/secrets/%zz" }, 403, "VAULT_LOCKED"],
+    ["checks the lock before the body", { method: "PUT", path: "/v1/secrets/a", body: "{" }, 403, "VAULT_LOCKED"],
+    ["checks the lock before the secret exists", { path: "/v1/secrets/a" }, 403, "VAULT_LOCKED"],
   ];
   for (const [name, request, status, code] of orders) {
     it(name, async () => mustRefuse(await send(server(), request), status, code));
   }
 
-  it("a broken body goes before the conflict: init without a passphrase answers 400, not 409", async () => {
+  it("checks the body before the conflict: init without a passphrase returns 400, not 409", async () => {
     const initialized = await unlockedServer();
     mustRefuse(await send(initialized, { method: "POST", path: "/v1/init", body: {} }), 400, "BAD_REQUEST");
     mustRefuse(
@@ -167,7 +167,7 @@ describe("the order of checks", () => {
     );
   });
 
-  it("a broken path goes before a missing secret", async () => {
+  it("checks the path before the secret exists", async () => {
     const initialized = await unlockedServer();
     mustRefuse(await send(initialized, { path: "/v1/secrets/a//b" }), 400, "BAD_REQUEST");
   });
@@ -188,7 +188,7 @@ describe("unknown routes and wrong methods", () => {
     "//v1/status",
   ];
   for (const path of unknown) {
-    it(`GET ${path} with a valid token answers 404 NOT_FOUND`, async () => {
+    it(`GET ${path} with a valid token returns 404 NOT_FOUND`, async () => {
       mustRefuse(await send(server(), { path }), 404, "NOT_FOUND");
     });
   }
@@ -206,14 +206,14 @@ describe("unknown routes and wrong methods", () => {
     ["TRACE", "/v1/status", "GET"],
   ];
   for (const [method, path, allow] of wrong) {
-    it(`${method} ${path} answers 404 NOT_FOUND with Allow: ${allow}`, async () => {
+    it(`${method} ${path} returns 404 NOT_FOUND with Allow: ${allow}`, async () => {
       const answer = await send(server(), { method, path });
       mustRefuse(answer, 404, "NOT_FOUND");
       expect(answer.headers.allow).to.equal(allow);
     });
   }
 
-  it("HEAD answers 404 with Allow and no body", async () => {
+  it("HEAD returns 404 with Allow and no body", async () => {
     const answer = await send(server(), { method: "HEAD", path: "/v1/secrets/a" });
     expect(answer.status).to.equal(404);
     expect(answer.headers.allow).to.equal("GET, PUT, DELETE");
@@ -244,7 +244,7 @@ describe("a damaged, moved or foreign blob", () => {
   }
 
   for (const name of ["cut", "flipped", "empty", "to", "directory"]) {
-    it(`answers 500 INTEGRITY that names the path (${name})`, async () => {
+    it(`returns 500 INTEGRITY that names the path (${name})`, async () => {
       const answer = await send(server(), { path: `/v1/secrets/${name}` });
       mustRefuse(answer, 500, "INTEGRITY");
       expect(answer.json["error"]).to.contain(name);
@@ -258,7 +258,7 @@ describe("a damaged, moved or foreign blob", () => {
     expect(damaged).to.deep.equal(["cut", "directory", "empty", "to"]);
   });
 
-  it("is not overwritten by a put, and can be deleted and stored anew", async () => {
+  it("is not overwritten by a put, and can be deleted and stored again", async () => {
     const put = { method: "PUT", path: "/v1/secrets/cut", body: { value: "new" } };
     mustRefuse(await send(server(), put), 500, "INTEGRITY");
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/cut" }));
@@ -267,11 +267,11 @@ describe("a damaged, moved or foreign blob", () => {
   });
 });
 
-describe("storage that fails", () => {
+describe("failing storage", () => {
   const steps = ["open", "writeFile", "sync", "rename"] as const;
   for (const step of steps) {
     for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
-      it(`a put whose ${step} fails with ${code} answers 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
+      it(`a put whose ${step} fails with ${code} returns 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
         const { files, fail, repair } = failingFiles();
         const server = await unlockedServer({ files });
         await mustPut(server, "a/b", "old");
@@ -295,7 +295,7 @@ describe("storage that fails", () => {
     }
   }
 
-  it("a forced init that cannot be written leaves the old vault untouched, whichever operation fails", async () => {
+  it("a forced init that cannot be written leaves the old vault unchanged, whichever file operation fails", async () => {
     const { files, failOnce, repair } = failingFiles();
     const server = await unlockedServer({ files });
     await mustPut(server, "a", "old");
@@ -313,7 +313,7 @@ describe("storage that fails", () => {
     return expect.fail("no attempt succeeded");
   });
 
-  it("while shutting down answers 503 UNAVAILABLE to what is still on its way, and stores nothing", async () => {
+  it("requests that arrive during a shutdown get 503 UNAVAILABLE and store nothing", async () => {
     const server = await unlockedServer();
     const put = await halfSent(server, "PUT /v1/secrets/late", { value: "v" });
     const get = await halfSent(server, "POST /v1/unlock", { passphrase });
@@ -329,7 +329,7 @@ describe("storage that fails", () => {
   });
 });
 
-/** Sends a request but for its last byte; the answer sends that too, and gives what came back. */
+/** Sends a request except for its last byte. The returned function sends the rest and returns the response. */
 async function halfSent(server: TestServer, line: string, object: object): Promise<() => Promise<string>> {
   const socket = connectRaw(server);
   let received = "";

@@ -1,4 +1,4 @@
-/** What counts as one address for the lockout, and that its table is bounded. */
+/** Lockout keys and the bounded table of addresses. */
 import { expect } from "chai";
 import { FailureStore, keyOfAddress } from "../../src/access/lockout.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -15,14 +15,15 @@ const different: readonly (readonly [string, string])[] = [
 ];
 
 describe("the lockout's key", () => {
-  for (const [a, b] of same) it(`${a} and ${b} are one`, () => expect(keyOfAddress(a)).to.equal(keyOfAddress(b)));
+  for (const [a, b] of same)
+    it(`is the same for ${a} and ${b}`, () => expect(keyOfAddress(a)).to.equal(keyOfAddress(b)));
   for (const [a, b] of different) {
-    it(`${a} and ${b} are two`, () => expect(keyOfAddress(a)).not.to.equal(keyOfAddress(b)));
+    it(`differs for ${a} and ${b}`, () => expect(keyOfAddress(a)).not.to.equal(keyOfAddress(b)));
   }
 });
 
 describe("the lockout", () => {
-  it("lasts 300 s, also when the wall clock is set back or forward meanwhile", () => {
+  it("lasts 300 s even when the wall clock is changed meanwhile", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 10; i++) store.fail("a");
@@ -34,7 +35,7 @@ describe("the lockout", () => {
     expect(store.secondsLeft("a")).to.equal(0);
   });
 
-  it("does not begin with failures of more than 60 s ago, though the wall clock was set back since", () => {
+  it("ignores failures older than 60 s even when the wall clock was set back", () => {
     const clock = new FakeClock();
     const store = new FailureStore(clock);
     for (let i = 0; i < 9; i++) store.fail("a");
@@ -45,7 +46,7 @@ describe("the lockout", () => {
 });
 
 describe("the lockout's table", () => {
-  it("forgets the address whose last failure is longest ago, once there are 10,000", () => {
+  it("drops the address with the oldest last failure once there are 10,000", () => {
     const store = new FailureStore(new FakeClock());
     for (let i = 0; i < 10; i++) store.fail("first");
     expect(store.secondsLeft("first")).to.equal(300);

@@ -1,4 +1,4 @@
-/** "Secrets" of the decisions: paths, list, concurrency; good input and its rules. Bad input is in bad-input.test.ts. */
+/** docs/http-api.md, Secrets: paths, list, concurrency. Invalid input is in bad-input.test.ts. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -12,18 +12,18 @@ describe("secret paths", () => {
   const rules: readonly (readonly [string, string, string])[] = [
     ["literal slashes separate segments", "a/b/c", "a/b/c"],
     ["%2F counts as a separator", "a%2Fb%2fc", "a/b/c"],
-    ["+ is a plus", "a+b", "a+b"],
-    ["%2B is a plus too", "a%2Bb", "a+b"],
+    ["+ is literal", "a+b", "a+b"],
+    ["%2B is a plus", "a%2Bb", "a+b"],
     ["it is decoded exactly once", "a%252Fb", "a%2Fb"],
     ["a space inside a segment is kept", "a%20b", "a b"],
     ["the canonical form is NFC", "caf%65%CC%81", "café"],
     ["case is kept", "A/a", "A/a"],
     ["dots inside a name are kept", "a.b/..c/d..", "a.b/..c/d.."],
-    ["characters beyond the BMP are kept", "%F0%9F%98%80", "😀"],
-    ["names that mean something to file systems are kept", "CON/nul.txt/x.sealed", "CON/nul.txt/x.sealed"],
+    ["characters outside the BMP are kept", "%F0%9F%98%80", "😀"],
+    ["names with a meaning to file systems are kept", "CON/nul.txt/x.sealed", "CON/nul.txt/x.sealed"],
     ["1024 bytes are allowed", longest, longest],
     ["32 segments are allowed", Array(32).fill("s").join("/"), Array(32).fill("s").join("/")],
-    ["a last segment that is named like an endpoint is a secret", "init/status", "init/status"],
+    ["the name of an endpoint is a valid path", "init/status", "init/status"],
   ];
   for (const [name, target, path] of rules) {
     it(name, async () => {
@@ -39,12 +39,12 @@ describe("secret paths", () => {
     expect(mustSucceed(await send(server(), { path: "/v1/secrets/same/secret" }))["value"]).to.equal("v");
   });
 
-  it("a path given in NFD is the same secret as in NFC", async () => {
+  it("a path in NFD is the same secret as in NFC", async () => {
     await mustPut(server(), "ein/Fluß/é".normalize("NFC"), "v");
     expect((await mustGet(server(), "ein/Fluß/é".normalize("NFD")))["value"]).to.equal("v");
   });
 
-  it("paths that differ in case alone are different secrets", async () => {
+  it("paths that differ only in case are different secrets", async () => {
     for (const path of ["Case", "case", "CASE", "case/Case"]) await mustPut(server(), path, path);
     for (const path of ["Case", "case", "CASE", "case/Case"]) {
       expect((await mustGet(server(), path))["value"]).to.equal(path);
@@ -64,7 +64,7 @@ describe("secret paths", () => {
     expect(existsSync(file)).to.equal(true);
   });
 
-  it("a delete takes empty parent directories with it, and no others", async () => {
+  it("a delete removes empty parent directories, and no others", async () => {
     await mustPut(server(), "prune/x/y/z", "v");
     await mustPut(server(), "prune/w", "v");
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/prune/x/y/z" }));
@@ -84,11 +84,11 @@ describe("list", () => {
   const sorted = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const listed = async (query: string) => (await mustList(server(), query)).map(({ path }) => path);
 
-  it("without prefix has all, ascending by UTF-8 bytes of the path", async () => {
+  it("without a prefix returns all, ascending by UTF-8 bytes of the path", async () => {
     expect(await listed("")).to.deep.equal(sorted);
   });
 
-  it("with an empty prefix has all", async () => {
+  it("with an empty prefix returns all", async () => {
     for (const query of ["?prefix=", "?prefix", "?", "?other=1&other=2"]) {
       expect(await listed(query), query).to.deep.equal(sorted);
     }
@@ -118,12 +118,12 @@ describe("list", () => {
     });
   }
 
-  it("with nothing to match answers 200 with an empty array", async () => {
+  it("without a match returns 200 with an empty array", async () => {
     expect(mustSucceed(await send(server(), { path: "/v1/secrets?prefix=nope" }))).to.deep.equal({ entries: [] });
   });
 
   for (const limit of [1, 2, 3, 10, 11, 1000]) {
-    it(`limit=${limit} pages through all with next and after, each once`, async () => {
+    it(`limit=${limit} with next and after returns every path once`, async () => {
       const seen: string[] = [];
       for (let after = ""; ; ) {
         const path = `/v1/secrets?limit=${limit}&after=${encodeURIComponent(after)}`;
@@ -139,14 +139,14 @@ describe("list", () => {
     });
   }
 
-  it("after a path that is gone goes on behind it; prefix and limit hold together", async () => {
+  it("after accepts a missing path; prefix, limit and after combine", async () => {
     expect(await listed("?after=a/a")).to.deep.equal(sorted.filter((path) => path > "a/a" || path.startsWith("z")));
     expect(await listed("?prefix=a&limit=2&after=a")).to.deep.equal(["a b", "a+b"]);
     const { next } = mustSucceed(await send(server(), { path: "/v1/secrets?prefix=a/&limit=2" }));
     expect(next).to.equal(undefined);
   });
 
-  const broken = [
+  const malformed = [
     "prefix=a&prefix=b",
     "prefix=%zz",
     "prefix=%ED%A0%80",
@@ -156,7 +156,7 @@ describe("list", () => {
     "limit=1.5",
   ];
   for (const query of [
-    ...broken,
+    ...malformed,
     "limit=",
     "limit=x",
     "limit=1&limit=1",
@@ -164,14 +164,14 @@ describe("list", () => {
     "after=a&after=a",
     "%70refix=a&prefix=b",
   ]) {
-    it(`?${query} answers 400 BAD_REQUEST`, async () => {
+    it(`?${query} returns 400 BAD_REQUEST`, async () => {
       mustRefuse(await send(server(), { path: `/v1/secrets?${query}` }), 400, "BAD_REQUEST");
     });
   }
 });
 
 describe("concurrency", () => {
-  it("writes to one path are serialised, and a reader sees the whole old or the whole new secret", async () => {
+  it("writes to one path are serialized, and a reader sees the whole old or the whole new secret", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const body = (n: number) => ({ value: String(n).repeat(5_000), description: String(n) });
@@ -186,7 +186,7 @@ describe("concurrency", () => {
     expect((await mustList(server)).length).to.equal(1);
   });
 
-  it("puts and deletes that share directories never fail each other", async () => {
+  it("concurrent puts and deletes in shared directories succeed", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const client = async (n: number) => {

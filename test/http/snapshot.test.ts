@@ -1,4 +1,4 @@
-/** POST /v1/snapshot: a picture of all sealed secrets at one moment, for a backup. */
+/** POST /v1/snapshot: all sealed secrets of one moment, for a backup. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -14,7 +14,7 @@ async function mustSnapshot(server: TestServer): Promise<string> {
 }
 
 describe("POST /v1/snapshot", () => {
-  it("before init answers 400 BAD_REQUEST", async () => {
+  it("before init returns 400 BAD_REQUEST", async () => {
     mustRefuse(await send(await startTestServer(), request), 400, "BAD_REQUEST");
   });
 
@@ -22,7 +22,7 @@ describe("POST /v1/snapshot", () => {
     mustRefuse(await send(await startTestServer(), { ...request, token: null }), 401, "UNAUTHORIZED");
   });
 
-  it("locked or not, answers a directory with the header and each secret's file as it is", async () => {
+  it("returns a directory with copies of the header and every secret's file, locked or unlocked", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a/b", "1");
@@ -41,7 +41,7 @@ describe("POST /v1/snapshot", () => {
     expect(readFileSync(join(locked, "header.json"))).to.deep.equal(readFileSync(join(kept, "header.json")));
   });
 
-  it("leaves one behind only until the next start", async () => {
+  it("is removed at the next start", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a/b", "1");

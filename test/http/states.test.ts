@@ -1,4 +1,4 @@
-/** Section 3 of the interface: states and transitions, and what each state refuses. */
+/** docs/http-api.md, States: transitions, and what each state refuses. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,10 +34,10 @@ const requests = {
   get: { path: "/v1/secrets/kept" },
   list: { path: "/v1/secrets" },
   delete: { method: "DELETE", path: "/v1/secrets/kept" },
-  "put with a broken path and body": { method: "PUT", path: "/v1/secrets/a//b", body: "{" },
-  "get of a broken path": { path: "/v1/secrets/%zz" },
+  "put with a malformed path and body": { method: "PUT", path: "/v1/secrets/a//b", body: "{" },
+  "get of a malformed path": { path: "/v1/secrets/%zz" },
   "get of a missing path": { path: "/v1/secrets/missing" },
-  "list with a broken query": { path: "/v1/secrets?limit=none" },
+  "list with a malformed query": { path: "/v1/secrets?limit=none" },
 } satisfies Record<string, Send>;
 
 type Verb = keyof typeof requests;
@@ -64,10 +64,10 @@ const rules: readonly (readonly [State, Verb, string, State | "stopped"])[] = [
   ["locked", "get", "403 VAULT_LOCKED", "locked"],
   ["locked", "list", "403 VAULT_LOCKED", "locked"],
   ["locked", "delete", "403 VAULT_LOCKED", "locked"],
-  ["locked", "put with a broken path and body", "403 VAULT_LOCKED", "locked"],
-  ["locked", "get of a broken path", "403 VAULT_LOCKED", "locked"],
+  ["locked", "put with a malformed path and body", "403 VAULT_LOCKED", "locked"],
+  ["locked", "get of a malformed path", "403 VAULT_LOCKED", "locked"],
   ["locked", "get of a missing path", "403 VAULT_LOCKED", "locked"],
-  ["locked", "list with a broken query", "403 VAULT_LOCKED", "locked"],
+  ["locked", "list with a malformed query", "403 VAULT_LOCKED", "locked"],
   ["locked", "shutdown", "200", "stopped"],
   ["unlocked", "init", "409 ALREADY_EXISTS", "unlocked"],
   ["unlocked", "init with force false", "409 ALREADY_EXISTS", "unlocked"],
@@ -86,7 +86,7 @@ const rules: readonly (readonly [State, Verb, string, State | "stopped"])[] = [
 
 describe("states", () => {
   for (const [state, verb, want, next] of rules) {
-    it(`${verb} while ${state} answers ${want} and leaves the vault ${next}`, async () => {
+    it(`${verb} while ${state} returns ${want} and leaves the vault ${next}`, async () => {
       const server = await startTestServer();
       await bringTo(server, state);
       expect(outcome(await send(server, requests[verb]))).to.equal(want);
@@ -114,7 +114,7 @@ function outcome({ status, json }: Answer): string {
 }
 
 describe("lock", () => {
-  it("keeps secretCount right, also after a restart", async () => {
+  it("keeps secretCount correct, also after a restart", async () => {
     const first = await startTestServer();
     await mustInit(first);
     for (const path of ["a", "a/b", "c/d/e"]) await mustPut(first, path, "v");
@@ -148,7 +148,7 @@ describe("lock", () => {
     expect(late).to.deep.equal([]);
   });
 
-  it("refuses the derivations that wait, and no unlock undoes it", async () => {
+  it("refuses queued unlocks, and none of them undoes it", async () => {
     const server = await startTestServer({ scryptLogN: 16 });
     await mustInit(server);
     const unlocks = Array.from({ length: 6 }, () => send(server, requests.unlock));
@@ -170,7 +170,7 @@ describe("forced re-init", () => {
     message = String((await mustInit(server(), { passphrase: "second", force: true }))["message"]);
   });
 
-  it("makes a new empty vault", async () => {
+  it("creates a new empty vault", async () => {
     expect((await mustStatus(server()))["secretCount"]).to.equal(0);
     expect(await mustList(server())).to.deep.equal([]);
     mustRefuse(await send(server(), { path: "/v1/secrets/old/secret" }), 404, "NOT_FOUND");
@@ -192,7 +192,7 @@ describe("forced re-init", () => {
     expect(existsSync(join(kept, "secrets", "old", "secret.sealed"))).to.equal(true);
   });
 
-  it("leaves the old vault under its old passphrase, and it opens once it is put back", async () => {
+  it("leaves the old vault under its old passphrase, ready to be restored", async () => {
     const home = server().home;
     await server().stop();
     const { writeFileSync } = await import("node:fs");
@@ -205,7 +205,7 @@ describe("forced re-init", () => {
 });
 
 describe("concurrent lifecycle", () => {
-  it("of two inits at once exactly one makes the vault, and its passphrase opens it", async () => {
+  it("exactly one of two concurrent inits creates the vault, and its passphrase opens it", async () => {
     const server = await startTestServer();
     const bodies = ["one", "two"].map((text) => ({ passphrase: text }));
     const answers = await Promise.all(bodies.map((body) => send(server, { ...requests.init, body })));
@@ -215,7 +215,7 @@ describe("concurrent lifecycle", () => {
     mustSucceed(await send(server, { ...requests.unlock, ...(winner && { body: winner }) }));
   });
 
-  it("an unlock that is under way when the server is shut down is told so", async () => {
+  it("unlocks that run during a shutdown get 503 UNAVAILABLE", async () => {
     const server = await startTestServer({ scryptLogN: 17 });
     await mustInit(server);
     const unlocks = Array.from({ length: 3 }, () => send(server, requests.unlock));
@@ -224,7 +224,7 @@ describe("concurrent lifecycle", () => {
     for (const answer of (await Promise.all(unlocks)).slice(1)) mustRefuse(answer, 503, "UNAVAILABLE");
   });
 
-  it("a forced init among unlocks leaves the new vault unlocked or locked, never the old key in use", async () => {
+  it("a forced init among unlocks never leaves the old key in use", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const unlocks = Array.from({ length: 4 }, () => send(server, requests.unlock));

@@ -1,4 +1,4 @@
-/** TLS, Host and Origin, headers, limits and timeouts of the HTTP server. */
+/** docs/http-api.md, Limits; TLS, Host and Origin, headers, malformed HTTP, timeouts. */
 import { X509Certificate } from "node:crypto";
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
@@ -8,8 +8,10 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
+import { defaultLimits } from "../../src/http/listener.js";
 import { later } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { emptyHome } from "../support/prepared-home.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -30,17 +32,17 @@ describe("TLS", () => {
   const server = shareTestServer();
 
   for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-    it(`${version} is spoken`, async () => {
+    it(`accepts ${version}`, async () => {
       expect(await handshake(server(), version)).to.equal(version);
     });
   }
   for (const version of ["TLSv1", "TLSv1.1"] as const) {
-    it(`${version} is refused`, async () => {
+    it(`refuses ${version}`, async () => {
       expect(await handshake(server(), version)).to.match(/ERR|alert|protocol/i);
     });
   }
 
-  it("plain HTTP is not served", async () => {
+  it("refuses plain HTTP", async () => {
     const outcome = await new Promise((resolve) => {
       const request = plainRequest({ host: "127.0.0.1", port: server().port, path: "/v1/status" }, () =>
         resolve("answered"),
@@ -50,7 +52,7 @@ describe("TLS", () => {
     expect(outcome).to.equal("refused");
   });
 
-  it("the certificate is self-signed EC, for localhost, 127.0.0.1 and ::1", () => {
+  it("has a self-signed EC certificate for localhost, 127.0.0.1 and ::1", () => {
     const certificate = new X509Certificate(server().certificate);
     expect(certificate.publicKey.asymmetricKeyType).to.equal("ec");
     expect(certificate.issuer).to.equal(certificate.subject);
@@ -63,7 +65,7 @@ describe("TLS", () => {
 function handshake(server: TestServer, version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): Promise<string> {
   return new Promise((resolve) => {
     const { port, certificate: ca } = server;
-    const weak = { ciphers: "DEFAULT@SECLEVEL=0" }; // so that it is the server that refuses old versions
+    const weak = { ciphers: "DEFAULT@SECLEVEL=0" }; // the client must not be the one that refuses
     const socket = connect({
       host: "127.0.0.1",
       port,
@@ -87,15 +89,15 @@ describe("the certificate at start", () => {
     await first.stop();
     change(first.home);
     const second = await startTestServer({ home: first.home, clock: new FakeClock(), ...options });
-    return second.certificate === first.certificate ? "kept" : "made anew";
+    return second.certificate === first.certificate ? "kept" : "renewed";
   };
   const later1 = (ms: number) => new FakeClock(new FakeClock().now() + ms);
   const rules: readonly (readonly [string, string, Parameters<typeof restart>])[] = [
     ["with 31 days left is kept", "kept", [{ clock: later1((730 - 31) * day) }]],
-    ["with less than 30 days left is made anew", "made anew", [{ clock: later1((730 - 29) * day) }]],
-    ["that lacks a configured name is made anew", "made anew", [{ serverNames: ["vault.test"] }]],
-    ["that lacks the listening address is made anew", "made anew", [{ host: "127.0.0.5" }]],
-    ["whose key does not fit, after a crash between two writes, is made anew", "made anew", [{}, swapKey]],
+    ["with less than 30 days left is renewed", "renewed", [{ clock: later1((730 - 29) * day) }]],
+    ["without a configured name is renewed", "renewed", [{ serverNames: ["vault.test"] }]],
+    ["without the listening address is renewed", "renewed", [{ host: "127.0.0.5" }]],
+    ["with a mismatched key, after a crash between two writes, is renewed", "renewed", [{}, swapKey]],
   ];
   for (const [name, want, args] of rules) {
     it(name, async () => {
@@ -103,31 +105,33 @@ describe("the certificate at start", () => {
     });
   }
 
-  it("the user's own is served when it is set", async () => {
-    const first = await startTestServer();
+  it("is the user's own when that is configured", async () => {
+    const first = await startTestServer({ home: emptyHome() });
     const [tlsCert, tlsKey] = ["cert.pem", "key.pem"].map((name) => join(first.home, "tls", name));
     const second = await startTestServer({ tlsCert: String(tlsCert), tlsKey: String(tlsKey) });
     expect(second.certificate).to.equal(first.certificate);
     mustSucceed(await send(second, { path: "/v1/status" }));
   });
 
-  it("the user's own, whose key others may read, is served with a warning", async () => {
+  it("is the user's own with a warning when others may read its key", async () => {
     const { home } = await startTestServer();
     const [tlsCert, tlsKey] = [join(home, "tls", "cert.pem"), join(home, "tls", "key.pem")];
     expect((await startTestServer({ tlsCert, tlsKey })).logged()).not.to.contain("not-hardened");
     chmodSync(tlsKey, 0o644);
-    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(/not-hardened.*others may use .*key\.pem/);
+    expect((await startTestServer({ tlsCert, tlsKey })).logged()).to.match(
+      /not-hardened.*other users can access .*key\.pem/,
+    );
   });
 
-  it("a named token file that is not in use need not be there", async () => {
+  it("does not warn of a missing token file that is not in use", async () => {
     const { home } = await startTestServer();
     const tokenFile = join(home, "elsewhere");
     const { logged } = await startTestServer({ token: "t".repeat(32), tokenFile });
     expect(logged()).not.to.contain("not-hardened");
   });
 
-  it("the user's own that does not fit its key is refused", async () => {
-    const [first, second] = [await startTestServer(), await startTestServer()];
+  it("is refused when the user's own does not match its key", async () => {
+    const [first, second] = [await startTestServer(), await startTestServer({ home: emptyHome() })];
     const settings = { tlsCert: join(first.home, "tls", "cert.pem"), tlsKey: join(second.home, "tls", "key.pem") };
     expect(String(await startTestServer(settings).catch((error: Error) => error.message))).to.match(
       /not the private key/,
@@ -135,13 +139,18 @@ describe("the certificate at start", () => {
   });
 
   const foreign: readonly (readonly [string, RegExp, "cert.pem" | "key.pem" | null, boolean])[] = [
-    ["that somebody put into the home", /not one that .* lacks a name/, null, true],
-    ["that somebody put into the home, with a key of another,", /not one that .* another's/, null, false],
-    ["that somebody put into the home, and not yet its key,", /not one that .* missing/, "key.pem", true],
-    ["whose key somebody put into the home, and not yet itself,", /no certificate beside it/, "cert.pem", true],
+    ["of someone else in the home", /was not made by strongroom.*lacks a name/, null, true],
+    [
+      "of someone else in the home, with a mismatched key,",
+      /was not made by strongroom.*belongs to another/,
+      null,
+      false,
+    ],
+    ["of someone else in the home, without its key,", /was not made by strongroom.*missing/, "key.pem", true],
+    ["missing beside someone else's key in the home", /no certificate beside it/, "cert.pem", true],
   ];
   for (const [name, says, missing, fitting] of foreign) {
-    it(`${name} is refused and nothing is written over`, async () => {
+    it(`${name} is refused and nothing is overwritten`, async () => {
       const { home, stop } = await startTestServer();
       await stop();
       const [certificate, key] = await foreignPair();
@@ -154,7 +163,7 @@ describe("the certificate at start", () => {
     });
   }
 
-  it("that cannot be understood stops the start and is not overwritten", async () => {
+  it("with invalid content stops the start and is not overwritten", async () => {
     const first = await startTestServer();
     await first.stop();
     const file = join(first.home, "tls", "cert.pem");
@@ -168,7 +177,7 @@ function filesIn(directory: string): Record<string, string> {
   return Object.fromEntries(readdirSync(directory).map((name) => [name, readFileSync(join(directory, name), "utf8")]));
 }
 
-/** Valid, but made by somebody else and without the names of this server. */
+/** Valid, but not made by strongroom and without this server's names. */
 async function foreignPair(): Promise<[string, string]> {
   const { cert, private: key } = await generate([{ name: "commonName", value: "my own" }], {
     keyType: "ec",
@@ -204,14 +213,14 @@ describe("Host and Origin", () => {
     ["localhost evil.test", false],
   ];
   for (const [host, good] of hosts) {
-    it(`Host: ${host} is ${good ? "accepted" : "answered 400"}`, async () => {
+    it(`Host: ${host} is ${good ? "accepted" : "refused with 400"}`, async () => {
       const answer = await send(server(), { path: "/v1/status", headers: { host } });
       if (good) mustSucceed(answer);
       else mustRefuse(answer, 400, "BAD_REQUEST");
     });
   }
 
-  it("a missing Host, an empty one and two of them are answered 400", async () => {
+  it("a missing, empty or repeated Host is refused with 400", async () => {
     for (const lines of ["", "Host:\r\n", "Host: localhost\r\nHost: localhost\r\n"]) {
       const { status, json } = parseRaw(await sendRaw(server(), `GET /v1/status HTTP/1.1\r\n${lines}\r\n`));
       expect(status).to.equal(400);
@@ -219,7 +228,7 @@ describe("Host and Origin", () => {
     }
   });
 
-  it("a target in absolute form is judged by its own authority", async () => {
+  it("the authority of an absolute target replaces Host", async () => {
     const ask = async (target: string) =>
       parseRaw(await sendRaw(server(), `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`)).status;
     expect(await ask("https://localhost/v1/status")).to.equal(200);
@@ -234,7 +243,7 @@ describe("Host and Origin", () => {
     "https://localhost:1a/v1/secrets/path-canary",
     "http://a:b@[::/",
   ]) {
-    it(`a malformed absolute target (${target}) is answered as JSON and leaves no trace`, async () => {
+    it(`a malformed absolute target (${target}) gets a JSON error and is not logged`, async () => {
       const answer = await sendRaw(server(), `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       expect(parseRaw(answer).json["code"]).to.be.oneOf(["BAD_REQUEST", "UNAUTHORIZED"]);
       expect(server().logged()).not.to.contain("path-canary");
@@ -251,14 +260,14 @@ describe("Host and Origin", () => {
     ["", false],
   ];
   for (const [origin, good] of origins) {
-    it(`Origin: ${origin || "(empty)"} is ${good ? "accepted" : "answered 400"}`, async () => {
+    it(`Origin: ${origin || "(empty)"} is ${good ? "accepted" : "refused with 400"}`, async () => {
       const answer = await send(server(), { path: "/v1/status", headers: { host: "localhost", origin } });
       if (good) mustSucceed(answer);
       else mustRefuse(answer, 400, "BAD_REQUEST");
     });
   }
 
-  it("a refusal comes before authentication and is not counted as a failure of it", async () => {
+  it("a refusal comes before authentication and does not count as a failed one", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 15; i++) {
       const headers = { host: "evil.test" };
@@ -270,7 +279,7 @@ describe("Host and Origin", () => {
 
 const hasIpv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === "::1"));
 
-describe("the address listened on", () => {
+describe("the listening address", () => {
   const addresses: readonly (readonly [string, string, number])[] = [
     ["127.0.0.1", "https://localhost:", 400],
     ["localhost", "https://", 400],
@@ -280,8 +289,8 @@ describe("the address listened on", () => {
     ["0.0.0.0", "https://localhost:", 200],
   ];
   for (const [host, url, foreign] of addresses) {
-    it(`${host} starts with ${url} and answers a foreign Host with ${foreign}`, async function () {
-      if (isIPv6(host) && !hasIpv6) this.skip(); // this machine has no ::1 to listen on
+    it(`${host} starts with ${url} and gives a foreign Host ${foreign}`, async function () {
+      if (isIPv6(host) && !hasIpv6) this.skip(); // this machine has no ::1
       const server = await startTestServer({ host });
       expect(server.url.startsWith(url), server.url).to.equal(true);
       const { status } = await send(server, { path: "/v1/status", headers: { host: "evil.test" } });
@@ -290,7 +299,7 @@ describe("the address listened on", () => {
   }
 });
 
-describe("answers", () => {
+describe("responses", () => {
   const server = shareTestServer({}, async (fresh) => {
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
@@ -307,18 +316,18 @@ describe("answers", () => {
     });
   }
 
-  it("conditional requests and ranges change nothing", async () => {
+  it("ignores conditional requests and ranges", async () => {
     const headers = { "if-none-match": "*", range: "bytes=0-1", "if-modified-since": new Date().toUTCString() };
     expect(mustSucceed(await send(server(), { path: "/v1/secrets/a", headers }))["value"]).to.equal("v");
   });
 });
 
-describe("broken HTTP", () => {
+describe("malformed HTTP", () => {
   const server = shareTestServer();
   const authorization = () => `Host: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
-  const broken: readonly (readonly [string, () => string])[] = [
-    ["no HTTP at all", () => "hello\r\n\r\n"],
-    ["a version that is none", () => "GET /v1/status HTTP/7.0\r\nHost: localhost\r\n\r\n"],
+  const malformed: readonly (readonly [string, () => string])[] = [
+    ["text that is not HTTP", () => "hello\r\n\r\n"],
+    ["an invalid version", () => "GET /v1/status HTTP/7.0\r\nHost: localhost\r\n\r\n"],
     ["a header without a colon", () => "GET /v1/status HTTP/1.1\r\nHost localhost\r\n\r\n"],
     ["a space in the target", () => "GET /v1/ status HTTP/1.1\r\nHost: localhost\r\n\r\n"],
     ["raw bytes above ASCII in the target", () => `GET /v1/secrets/\u00e9 HTTP/1.1\r\n${authorization()}\r\n`],
@@ -331,7 +340,7 @@ describe("broken HTTP", () => {
       () => `PUT /v1/secrets/a HTTP/1.1\r\n${authorization()}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
     ],
     [
-      "a chunk size that is none",
+      "an invalid chunk size",
       () => `POST /v1/init HTTP/1.1\r\n${authorization()}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
     ],
     [
@@ -341,8 +350,8 @@ describe("broken HTTP", () => {
     ["headers over 8 KiB", () => `GET /v1/status HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(9000)}\r\n\r\n`],
     ["CONNECT", () => "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
   ];
-  for (const [name, text] of broken) {
-    it(`${name} is answered as JSON, 400 BAD_REQUEST`, async () => {
+  for (const [name, text] of malformed) {
+    it(`${name} gets 400 BAD_REQUEST as JSON`, async () => {
       const { status, head, json } = parseRaw(await sendRaw(server(), text()));
       expect(status).to.equal(400);
       expect(json["code"]).to.equal("BAD_REQUEST");
@@ -353,12 +362,12 @@ describe("broken HTTP", () => {
     });
   }
 
-  it("a broken request behind a good one leaves the good one's answer in its place", async () => {
+  it("a malformed request gets its response after that of the valid request before it", async () => {
     const both = `GET /v1/secrets HTTP/1.1\r\n${authorization()}\r\nbroken\r\n\r\n`;
     expect(statusesIn(await sendRaw(server(), both))).to.deep.equal(["403", "400"]);
   });
 
-  it("a request that breaks off behind one that is being worked on leaves that one's answer in its place", async () => {
+  it("a malformed request gets its response after that of the running request before it", async () => {
     const own = await startTestServer();
     await mustInit(own);
     const headers = `Host: localhost\r\nAuthorization: Bearer ${own.token}\r\n`;
@@ -368,7 +377,7 @@ describe("broken HTTP", () => {
     expect(statusesIn(await sendRaw(own, unlock + broken))).to.deep.equal(["200", "400"]);
   });
 
-  it("a request behind an answer that announced the end of the connection is not carried out", async () => {
+  it("a request after a response with Connection: close is not carried out", async () => {
     const own = await startTestServer();
     await mustInit(own);
     const refused = "PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
@@ -378,7 +387,7 @@ describe("broken HTTP", () => {
     expect((await mustStatus(own))["secretCount"]).to.equal(0);
   });
 
-  it("requests that are pipelined are answered in their order", async () => {
+  it("pipelined requests get their responses in order", async () => {
     const one = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nowhere HTTP/1.1\r\n${authorization()}\r\n`;
     expect(statusesIn(await sendRaw(server(), one))).to.deep.equal(["200", "404"]);
   });
@@ -389,30 +398,34 @@ function statusesIn(received: string): (string | undefined)[] {
 }
 
 describe("limits", () => {
-  it("no more than 256 connections at once", async () => {
-    const server = await startTestServer();
-    const sockets = await Promise.all(Array.from({ length: 300 }, () => opened(server)));
+  it("accepts no more connections than the limit", async () => {
+    const server = await startTestServer({ limits: { ...defaultLimits, maxConnections: 10 } });
+    const sockets = await Promise.all(Array.from({ length: 30 }, () => opened(server)));
     later(() => {
       for (const socket of sockets) socket?.destroy();
     });
     await new Promise((resolve) => setTimeout(resolve, 200));
     const open = sockets.filter((socket) => socket !== null && !socket.destroyed);
-    expect(open).to.have.lengthOf(256);
+    expect(open).to.have.lengthOf(10);
   });
 
-  it("a silent handshake is cut (5 s), then slow headers (10 s), then a slow request (30 s), the last two with a JSON 400", async function () {
-    this.timeout(120_000);
-    const server = await startTestServer();
+  it("closes a silent handshake", async () => {
+    const limits = { ...defaultLimits, handshakeTimeout: 200 };
+    const { port } = await startTestServer({ limits });
+    await closing(connectPlain({ host: "127.0.0.1", port }));
+  });
+
+  it("answers slow headers, and later a slow request, with a JSON 400", async () => {
+    const short = { headersTimeout: 1_000, requestTimeout: 3_000, connectionsCheckingInterval: 50 };
+    const server = await startTestServer({ limits: { ...defaultLimits, ...short } });
     const order: string[] = [];
-    const silent = connectPlain({ host: "127.0.0.1", port: server.port });
     const head = `POST /v1/init HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
-    const [, headers, body] = await Promise.all([
-      closing(silent).then(() => order.push("handshake")),
+    const answers = await Promise.all([
       answerTo(server, "GET /v1/status HTTP/1.1\r\nHost: local").finally(() => order.push("headers")),
       answerTo(server, `${head}Content-Length: 10\r\n\r\n{`).finally(() => order.push("request")),
     ]);
-    expect(order).to.deep.equal(["handshake", "headers", "request"]);
-    for (const text of [headers, body]) expect(parseRaw(text).json["code"], text).to.equal("BAD_REQUEST");
+    expect(order).to.deep.equal(["headers", "request"]);
+    for (const text of answers) expect(parseRaw(text).json["code"], text).to.equal("BAD_REQUEST");
     mustSucceed(await send(server, { path: "/v1/status" }));
   });
 });
@@ -443,7 +456,7 @@ async function answerTo(server: TestServer, text: string): Promise<string> {
 }
 
 describe("a stop", () => {
-  it("waits for a request under way, and not for connections on which nothing has come", async () => {
+  it("waits for a running request, and not for unused connections", async () => {
     const server = await startTestServer();
     const sockets = [connectRaw(server), connectRaw(server), connectPlain(server.port, "127.0.0.1")] as const;
     const closings = sockets.map(
@@ -464,5 +477,12 @@ describe("a stop", () => {
     await stopped;
     await closings[0];
     expect(parseRaw(answer).status).to.equal(200);
+  });
+});
+
+describe("the default limits", () => {
+  it("give a handshake 5 s, headers 10 s, a request 30 s, 8 KiB of headers, and an idle connection 30 s", () => {
+    expect(defaultLimits).to.include({ handshakeTimeout: 5_000, headersTimeout: 10_000, requestTimeout: 30_000 });
+    expect(defaultLimits).to.include({ maxHeaderSize: 8_192, keepAliveTimeout: 30_000, maxConnections: 256 });
   });
 });

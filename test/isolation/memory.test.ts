@@ -1,4 +1,4 @@
-/** The key never leaves its thread, and lock really wipes: looked for in the server's memory from outside. */
+/** Secrets in the server's memory, searched for from outside: keys stay in their thread, and a lock wipes them. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -27,7 +27,7 @@ const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 3);
 const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 5);
 
 const gone: Found = { full: 0, half: 0 };
-/** The key schedule that a processor's AES instructions use begins with the key as it is. */
+/** The key schedule for AES instructions begins with the key itself. */
 const once: Found = { full: 1, half: 0 };
 
 type Findings = { readonly masterKey: Found; readonly kek: Found; readonly passphrase: Found };
@@ -39,7 +39,7 @@ describe("the server's memory", function () {
   });
 
   for (let round = 1; round <= rounds; round++) {
-    it(`unlocked holds the master key once, no KEK and no passphrase; locked nothing (round ${round})`, async () => {
+    it(`holds the master key once and neither KEK nor passphrase while unlocked, and nothing while locked (round ${round})`, async () => {
       const server = await startWithCanary();
       await mustInit(server, { passphrase });
       const keys = decodeKeys(server.home, passphrase);
@@ -54,7 +54,7 @@ describe("the server's memory", function () {
       expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
     });
 
-    it(`after an idle lock holds nothing (round ${round})`, async () => {
+    it(`holds nothing after an idle lock (round ${round})`, async () => {
       const server = await startWithCanary("700");
       await mustInit(server, { passphrase });
       const keys = decodeKeys(server.home, passphrase);
@@ -64,7 +64,7 @@ describe("the server's memory", function () {
     });
   }
 
-  it("holds no wrong passphrase either", async () => {
+  it("holds no wrong passphrase", async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
     const wrong = "a wrong passphrase, which is a secret too";
@@ -85,9 +85,9 @@ describe("the server's memory", function () {
     ["a vault without a header", { path: "/v1/unlock" }],
   ];
   for (const [name, request] of unread) {
-    it(`holds no passphrase that was refused for ${name}`, async () => {
+    it(`holds no passphrase of a request refused for ${name}`, async () => {
       const server = await startWithCanary();
-      const unwelcome = "a passphrase that was sent in vain";
+      const unwelcome = "a passphrase of a refused request";
       await send(server, { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
       await new Promise((resolve) => setTimeout(resolve, 100));
       const found = scanProcess(server.child.pid ?? 0, new Map([["unwelcome", Buffer.from(unwelcome)]]));
@@ -95,7 +95,7 @@ describe("the server's memory", function () {
     });
   }
 
-  it("holds no key after a right passphrase that was refused behind ten wrong ones", async () => {
+  it("holds no key after the lockout refuses a right passphrase", async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
     const keys = decodeKeys(server.home, passphrase);
@@ -108,7 +108,7 @@ describe("the server's memory", function () {
     expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
   });
 
-  it(`is clean after ${crashes} crashes of the key worker in the middle of requests; the next unlock works`, async () => {
+  it(`holds nothing after each of ${crashes} crashes of the key worker during requests, and the next unlock works`, async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
     await mustPut(server, "a", "v");
@@ -130,28 +130,32 @@ describe("the server's memory", function () {
   });
 });
 
-describe("the server's memory, of a value", function () {
+describe("the server's memory, after a value", function () {
   this.timeout(0);
   before(function () {
     if (!existsSync("/proc/self/mem")) this.skip(); // as above
   });
 
-  const value = "a value that nobody may find, ".repeat(4);
+  const value = "a value that must not be found, ".repeat(4);
   const body = JSON.stringify({ value });
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
   const sized = `Content-Length: ${body.length}\r\n\r\n`;
   type Row = readonly [what: string, pieces: readonly string[], between?: (server: ServerProcess) => Promise<unknown>];
   const rows: readonly Row[] = [
-    ["that was stored", [sized + body]],
-    ["whose body came to its end when the vault was locked", [sized + body.slice(0, -1), body.slice(-1)], mustLock],
-    ["whose body was broken off", [sized + body.slice(0, -1)]],
+    ["was stored", [sized + body]],
     [
-      "whose chunked body outgrew what was laid out for it",
+      "was refused because the vault was locked before the end of its body",
+      [sized + body.slice(0, -1), body.slice(-1)],
+      mustLock,
+    ],
+    ["was cut off by the client", [sized + body.slice(0, -1)]],
+    [
+      "came in a chunked body that outgrew its first allocation",
       [`Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`, `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`],
     ],
   ];
   for (const [what, [first = "", ...rest], between] of rows) {
-    it(`${what}, holds nothing`, async () => {
+    it(`${what}: holds no copy of it`, async () => {
       const server = await startWithCanary();
       await mustInit(server, { passphrase });
       const socket = connectRaw(server)
@@ -175,7 +179,7 @@ describe("the server's memory, of a value", function () {
 describe("heap snapshots, unlocked and after 200 mixed operations", function () {
   this.timeout(0);
 
-  it("of the front end hold no passphrase, master key, KEK or secret value; the canary is found", async () => {
+  it("hold no passphrase, master key, KEK or secret value; the canary is found", async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
     await mustUnlock(server, passphrase);
@@ -192,7 +196,7 @@ async function startWithCanary(idleTimeoutMs = "0"): Promise<ServerProcess> {
   return startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs });
 }
 
-/** Looks for all that must not be there, and first proves that it can find what is. */
+/** Searches for keys and passphrase, and proves with the canary that the search works. */
 function look(server: ServerProcess, { masterKey, kek }: ReturnType<typeof decodeKeys>): Findings {
   const wanted = { masterKey, kek, passphrase: Buffer.from(passphrase), canary: Buffer.from(canary) };
   const found = scanProcess(server.child.pid ?? 0, new Map(Object.entries(wanted)));
@@ -201,7 +205,7 @@ function look(server: ServerProcess, { masterKey, kek }: ReturnType<typeof decod
   return { masterKey: of("masterKey"), kek: of("kek"), passphrase: of("passphrase") };
 }
 
-/** Puts, gets and lists; answers the values that were written and read. */
+/** Puts, gets and lists; returns the values that were written and read. */
 async function requests(server: ServerProcess, count: number): Promise<string[]> {
   const values: string[] = [];
   for (let i = 0; i < count; i += 2) {

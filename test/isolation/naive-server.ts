@@ -1,6 +1,6 @@
 /**
- * Owns a server as it is usually written: a JSON body parser, a passphrase in a string, a key on V8's heap that is wiped
- * with fill(0). It is here to be caught.
+ * A server as it is usually written: a JSON body parser, a passphrase in a string, a key on V8's heap that is wiped
+ * with fill(0). The isolation tests must catch it.
  */
 
 import { createDecipheriv, createHmac, scryptSync } from "node:crypto";

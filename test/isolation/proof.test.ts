@@ -1,4 +1,4 @@
-/** The proof can fail: the scanner finds what is there, and catches a server that is written as usual. */
+/** Proof that the isolation tests can fail: the scanner finds what is there, and catches a naive server. */
 import { spawn } from "node:child_process";
 import { createHmac, scryptSync } from "node:crypto";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ describe("the scanner", function () {
     if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
   });
 
-  it("counts copies of bytes that a process holds, in every form, and none of what it does not", async () => {
+  it("counts copies in every form, and none of bytes that the process does not hold", async () => {
     const script = `
       const secret = Buffer.from(process.argv[1], "hex");
       globalThis.kept = [secret, Buffer.from(secret), secret.toString("base64"), secret.subarray(0, 16).toString("latin1")];
@@ -36,7 +36,7 @@ describe("the scanner", function () {
     expect(found.get("absent")).to.deep.equal({ full: 0, half: 0 });
   });
 
-  it("catches the naive server: after its lock, passphrase and key are still there", async () => {
+  it("finds passphrase and key in a naive server after its lock", async () => {
     const child = spawn(process.execPath, [fileURLToPath(new URL("./naive-server.js", import.meta.url))]);
     later(() => void child.kill("SIGKILL"));
     const [line] = (await once(child.stdout, "data")) as [Buffer];

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { Header } from "tar";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { type Ended, run } from "../support/process.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { realScryptCost, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustPut, mustUnlock } from "../support/test-client.js";
 
 export const secrets: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ export const secrets: Readonly<Record<string, string>> = {
 };
 
 export async function startFilled(): Promise<TestServer> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   await mustInit(server);
   for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, value);
   return server;

@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
-import { passphrase, startTestServer } from "../support/server.js";
+import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 export type Json = { readonly [name: string]: unknown };
@@ -26,7 +26,7 @@ export type Report = {
 
 /** A home whose vault has the secrets a, a/b, c/d and Big/X; with `twice`, a forced init has kept an earlier one. */
 export async function makeHome(twice = false): Promise<string> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   if (twice) {
     await mustInit(server);
     await mustPut(server, "earlier", "v");

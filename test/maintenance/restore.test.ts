@@ -13,7 +13,7 @@ import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { run } from "../support/process.js";
-import { startTestServer } from "../support/server.js";
+import { realScryptCost, startTestServer } from "../support/server.js";
 import { mustInit } from "../support/test-client.js";
 import {
   archiveOf,
@@ -29,7 +29,7 @@ import {
 } from "./archives.js";
 
 async function headerOf(): Promise<string> {
-  const server = await startTestServer();
+  const server = await startTestServer(realScryptCost);
   await mustInit(server);
   return readFileSync(join(server.vaultPath, "gen-1", "header.json"), "utf8");
 }
@@ -90,7 +90,7 @@ describe("a restore", () => {
   });
 
   for (const [what, file, reason] of [
-    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, see how it is spelled"],
+    ["a file that is not there", "/nowhere/b.tar", "(ENOENT): no such file or directory, check the spelling"],
     ["a directory", "/", "(EISDIR): it is a directory, name a file"],
   ] as const) {
     it(`of ${what} exits 2 and creates no home`, async () => {

@@ -1,11 +1,11 @@
-/** 10,000 generated requests: no 500, no hang, no answer that is not JSON, and no canary where it does not belong. */
+/** Fuzzing of the HTTP interface: no 500, no hang, no response without JSON, no canary in a response or the log. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import { type Answer, connectRaw, mustInit, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
-/** A path may be told to the client that sent it, but not to the log. */
+/** A response may name the path, the log may not. */
 const pathCanary = "canary-of-a-path";
 const canaries = { passphrase: "canary-of-a-passphrase", value: "canary-of-a-value" };
 
@@ -66,14 +66,14 @@ type Generated = typeof request extends fc.Arbitrary<infer R> ? R : never;
 const allowed = new Set([200, 400, 401, 403, 404, 409, 429]);
 
 describe("fuzz", () => {
-  it("10,000 generated requests bring no 500, no hang, no answer without JSON, and no canary anywhere", async function () {
+  it("10,000 generated requests cause no 500, no hang, no response without JSON and no leaked canary", async function () {
     this.timeout(300_000);
     const clock = new FakeClock();
     const server = await fresh(clock);
     const requests = fc.sample(request, 10_000);
     const statuses = new Map<number, number>();
     for (let at = 0; at < requests.length; at += 25) {
-      clock.advance(301_000); // any lockout is over
+      clock.advance(301_000); // ends any lockout
       await unlockAnew(server);
       const answers = await Promise.all(requests.slice(at, at + 25).map((next) => exchange(server, next)));
       for (const [i, answer] of answers.entries()) {
@@ -82,12 +82,14 @@ describe("fuzz", () => {
       }
     }
     for (const status of [200, 400, 401, 404]) expect(statuses.get(status), `${status}`).to.be.above(200);
-    expect((statuses.get(429) ?? 0) + (statuses.get(403) ?? 0), "too little got through").to.be.below(5_000);
+    expect((statuses.get(429) ?? 0) + (statuses.get(403) ?? 0), "too few requests reached the vault").to.be.below(
+      5_000,
+    );
     for (const canary of [...Object.values(canaries), pathCanary, server.token])
       expect(server.logged()).not.to.contain(canary);
   });
 
-  it("1,000 broken pieces of HTTP are each answered as JSON 400 or with the connection's end", async function () {
+  it("1,000 pieces of malformed HTTP each get a JSON 400 or a closed connection", async function () {
     this.timeout(120_000);
     const server = await fresh();
     const line = fc.constantFrom(
@@ -139,7 +141,7 @@ describe("fuzz", () => {
   });
 });
 
-/** A generated request may have locked the vault, or made a new one under another passphrase. */
+/** A generated request may have locked the vault, or replaced it under another passphrase. */
 async function unlockAnew(server: TestServer): Promise<void> {
   const { passphrase } = canaries;
   const { status } = await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } });
@@ -156,7 +158,7 @@ async function fresh(clock = new FakeClock()): Promise<TestServer> {
   return server;
 }
 
-/** Content-Length is always true and the target can be sent: what breaks HTTP itself is the other test's matter. */
+/** Sends valid HTTP only: Content-Length is right, and the target has no characters that Node refuses. */
 async function exchange(server: TestServer, { token: chosen, path, ...rest }: Generated): Promise<Answer> {
   return send(server, {
     ...rest,
@@ -186,7 +188,7 @@ function exchangeRaw(server: TestServer, piece: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connectRaw(server);
     let received = "";
-    // What is no whole request yet is waited for by the server, and given up by this client.
+    // The server waits for the rest of an incomplete request; this client does not.
     const stop = setTimeout(() => socket.destroy(), 400);
     socket.on("error", () => {});
     socket.on("data", (chunk) => {

@@ -4,27 +4,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { findHolder } from "../../src/storage/files/claim-holder.js";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { startProcess } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
-import { mustSucceed, send } from "../support/test-client.js";
 
 describe("the holder of a vault", () => {
-  it("is found with pid and address while it serves, and not after it stops", async () => {
-    const server = await startProcess();
-    expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: server.child.pid, url: server.url });
-    mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
-    await server.ended;
-    expect(await findHolder(server.vaultPath)).to.equal(null);
-  });
-
-  it("is not found after a kill, although its pid file remains", async () => {
-    const server = await startProcess();
-    server.child.kill("SIGKILL");
-    await server.ended;
-    expect(readFileSync(pidFile(server), "utf8")).to.contain(server.url);
-    expect(await findHolder(server.vaultPath)).to.equal(null);
-  });
-
   it("is not another process that reuses its pid", async () => {
     const server = await startTestServer();
     const entry = earlierEntry(server);
@@ -32,15 +14,6 @@ describe("the holder of a vault", () => {
     const vaultPath = temporaryDirectory();
     writeFileSync(pidFile({ vaultPath }), JSON.stringify({ ...entry, started: `${entry.started}0` }));
     expect(await findHolder(vaultPath)).to.equal(null);
-  });
-
-  it("of a copied home is its own server, although the copy has the pid file of the original", async () => {
-    const server = await startProcess();
-    const home = join(temporaryDirectory(), "copy");
-    cpSync(server.home, home, { recursive: true, preserveTimestamps: true });
-    const copy = await startProcess([], { STRONGROOM_HOME: home });
-    expect(await findHolder(copy.vaultPath)).to.deep.equal({ pid: copy.child.pid, url: copy.url });
-    expect(await findHolder(server.vaultPath)).to.deep.equal({ pid: server.child.pid, url: server.url });
   });
 
   it("of a copied home is null while only the original is served", async () => {

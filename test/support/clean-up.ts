@@ -1,4 +1,4 @@
-/** Owns what tests leave behind: nothing. Whatever is opened is closed after the test, or the suite, that opened it. */
+/** Clean-up of tests: what a test or suite opens is closed after it. */
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ export function later(work: CleanUp): void {
   pending.push(work);
 }
 
-/** How much is to be cleaned up now; to be given back to `cleanUpTo`. */
+/** The current length of the clean-up list, for `cleanUpTo`. */
 export function cleanUpMark(): number {
   return pending.length;
 }

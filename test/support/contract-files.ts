@@ -1,9 +1,10 @@
 /**
- * Owns the files in the repository that are made from the contract: the OpenAPI document with the default limits, and
- * the client's types. `npm run contract` writes them; a test proves that they are as they would be written.
+ * Generator of the files that are made from the contract: the OpenAPI document with the default limits, the client's
+ * types and the key worker's validators. `npm run contract` writes them; a test compares them with what would be written.
  */
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { bodyValidatorsFile } from "./compiled-schemas.js";
 import { contract } from "./contract-judge.js";
 
 type Schema = {
@@ -17,17 +18,18 @@ type Schema = {
   readonly required?: readonly string[];
 };
 
-/** Text by file name, from the repository's root. */
+/** Returns each file's text by its path from the repository's root. */
 export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
-    ["src/client/types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+    ["src/client/api-types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
+    ["workers/body-validators.ts", bodyValidatorsFile()],
   ]);
 }
 
 function typesOf(schemas: Readonly<Record<string, Schema>>): string {
   const interfaces = Object.entries(schemas).map(([name, schema]) => interfaceOf(name, schema));
-  return `/** Owns the types of the contract; \`npm run contract\` makes them from its schemas. */\n\n${interfaces.join("\n")}`;
+  return `/** Types of the HTTP API, generated from its schemas by \`npm run contract\`. */\n\n${interfaces.join("\n")}`;
 }
 
 function interfaceOf(name: string, { description, properties = {}, required = [] }: Schema): string {

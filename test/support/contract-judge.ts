@@ -1,6 +1,6 @@
 /**
- * Owns judging the answers that tests receive by the OpenAPI document: a status, code, header or field that it does not
- * name is a violation, which fails its file of tests. It also remembers which documented responses were seen.
+ * Judge of every response that a test receives: a status, code, header or field that the OpenAPI document does not have is
+ * a violation and fails the test file. Also records which documented responses were seen.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
@@ -38,11 +38,11 @@ export type Judged = {
 export const contract = openApiDocument(readManifest(), { maxValueBytes: 1_048_576 });
 const { paths, components, "x-unrouted": unrouted } = contract as unknown as Document;
 
-/** HTTP's own, which OpenAPI does not describe. */
+/** Headers of HTTP itself, which OpenAPI does not describe. */
 const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
 
-/** All that answers to broken HTTP have; see the document's opening text. */
-const brokenHeaders = [...transportHeaders, "cache-control", "x-content-type-options"];
+/** Headers of responses to malformed HTTP; see the document's introduction. */
+const malformedHeaders = [...transportHeaders, "cache-control", "x-content-type-options"];
 
 const ajv = new Ajv2020({ strict: false, formats: { "date-time": isTimestamp, uuid: /^[0-9a-f-]{36}$/ } });
 ajv.addSchema({ $id: "contract", ...strict({ components }) });
@@ -51,7 +51,7 @@ function isTimestamp(text: string): boolean {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text) && !Number.isNaN(Date.parse(text));
 }
 
-/** A copy in which no object has fields that are not named, and every reference leads into `contract`. */
+/** Returns a copy that allows no unnamed fields and whose references point into `contract`. */
 function strict(schema: Schema): Schema {
   const copy = Object.entries(schema).map(([keyword, value]) => [keyword, strictValue(keyword, value)]);
   const closed = schema["type"] === "object" && schema["additionalProperties"] === undefined;
@@ -117,20 +117,20 @@ function learn(operation: string, status: string, response: Response | Reference
   for (const code of codesOf(whole)) unseen.add(`${operation} ${status} ${code}`.trimEnd());
 }
 
-/** One empty code for a success. */
+/** Returns one empty code for a success. */
 function codesOf({ content }: Response): readonly string[] {
   const { properties } = content["application/json"].schema as { properties?: { code?: { enum: string[] } } };
   return properties?.code?.enum ?? [""];
 }
 
-/** The documented answers: operation, status and code. */
+/** The documented responses: operation, status and code. */
 export const documented: readonly string[] = [...unseen];
 
 export function unseenResponses(): readonly string[] {
   return [...unseen];
 }
 
-/** What was judged wrong since it was last asked. */
+/** Returns the violations since the last call. */
 export function takeViolations(): readonly string[] {
   return violations.splice(0);
 }
@@ -140,8 +140,8 @@ export function judge(judged: Judged): void {
   const operation = operationAt(method, target);
   const code = text === "" ? "" : codeIn(text);
   const rule = rules.get(`${operation} ${status}`);
-  const problems = isBroken(judged) ? [] : (rule?.problems(judged) ?? ["this status is not documented"]);
-  violations.push(...problems.map((problem) => `${operation} answered ${status} ${code}: ${problem}`));
+  const problems = isMalformedRequest(judged) ? [] : (rule?.problems(judged) ?? ["this status is not documented"]);
+  violations.push(...problems.map((problem) => `${operation} returned ${status} ${code}: ${problem}`));
   unseen.delete(`${operation} ${status} ${code}`.trimEnd());
 }
 
@@ -158,15 +158,15 @@ function codeIn(text: string): string {
   return code;
 }
 
-/** Whether it answers what never became a request. */
-function isBroken({ status, headers, text }: Judged): boolean {
-  const few = Object.keys(headers).every((name) => brokenHeaders.includes(name));
+/** Whether the response is to malformed HTTP. */
+function isMalformedRequest({ status, headers, text }: Judged): boolean {
+  const few = Object.keys(headers).every((name) => malformedHeaders.includes(name));
   return status === 400 && few && headers.connection === "close" && codeIn(text) === "BAD_REQUEST";
 }
 
-/** Judges what can be of answers to hand-made HTTP: each is JSON, and an error has a text and a code of its status. */
+/** Judges raw responses as far as possible: each is JSON, and an error has a text and the code of its status. */
 export function judgeRaw(received: string): void {
-  for (const { status, body } of rawAnswers(Buffer.from(received, "latin1"))) {
+  for (const { status, body } of rawResponses(Buffer.from(received, "latin1"))) {
     const problem = problemOfRaw(status, body);
     if (problem !== null) violations.push(`raw ${status} ${problem}`);
   }
@@ -181,11 +181,11 @@ function problemOfRaw(status: number, body: string): string | null {
   }
   if (status === 200) return null;
   const known = Object.entries(statusOf).some(([code, its]) => code === json["code"] && its === status);
-  return known && typeof json["error"] === "string" ? null : "is not an error with its code";
+  return known && typeof json["error"] === "string" ? null : "is not an error with the code of its status";
 }
 
-/** The whole answers with a body that the bytes begin with. */
-function rawAnswers(bytes: Buffer): { readonly status: number; readonly body: string }[] {
+/** Returns the complete responses with a body at the start of the bytes. */
+function rawResponses(bytes: Buffer): { readonly status: number; readonly body: string }[] {
   const end = bytes.indexOf("\r\n\r\n");
   const head = bytes.subarray(0, end).toString("latin1");
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1]);
@@ -194,5 +194,5 @@ function rawAnswers(bytes: Buffer): { readonly status: number; readonly body: st
   const rest = bytes.subarray(end + 4 + length);
   const body = bytes.subarray(end + 4, end + 4 + length);
   const whole = length > 0 && body.length === length;
-  return [...(whole ? [{ status, body: body.toString("utf8") }] : []), ...rawAnswers(rest)];
+  return [...(whole ? [{ status, body: body.toString("utf8") }] : []), ...rawResponses(rest)];
 }

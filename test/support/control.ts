@@ -1,6 +1,6 @@
 /**
- * Owns what tests do inside a server process, which the program itself has no door for: ending its key worker as a fatal
- * error would, taking heap snapshots, counting what it holds. Loaded before the program with --import, spoken to over the parent's channel.
+ * Orders that tests give inside a server process: crash its key worker, take heap snapshots, count its handles and bytes.
+ * Loaded before the program with --import; orders come over the IPC channel.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -12,10 +12,10 @@ export type Order =
   | { readonly do: "measure" }
   | { readonly do: "snapshot"; readonly main: string; readonly worker: string };
 
-/** The answer to every order. */
+/** The response to every order. */
 export type Obeyed = { readonly failed: string | null; readonly holdings: Holdings | null };
 
-/** Of the front end: what keeps its event loop alive, and bytes in its heap and outside of it. */
+/** Of the front end: what keeps its event loop alive, and bytes in its heap and outside it. */
 export type Holdings = { readonly handles: number; readonly heapBytes: number; readonly externalBytes: number };
 
 const workers = new Set<Worker>();
@@ -32,7 +32,7 @@ process.on("message", (order: Order) => {
   );
 });
 
-process.channel?.unref(); // a server that has ended must not wait for orders
+process.channel?.unref(); // a stopped server must not wait for orders
 
 async function obey(order: Order): Promise<Holdings | null> {
   switch (order.do) {

@@ -1,4 +1,4 @@
-/** Owns crashing the key worker from outside, as a fatal error in its thread would. */
+/** Crash of the key worker from outside, as by a fatal error in its thread. */
 import type { Worker } from "node:worker_threads";
 
 const alive = new Set<Worker>();

@@ -1,14 +1,11 @@
-/**
- * Owns a second reading of the vault's header, written from its drawing and not from the key worker's code: it tells
- * tests which keys to look for.
- */
+/** A second decoder of the vault's header, written from the format's description: tests search memory for its keys. */
 import { createHmac, scryptSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type Keys = { readonly kek: Uint8Array; readonly masterKey: Uint8Array };
 
-/** @throws Error when the passphrase does not fit the header's MAC. */
+/** @throws Error when the passphrase does not match the header's MAC. */
 export function decodeKeys(home: string, passphrase: string): Keys {
   const generation = readFileSync(join(home, "vault", "current"), "latin1").trim();
   const file = readFileSync(join(home, "vault", generation, "header.json"), "latin1");

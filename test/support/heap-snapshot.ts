@@ -1,4 +1,4 @@
-/** Owns heap snapshots of a server's two threads, and looking for texts and bytes in them. */
+/** Heap snapshots of a server's two threads, and a search for texts and bytes in them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./clean-up.js";
@@ -15,7 +15,7 @@ export async function takeSnapshots(server: ServerProcess): Promise<Snapshots> {
   return { frontEnd: readFileSync(files.main, "utf8"), keyWorker: readFileSync(files.worker, "utf8") };
 }
 
-/** How often a snapshot holds the secret as a string: as text, hex, base64 or base64url. */
+/** Counts the secret in a snapshot as text, hex, base64 and base64url. */
 export function hitsIn(snapshot: string, secret: string | Uint8Array): number {
   const bytes = Buffer.from(secret);
   const forms = [bytes.toString("hex"), bytes.toString("base64"), bytes.toString("base64url")];

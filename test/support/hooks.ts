@@ -1,7 +1,4 @@
-/**
- * Owns the hooks around every test and suite: each cleans up what was opened inside it, and no file of tests passes in
- * which one received an answer that is not as the contract has it.
- */
+/** Mocha hooks: clean up after every test and suite, and fail a file in which a response violated the contract. */
 import { cleanUpMark, cleanUpTo } from "./clean-up.js";
 import { takeViolations } from "./contract-judge.js";
 
@@ -17,7 +14,7 @@ export const mochaHooks = {
     const title = this.currentTest?.fullTitle();
     violations.push(...takeViolations().map((violation) => `${title}: ${violation}`));
   },
-  /** Only here, because what a hook throws after one test would end the run. */
+  /** Reported only here: an error thrown in a hook after one test would end the run. */
   afterAll(): void {
     const found = violations.splice(0);
     if (found.length > 0) throw new Error(`not as documented:\n${found.join("\n")}`);

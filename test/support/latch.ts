@@ -1,8 +1,8 @@
-/** Owns a promise that ends when a test says so. */
+/** A promise that a test settles. */
 export type Latch = {
   readonly passed: Promise<void>;
   readonly open: () => void;
-  /** Whoever waits meets an I/O error. */
+  /** Rejects with EIO. */
   readonly fail: () => void;
 };
 

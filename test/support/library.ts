@@ -1,4 +1,4 @@
-/** Owns clients of the package's own library, each closed when its test ends. */
+/** Clients from the package's own library, closed when their test ends. */
 import { type ClientOptions, StrongroomClient } from "strongroom/client";
 import { later } from "./clean-up.js";
 import type { TestServer } from "./server.js";

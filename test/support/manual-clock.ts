@@ -1,4 +1,4 @@
-/** Owns a clock whose hands the test moves. */
+/** A clock that the test sets. */
 import type { Clock } from "../../src/clock.js";
 
 export class FakeClock implements Clock {
@@ -24,7 +24,7 @@ export class FakeClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** As awake time passes: timers fire in their order. */
+  /** Time passes while the machine is awake: due timers fire in order. */
   advance(ms: number): void {
     const end = this.#now + ms;
     this.#elapsed += ms;
@@ -38,7 +38,7 @@ export class FakeClock implements Clock {
     this.#now = end;
   }
 
-  /** As the machine's sleep, or somebody's hand, moves the wall clock: timers do not notice. */
+  /** The wall clock is changed, or the machine slept: timers do not notice. */
   jump(ms: number): void {
     this.#now += ms;
   }

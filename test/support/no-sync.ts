@@ -1,6 +1,6 @@
 /**
- * Owns switching syncs off inside a server process, so that the power-cut rig can be seen losing data. Loaded before the
- * program with `--import`; the address says which syncs do nothing: `?files`, `?directories`, or `?files&directories`.
+ * Disables fsync inside a server process, which shows that the power-cut rig detects lost data. Loaded before the program
+ * with `--import`; the URL's query says which syncs do nothing: `?files`, `?directories`, or `?files&directories`.
  */
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";

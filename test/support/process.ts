@@ -1,4 +1,4 @@
-/** Owns the real `strongroom` command as a process of its own. */
+/** The real `strongroom` command as a process of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
 import type { Holdings, Obeyed, Order } from "./control.js";
+import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
 export const mainFile = fileURLToPath(new URL("../../src/cli/entry.cjs", import.meta.url));
@@ -14,7 +15,7 @@ export type Ended = { readonly code: number | null; readonly stdout: string; rea
 
 type Environment = Readonly<Record<string, string>>;
 
-/** A clean environment: nothing of the developer's own settings, home or data directory gets in. */
+/** An environment without the developer's own settings, home and data directory. */
 export function environment(more: Environment): NodeJS.ProcessEnv {
   const home = temporaryDirectory();
   const path = process.env["PATH"] ?? "";
@@ -40,7 +41,7 @@ export function collect(child: ChildProcess) {
   return { ended, stdout: () => stdout, stderr: () => stderr };
 }
 
-/** The process ended before it said that it listens. */
+/** The server process ended before it listened. */
 export class NotStarted extends Error {
   readonly ended: Ended;
 
@@ -54,7 +55,7 @@ export type ServerProcess = TestServer & {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
   readonly startLine: string;
-  /** Makes something happen inside the process; see control.ts. */
+  /** Runs an order inside the process; see control.ts. */
   order(order: Order): Promise<Holdings | null>;
 };
 
@@ -63,12 +64,12 @@ const controlFile = fileURLToPath(new URL("./control.js", import.meta.url));
 /** The built command, and the flags of the Node that runs it. */
 export type Program = { readonly main: string; readonly nodeFlags: readonly string[] };
 
-/** Loaded by the command itself too, but after the control. */
+/** The command loads it too, but only after the control. */
 const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
 
 const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
 
-/** The Node that runs servers: the one that runs the tests, unless another version is being tried. */
+/** The Node that runs servers: STRONGROOM_TEST_NODE, else the one that runs the tests. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
 
 /** `strongroom serve` on a free port in a temporary home, killed when the test ends. @throws NotStarted */
@@ -77,7 +78,7 @@ export async function startProcess(
   more: Environment = {},
   { main, nodeFlags }: Program = builtHere,
 ): Promise<ServerProcess> {
-  const home = more["STRONGROOM_HOME"] ?? join(temporaryDirectory(), "home");
+  const home = more["STRONGROOM_HOME"] ?? preparedHome();
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
   const child = spawn(node, [...nodeFlags, main, "serve", ...args], {
     env: environment(settings),
@@ -91,6 +92,7 @@ export async function startProcess(
   });
   const startLine = await firstLine(output);
   const [, url = "", certificateFile = ""] = /listens on (https:\S+), .* certificate (\S+),/.exec(startLine) ?? [];
+  keepCertificate(home, certificateFile);
   return {
     child,
     ended: output.ended,

@@ -1,4 +1,4 @@
-/** Owns a way between client and server that carries bytes as they are, counts connections, and can break them. */
+/** A TCP proxy between client and server that counts connections and can break them. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { later } from "./clean-up.js";
@@ -8,11 +8,11 @@ export type Proxy = {
   readonly port: number;
   /** `https://localhost:port` */
   readonly url: string;
-  /** How many connections there have been. */
+  /** Connections accepted so far. */
   readonly connections: () => number;
-  /** From now on: what is sent on the connections that there are is met by their end. */
+  /** Resets each open connection on its next data. */
   breakKept(): void;
-  /** From now on nothing is carried back. */
+  /** Drops everything that the server sends from now on. */
   silence(): void;
 };
 

@@ -1,10 +1,10 @@
-/** Owns commands on a terminal of their own, and commands with none, whatever the tests themselves were started from. */
+/** Commands on a pseudo-terminal, and commands with no terminal. */
 import { spawn, spawnSync } from "node:child_process";
 import { collect, type Ended, environment, mainFile, node } from "./process.js";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Node cannot make a pseudo-terminal; Python can. */
+/** In Python, since Node has no pseudo-terminals. */
 const script = `
 import fcntl, json, os, select, subprocess, sys, termios
 order = json.loads(sys.argv[1])
@@ -30,16 +30,16 @@ print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhil
 `;
 
 export type OnTerminal = {
-  /** Negative: the signal that ended it. */
+  /** Negative: the number of the signal that ended it. */
   readonly code: number;
-  /** All that the terminal showed. */
+  /** The terminal's whole output. */
   readonly shown: string;
-  /** Null: it did not ask. */
+  /** Null when no question was shown. */
   readonly echoedWhileAsking: boolean | null;
   readonly echoesAfter: boolean;
 };
 
-/** What is done once the question is shown: keys are typed, or a signal is sent. Several come one after the other. */
+/** What to do once the question is shown: type keys, or send a signal. */
 export type Reaction = { readonly question: string; readonly keys?: Uint8Array | string; readonly signal?: number };
 
 export function hasPython(): boolean {
@@ -61,7 +61,7 @@ export async function runOnTerminal(
   return JSON.parse(stdout) as OnTerminal;
 }
 
-/** With no terminal to ask on; `inputs` become standard input and the descriptors from 3 on. */
+/** Runs without a terminal; `inputs` become standard input and the descriptors from 3 on. */
 export async function runWithoutTerminal(
   args: readonly string[],
   inputs: readonly (string | Uint8Array)[] = [],

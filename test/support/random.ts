@@ -1,4 +1,4 @@
-/** Owns chance that can be repeated: the same seed makes the same choices. */
+/** Reproducible random numbers. */
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, not including, 1: mulberry32. */
+  /** In [0, 1): mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -16,7 +16,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to, not including, `limit`. */
+  /** An integer in [0, limit). */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
@@ -30,5 +30,5 @@ export class Random {
   }
 }
 
-/** The seed of this run: STRONGROOM_SEED, or a new one. */
+/** STRONGROOM_SEED, or a new seed for each run. */
 export const runSeed = Number(process.env["STRONGROOM_SEED"] ?? Math.floor(Math.random() * 2 ** 32));

@@ -1,4 +1,4 @@
-/** Owns the last line of a test run: mocha's own report, and then `N passed, N failed`. */
+/** Mocha's spec report with a last line `N passed, N failed`. */
 import Mocha from "mocha";
 
 // biome-ignore lint/style/noDefaultExport: mocha loads a reporter by its default export

@@ -1,10 +1,10 @@
 /**
- * Owns looking for secrets in a process's memory from outside (Linux, /proc/PID/mem): every copy of given bytes, raw, as
- * hex, base64 or UTF-16, and halves of them. It proves on a planted canary that it can see before it is believed.
+ * Memory scanner: counts copies of secrets in another process (Linux, /proc/PID/mem), raw, as hex, base64 or UTF-16, and
+ * halves of them. Its callers prove with a planted canary that it finds what is there.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 
-/** How often a secret was found: whole, in any form, and in raw halves that are not part of a whole. */
+/** Number of whole copies in any form, and of raw halves that are not part of a whole copy. */
 export type Found = { readonly full: number; readonly half: number };
 
 type Region = { readonly start: number; readonly end: number };
@@ -12,7 +12,7 @@ type Pattern = { readonly bytes: Buffer; readonly weight: "full" | "first" | "se
 
 const chunkBytes = 4 * 2 ** 20;
 
-/** Looks for each named secret in all of the process's memory. The process is stopped meanwhile. */
+/** Searches all of the process's memory for each named secret. Stops the process meanwhile. */
 export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
   const patterns = [...secrets].flatMap(([name, bytes]) => patternsOf(name, bytes));
   const counts = new Map(patterns.map((pattern) => [pattern, 0]));
@@ -28,7 +28,7 @@ export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array
   return new Map([...secrets.keys()].map((name) => [name, sum(name, counts)]));
 }
 
-/** A half is counted where a whole is, too: the difference is what stands alone. */
+/** Every whole copy also counts as two halves: the difference is the halves that stand alone. */
 function sum(name: string, counts: ReadonlyMap<Pattern, number>): Found {
   const of = (weight: Pattern["weight"], only = (_: Pattern) => true) =>
     [...counts].reduce((total, [p, n]) => total + (p.name === name && p.weight === weight && only(p) ? n : 0), 0);
@@ -56,12 +56,12 @@ function patternsOf(name: string, secret: Uint8Array): Pattern[] {
   ];
 }
 
-/** The last characters of base64 depend on what follows; what is left still tells. */
+/** Without the last character, which depends on the bytes that follow. */
 function unpadded(base64: string): string {
   return base64.replace(/.?=*$/, "");
 }
 
-/** All memory that can be read, but for the program's own read-only files and the kernel's pages. */
+/** All readable memory, except the program's read-only files and the kernel's pages. */
 function regionsOf(pid: number): Region[] {
   const lines = readFileSync(`/proc/${pid}/maps`, "latin1").trimEnd().split("\n");
   return lines.flatMap((line) => {
@@ -86,7 +86,7 @@ function scanRegion(memory: number, { start, end }: Region, overlap: number, cou
   }
 }
 
-/** Pages that the process itself could not read either count as empty. */
+/** Pages that cannot be read count as zeros. */
 function readAt(memory: number, position: number, length: number): number {
   try {
     return readSync(memory, chunk, 0, length, position);
@@ -95,7 +95,7 @@ function readAt(memory: number, position: number, length: number): number {
   }
 }
 
-/** How often the pattern begins before `limit`: what begins behind it is seen with the next window. */
+/** Counts matches that begin before `limit`: later ones are counted in the next window. */
 function occurrences(window: Buffer, pattern: Buffer, limit: number): number {
   let count = 0;
   for (let at = window.indexOf(pattern); at >= 0 && at < limit; at = window.indexOf(pattern, at + 1)) count++;

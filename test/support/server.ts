@@ -1,4 +1,4 @@
-/** Owns the real server for tests: real TLS, real files, a real key worker; only clock, files and cost are chosen. */
+/** Servers in the tests' own process: real TLS, files and key worker; clock, file operations and cost can be injected. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../../src/config/definitions.js";
@@ -6,7 +6,8 @@ import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
-import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "./clean-up.js";
+import { cleanUpMark, cleanUpTo, later } from "./clean-up.js";
+import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
 
@@ -14,20 +15,22 @@ export type TestServer = Strongroom & {
   readonly home: string;
   readonly token: string;
   readonly certificate: string;
-  /** All that was logged, at level debug. */
+  /** The whole log, at level debug. */
   readonly logged: () => string;
 };
 
 export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>;
 
-/** A server of its own on a free port, in a home of its own unless one is given; stopped when the test ends. */
+/** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, ...overrides } = options;
-  const settings = { ...testSettings(), home: options.home ?? join(temporaryDirectory(), "home"), ...overrides };
+  const { clock, files, limits, ...overrides } = options;
+  const settings = { ...testSettings(), home: options.home ?? (clock ? emptyHome() : preparedHome()), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const strongroom = await startStrongroom(settings, { log, ...(clock && { clock }), ...(files && { files }) });
+  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
+  if (!clock) keepCertificate(settings.home, strongroom.certificateFile);
   return {
     ...strongroom,
     home: settings.home,
@@ -37,15 +40,21 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   };
 }
 
-/** For tests that change the files under a running server: it looks at them each time. */
+/** For tests that change files under a running server: it reads them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 
-/** The defaults, but for a free port and the cheapest scrypt that a header may have. */
+/** A derivation in 4 ms. At 14, the lowest that any setting allows, it takes 60 ms, and the tests make thousands. */
+const testScryptLogN = 10;
+
+/** For a home that a command or a process of its own will read, too. */
+export const realScryptCost: TestOptions = { scryptLogN: 14 };
+
+/** The defaults, but for a free port and a cheap derivation. */
 export function testSettings(): Settings {
-  return readSettings(["--home", "unused", "--port", "0", "--scrypt-log-n", "14"], {});
+  return { ...readSettings({ home: "unused", port: "0" }, {}), scryptLogN: testScryptLogN };
 }
 
-/** One server for all tests of a `describe`; `prepare` brings it into the state that they expect. */
+/** One server for all tests of a `describe`; `prepare` runs once after its start. */
 export function shareTestServer(
   options: TestOptions = {},
   prepare?: (server: TestServer) => Promise<unknown>,
@@ -59,7 +68,7 @@ export function shareTestServer(
   });
   after(() => cleanUpTo(mark));
   return () => {
-    if (shared === null) throw new Error("asked for before the suite began");
+    if (shared === null) throw new Error("the shared server is used before the suite's before hook");
     return shared;
   };
 }

@@ -1,4 +1,4 @@
-/** Owns faults from outside: strace makes system calls of a running process fail, until it lets go of the process. */
+/** Fault injection with strace: system calls of a running process fail until strace detaches. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { later, temporaryDirectory } from "./clean-up.js";
 import { canRun } from "./mounts.js";
 import { collect, environment, mainFile, node } from "./process.js";
 
-/** Why no process can be traced here; null when it can. */
+/** Why processes cannot be traced here; null when they can. */
 export function whyNoStrace(): string | null {
   if (!canRun("strace", "-V")) return "needs strace";
   return canRun("strace", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true")
@@ -16,14 +16,14 @@ export function whyNoStrace(): string | null {
 }
 
 export type Fault = {
-  /** A system call, or `/` and a regular expression of its name, which differs between processors. */
+  /** A system call, or `/` and a regular expression, since names differ between processors. */
   readonly call: string;
   readonly error: string;
-  /** strace's `when`: `2` is the second call alone, `2+` the second and all after it. Counted for each thread. */
+  /** strace's `when`, counted per thread: `2` is the second call alone, `2+` the second and all after it. */
   readonly when?: string;
 };
 
-/** Does the work while the fault lasts; answers how many calls were made to fail, too. */
+/** Does the work while calls fail; returns its result and the number of failed calls. */
 export async function withFault<T>(pid: number, { call, error, when = "1+" }: Fault, work: () => Promise<T>) {
   const trace = join(temporaryDirectory(), "trace");
   const inject = `inject=${call}:error=${error}:when=${when}`;
@@ -55,11 +55,11 @@ async function untilAttached(stderr: NodeJS.ReadableStream, ended: Promise<unkno
   const failed = ended.then(() => {
     throw new Error(`strace ended: ${said}`);
   });
-  failed.catch(() => {}); // it always ends at last
+  failed.catch(() => {}); // strace always ends, usually after this race
   await Promise.race([attached, failed]);
 }
 
-/** Runs the command to its end; answers what it made last and renamed, in the order in which that was done. */
+/** Runs the command to its end; returns its syncs, renames and links in order. */
 export async function tracedCommand(
   args: readonly string[],
   more: Readonly<Record<string, string>>,
@@ -78,7 +78,7 @@ export async function tracedCommand(
   return wholeCalls(readFileSync(trace, "utf8"));
 }
 
-/** A call during which another thread made one is told in two lines: it counts where it ended. */
+/** strace writes a call that another thread interrupted in two lines: it counts where it ended. */
 function wholeCalls(trace: string): string[] {
   const begun = new Map<string, string>();
   const calls: string[] = [];

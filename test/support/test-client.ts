@@ -1,4 +1,4 @@
-/** Owns how tests talk to a server: through its public door, trusting its certificate and no other. */
+/** Test client: talks to a server over HTTPS and trusts only its certificate. */
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Agent, request as httpsRequest, type RequestOptions } from "node:https";
@@ -19,7 +19,7 @@ export type Answer = {
 
 type Method = "get" | "post" | "put" | "delete" | "patch" | "options";
 
-/** A supertest request with the right token, or without any. */
+/** Returns a supertest request with the right token, or with none. */
 export function api(server: TestServer, method: Method, path: string, token: string | null = server.token): Test {
   const test = supertest(server.url)[method](path).ca(server.certificate);
   test.on("response", ({ status, headers, text }) => judge({ method, target: path, status, headers, text }));
@@ -36,7 +36,7 @@ export type Send = {
   readonly localAddress?: string;
 };
 
-/** Sends a request target exactly as given, which no URL library may tidy up. */
+/** Sends a request target exactly as given: no URL library normalizes it. */
 export function send(
   server: TestServer,
   { method = "GET", path, headers, body, token, localAddress }: Send,
@@ -84,7 +84,7 @@ function agentOf(server: TestServer): Agent {
   return agent;
 }
 
-/** Ends the connections that are kept between requests; the next request opens a new one. */
+/** Closes the connections that are kept alive; the next request opens a new one. */
 export function closeConnections(server: TestServer): void {
   agents.get(server)?.destroy();
 }
@@ -104,7 +104,7 @@ function asObject(text: string): Json {
   }
 }
 
-/** Every error is a JSON object with a text and a code of the table, whatever happened. */
+/** Asserts the status, and the JSON object with a text and the code that every error has. */
 export function mustRefuse(answer: Answer, status: number, code: string): void {
   expect(`${answer.status} ${String(answer.json["code"])}`, answer.text).to.equal(`${status} ${code}`);
   expect(answer.json["error"]).to.be.a("string").with.length.above(0);
@@ -112,7 +112,7 @@ export function mustRefuse(answer: Answer, status: number, code: string): void {
   expect(answer.headers["cache-control"]).to.equal("no-store");
 }
 
-/** The answer's JSON, once it is the 200 that it must be. */
+/** Asserts a 200 and returns its JSON. */
 export function mustSucceed(answer: Answer): Json {
   expect(answer.status, answer.text).to.equal(200);
   return answer.json;
@@ -159,7 +159,7 @@ export function secretTarget(path: string): string {
   return `/v1/secrets/${encodeURIComponent(path)}`;
 }
 
-/** Writes bytes onto a TLS connection and collects what comes back until the server closes it, or says no more. */
+/** Writes bytes to a TLS connection and returns what is received until the server closes it or sends no more. */
 export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectRaw(server);
@@ -184,7 +184,7 @@ export function connectRaw(server: TestServer): TLSSocket {
   return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", ca: server.certificate });
 }
 
-/** The status line, headers and JSON of a raw answer. */
+/** Returns the status, head and JSON of a raw response. */
 export function parseRaw(received: string): { status: number; head: string; json: Json } {
   const split = received.indexOf("\r\n\r\n");
   const head = received.slice(0, split);

@@ -1,4 +1,4 @@
-/** What the vault remembers of the files: never anything stale, never what does not open, and never too much. */
+/** The vault's caches: never stale, never a blob that does not open, within their limit. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -14,8 +14,8 @@ import { mustGet, mustInit, mustList, mustPut, mustRefuse, mustSucceed, send } f
 
 const get = { path: "/v1/secrets/a" };
 
-describe("what the vault remembers", () => {
-  it("answers a get whose file has gone since, until the secret is deleted", async () => {
+describe("the vault's cache", () => {
+  it("serves a get whose file was removed, until the secret is deleted", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -26,7 +26,7 @@ describe("what the vault remembers", () => {
     mustRefuse(await send(server, get), 404, "NOT_FOUND");
   });
 
-  it("is not a blob that does not open: once its file is mended, the next get finds it", async () => {
+  it("does not keep a blob that does not open: once its file is repaired, the next get finds it", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -38,7 +38,7 @@ describe("what the vault remembers", () => {
     expect((await mustGet(server, "a"))["value"]).to.equal("v");
   });
 
-  it("is dropped by a forced init", async () => {
+  it("is emptied by a forced init", async () => {
     const server = await startTestServer();
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -52,10 +52,10 @@ describe("what the vault remembers", () => {
   });
 
   for (const [where, held] of [
-    ["beside what failed", "s-001.sealed"],
-    ["in another part", "s-150.sealed"],
+    ["in the same slice", "s-001.sealed"],
+    ["in another slice", "s-150.sealed"],
   ] as const) {
-    it(`is not what a list still reads that has failed: it answers only once its reading ${where} has ended`, async () => {
+    it(`is not filled by a failed list: its response waits for the reads ${where}`, async () => {
       let armed = false;
       const [reading, released] = [closedGate(), closedGate()];
       const open: typeof systemFiles.open = async (...args) => {
@@ -86,7 +86,7 @@ describe("what the vault remembers", () => {
     });
   }
 
-  it("is not what a get has read that began before a put", async () => {
+  it("does not keep what a get read that began before a put", async () => {
     let release: () => void = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -110,7 +110,7 @@ describe("what the vault remembers", () => {
     for (let reading = 0; reading < 3; reading++) expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
-  it("is not what a reader finds that begins while the path is being changed", async () => {
+  it("does not keep what a reader reads while the path is being changed", async () => {
     const cache = new CiphertextCache<string>(10_000);
     await cache.changing("a", async () => {
       await cache.reading(async (keep) => keep("a", "old"));
@@ -120,7 +120,7 @@ describe("what the vault remembers", () => {
     expect(cache.get("a")).to.equal("new");
   });
 
-  it("is not what a reader has found that began while the path was being changed, though the change has ended", async () => {
+  it("does not keep what a reader read that began during a change, even after the change", async () => {
     const cache = new CiphertextCache<string>(10_000);
     const ended = closedGate();
     let reading: Promise<void> = Promise.resolve();
@@ -135,7 +135,7 @@ describe("what the vault remembers", () => {
     expect(cache.get("a")).to.equal(undefined);
   });
 
-  it("begins anew with a secret that was deleted: a later one of its path was created when it was put", async () => {
+  it("forgets a deleted secret: a later one at its path has a new createdAt", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await mustInit(server);
@@ -147,7 +147,7 @@ describe("what the vault remembers", () => {
     expect(await mustGet(server, "a")).to.include({ createdAt: now, updatedAt: now });
   });
 
-  it("leaves out of a list what was deleted while it was read", async () => {
+  it("does not list a secret that was deleted while the list was read", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ ...uncached, files });
     await mustInit(server);
@@ -161,7 +161,7 @@ describe("what the vault remembers", () => {
     expect([(entries as { path: string }[]).map(({ path }) => path), damaged ?? []]).to.deep.equal([["a", "c"], []]);
   });
 
-  it("is never an older state of a list, whatever changes between two lists", async () => {
+  it("never lists an older state, whatever changes between two lists", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const random = new Random(20261121);
@@ -182,7 +182,7 @@ describe("what the vault remembers", () => {
     }
   });
 
-  it("answers a list again as it did before, and one of another vault never", async () => {
+  it("repeats a list unchanged, and never one of another vault", async () => {
     const server = await startTestServer();
     await mustInit(server);
     for (let n = 0; n < 150; n++) await mustPut(server, `secret-${n}`, "v");
@@ -193,7 +193,7 @@ describe("what the vault remembers", () => {
     expect(await mustList(server)).to.deep.equal([]);
   });
 
-  it("keeps what was used last, within its limit, and nothing that is large beside it", () => {
+  it("keeps the most recently used entries within its limit, and no entry larger than an eighth of it", () => {
     const cache = new CiphertextCache<string>(10_000);
     for (let i = 0; i < 100; i++) {
       cache.keep(`${i}`, "x".repeat(400));

@@ -1,4 +1,4 @@
-/** A damaged blob is always refused, all others stay readable, and a person in trouble finds a way on. */
+/** Damaged blobs: always refused, without harm to others, and with a remedy for each. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { blobFile, damage, everyDamage, flipped } from "../support/damage.js";
@@ -38,7 +38,7 @@ describe("a damaged blob", function () {
     });
   }
 
-  it("of a future version is refused, whatever the version", async () => {
+  it("of any other format version is refused", async () => {
     const { path } = kinds["a longer value"] as { path: string };
     const file = blobFile(server(), path);
     const blob = readFileSync(file);
@@ -55,7 +55,7 @@ describe("a damaged blob", function () {
     await mustGet(server(), path);
   });
 
-  it("keeps the vault serving: lock, unlock, status, lists and a restart go on with it", async () => {
+  it("does not disturb lock, unlock, status, list and restart", async () => {
     const own = await startTestServer(uncached);
     await prepare(own);
     const file = blobFile(own, "empty");
@@ -74,7 +74,7 @@ describe("a damaged blob", function () {
   });
 });
 
-describe("what a person can do with a damaged secret", () => {
+describe("the remedy for a damaged secret", () => {
   async function damagedServer(bitOf: (blob: Buffer) => number) {
     const server = await startTestServer(uncached);
     await prepare(server);
@@ -85,7 +85,7 @@ describe("what a person can do with a damaged secret", () => {
     return { server, file, blob, bytes };
   }
 
-  it("damaged metadata: get and put are refused, a list names it, a delete makes room for another", async () => {
+  it("with damaged metadata: get and put are refused, a list names it, and a delete allows a new put", async () => {
     const { server, file, bytes } = await damagedServer(() => 8 * 40);
     await mustRefuseGet(server, "empty", "metadata");
     const refused = await put(server, "empty");
@@ -100,7 +100,7 @@ describe("what a person can do with a damaged secret", () => {
     expect((await mustGet(server, "empty"))["value"]).to.equal("a new one");
   });
 
-  it("a damaged value: get is refused, a list still describes it, a put replaces it and keeps createdAt", async () => {
+  it("with a damaged value: get is refused, a list still shows it, and a put replaces it and keeps createdAt", async () => {
     const { server, file, blob, bytes } = await damagedServer((whole) => 8 * (whole.length - 1));
     await mustRefuseGet(server, "empty", "value");
     const [entry] = await mustList(server, "?prefix=empty");
@@ -113,7 +113,7 @@ describe("what a person can do with a damaged secret", () => {
     expect(await mustGet(server, "empty")).to.deep.include({ value: "a new one", createdAt });
   });
 
-  it("a file put back from a backup at the same place is read at once, without a restart", async () => {
+  it("with its file restored from a backup: it is readable at once, without a restart", async () => {
     const { server, file, blob } = await damagedServer(() => 0);
     await mustRefuseGet(server, "empty", "magic");
     damage(file, blob);

@@ -1,4 +1,4 @@
-/** Owns the secrets that the integrity tests damage: three of different kinds, and one that must stay readable. */
+/** Secrets for the integrity tests: three kinds that are damaged, and a witness that must stay readable. */
 import { expect } from "chai";
 import type { TestServer } from "../support/server.js";
 import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
@@ -30,7 +30,7 @@ export function put(server: TestServer, path: string, value = "overwritten"): Pr
   return send(server, { method: "PUT", path: secretTarget(path), body: { value } });
 }
 
-/** A get is answered with INTEGRITY, with the path and what to do, and with nothing of a value. */
+/** Asserts that a get fails with INTEGRITY, names the path and a remedy, and contains no value. */
 export async function mustRefuseGet(server: TestServer, path: string, what: string): Promise<void> {
   const refused = await get(server, path);
   expect(refused.text, what).not.to.contain('"value"');

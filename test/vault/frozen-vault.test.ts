@@ -1,4 +1,4 @@
-/** A vault that was written once and lies here: whatever becomes of the program, it must go on reading it. */
+/** A vault of the first format version, which every later version must read. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
@@ -6,7 +6,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { passphrase, startTestServer } from "../support/server.js";
 import { mustGet, mustList, mustUnlock } from "../support/test-client.js";
 
-/** By its name below the vault's directory. */
+/** Files by name below the vault's directory. */
 const files: Readonly<Record<string, Buffer>> = {
   current: Buffer.from("gen-1\n"),
   "gen-1/header.json": Buffer.from(
@@ -46,8 +46,8 @@ const secrets = [
   },
 ].map((secret) => ({ ...secret, createdAt: writtenAt, updatedAt: writtenAt }));
 
-describe("a vault of format version 1 that was written on 2026-11-21", () => {
-  it("opens under its passphrase and gives every secret back", async () => {
+describe("a vault of format version 1, written on 2026-11-21", () => {
+  it("opens under its passphrase and returns every secret", async () => {
     const home = join(temporaryDirectory(), "home");
     for (const [name, bytes] of Object.entries(files)) {
       const file = join(home, "vault", name);

@@ -1,4 +1,4 @@
-/** The idle lock and what counts as activity. */
+/** Idle lock, and what counts as activity. */
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
@@ -16,7 +16,7 @@ async function startUnlocked(clock: FakeClock, timeout = idleTimeoutMs): Promise
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"];
 
 describe("idle lock", () => {
-  it("happens by timer when the deadline has passed", async () => {
+  it("locks by a timer when the deadline has passed", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.advance(idleTimeoutMs - 1);
@@ -26,7 +26,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("holds across sleep, when timers stood still: the first request after it finds the vault locked", async () => {
+  it("holds across sleep, when timers stand still: the first request finds the vault locked", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
@@ -34,7 +34,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("is seen by status too, though status is no activity", async () => {
+  it("is checked by status, which is no activity itself", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
@@ -48,7 +48,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(false);
   });
 
-  it("is not put off by a clock that is set back", async () => {
+  it("is not delayed when the clock is set back", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(-3_600_000);
@@ -57,7 +57,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("starts anew with each unlock", async () => {
+  it("restarts with each unlock", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.advance(idleTimeoutMs);
@@ -98,7 +98,7 @@ describe("idle lock", () => {
     });
   }
 
-  it("a get that is refused because the vault is locked is activity", async () => {
+  it("counts a get refused by a locked vault as activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     await mustLock(server);
@@ -107,7 +107,7 @@ describe("idle lock", () => {
     expect((await mustStatus(server))["lastActivity"]).to.equal(new Date(clock.now()).toISOString());
   });
 
-  it("holds across sleep also when the first request after it is an unlock, and a wrong one", async () => {
+  it("holds across sleep when the first request is an unlock with a wrong passphrase", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     clock.jump(idleTimeoutMs);
@@ -116,7 +116,7 @@ describe("idle lock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("lock is no activity", async () => {
+  it("does not count lock as activity", async () => {
     const clock = new FakeClock();
     const server = await startUnlocked(clock);
     const { lastActivity } = await mustStatus(server);
@@ -125,7 +125,7 @@ describe("idle lock", () => {
     expect((await mustStatus(server))["lastActivity"]).to.equal(lastActivity);
   });
 
-  it("lastActivity is the server's start before there was any", async () => {
+  it("reports the server's start as lastActivity before any activity", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     clock.jump(5000);

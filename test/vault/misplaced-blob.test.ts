@@ -1,4 +1,4 @@
-/** A blob that was moved, swapped, brought from elsewhere or is none at all is refused, and left as it is. */
+/** Misplaced blobs: moved, swapped, foreign or no blob at all; each is refused and left unchanged. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from "node:fs";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { startTestServer, uncached } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
 
-/** Where the value box begins: the length of the metadata box stands before it, as drawn in workers/blob.ts. */
+/** Returns where the value box begins; see the format in workers/crypto/blob.ts. */
 function valueBoxAt(blob: Buffer): number {
   return 9 + blob.readUInt32BE(5);
 }
@@ -54,7 +54,7 @@ describe("a blob in another's place", () => {
     }
   });
 
-  it("(put together from the metadata of one write and the value of another of the same path) is refused", async () => {
+  it("(metadata of one write with the value of another of the same path) is refused", async () => {
     const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");
@@ -70,7 +70,7 @@ describe("a blob in another's place", () => {
     }
   });
 
-  it("(a foreign file under a name of ours) is refused, listed as damaged, and left as it is", async () => {
+  it("(a foreign file with the name of a secret) is refused, listed as damaged, and left unchanged", async () => {
     const server = await startTestServer(uncached);
     await prepare(server);
     await server.stop();
@@ -93,7 +93,7 @@ describe("a blob in another's place", () => {
     }
   });
 
-  it("(a directory, or a link even to the true blob) is refused and not followed", async () => {
+  it("(a directory, or a link, even one to the right blob) is refused and not followed", async () => {
     const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");
@@ -111,7 +111,7 @@ describe("a blob in another's place", () => {
     await mustGet(server, "empty");
   });
 
-  it("(a pipe that nobody writes to) is refused, and keeps nobody waiting", async function () {
+  it("(a pipe without a writer) is refused at once", async function () {
     const server = await startTestServer(uncached);
     await prepare(server);
     const file = blobFile(server, "empty");

@@ -1,4 +1,4 @@
-/** Requests that meet a lock, a forced init, a crash or one another: none may see or leave what no order of them would. */
+/** Races of requests with a lock, a forced init, a crash and one another: every outcome is that of some serial order. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReadWriteLock } from "../../src/vault/sync/read-write-lock.js";
@@ -29,7 +29,7 @@ const second = "the second vault's passphrase";
 const forced = { method: "POST", path: "/v1/init", body: { passphrase: second, force: true } };
 const unlockWith = (text: string): Send => ({ method: "POST", path: "/v1/unlock", body: { passphrase: text } });
 
-/** Long enough that something is still being derived after `begun`. */
+/** Enough that a derivation is still running after `begun`. */
 const slow = { scryptLogN: 17 };
 const begun = () => sleep(150);
 
@@ -40,7 +40,7 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 const isLocked = async (server: TestServer) => (await mustStatus(server))["locked"] === true;
 
 describe("a forced init", () => {
-  it("during whose writing the key worker crashes leaves the new vault, locked, under the new passphrase alone", async () => {
+  it("leaves the new vault, locked, under the new passphrase alone, when the key worker crashes while it is written", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -58,7 +58,7 @@ describe("a forced init", () => {
     expect(await mustList(server)).to.deep.equal([]);
   });
 
-  it("that a lock meets while it is written leaves the new vault locked, and says so", async () => {
+  it("leaves the new vault locked, and says so, when a lock comes while it is written", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ files });
     await mustInit(server);
@@ -74,7 +74,7 @@ describe("a forced init", () => {
     await mustUnlock(server, second);
   });
 
-  it("that a lock meets while its key is derived is refused, and the old vault stays", async () => {
+  it("is refused, and the old vault stays, when a lock comes while its key is derived", async () => {
     const server = await startTestServer(slow);
     await mustInit(server);
     await mustPut(server, "a", "kept");
@@ -89,7 +89,7 @@ describe("a forced init", () => {
 });
 
 describe("an unlock", () => {
-  it("that a lock meets while its key is derived is refused, and the vault stays locked", async () => {
+  it("is refused, and the vault stays locked, when a lock comes while its key is derived", async () => {
     const server = await startTestServer(slow);
     await mustInit(server);
     const unlock = send(server, unlockWith(passphrase));
@@ -99,7 +99,7 @@ describe("an unlock", () => {
     expect(await isLocked(server)).to.equal(true);
   });
 
-  it("right behind a lock waits for it and succeeds", async () => {
+  it("waits for a lock right before it, and succeeds", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const head = (path: string) =>
@@ -113,7 +113,7 @@ describe("an unlock", () => {
     }
   });
 
-  it("does not keep a get waiting that came just before it", async () => {
+  it("does not delay a get right before it", async () => {
     const server = await startTestServer({ scryptLogN: 18 });
     await mustInit(server);
     await mustPut(server, "a", "v");
@@ -137,7 +137,7 @@ describe("an unlock", () => {
 });
 
 describe("a delete", () => {
-  it("that waits for a forced init is not carried out once the vault was locked", async () => {
+  it("is refused when the vault was locked while it waited for a forced init", async () => {
     const { files, hold } = heldFiles();
     const server = await startTestServer({ ...uncached, files });
     await mustInit(server);
@@ -146,7 +146,7 @@ describe("a delete", () => {
     const get = send(server, { path: "/v1/secrets/read" });
     await reached;
     const init = send(server, forced);
-    await sleep(1_000); // its key is derived, and it waits for the get: nobody else is let in
+    await sleep(1_000); // its key is derived, and it waits for the get: nothing else starts
     const remove = send(server, { method: "DELETE", path: "/v1/secrets/a" });
     await sleep(100);
     const locking = send(server, lock);
@@ -157,8 +157,8 @@ describe("a delete", () => {
   });
 });
 
-describe("puts of one path at once", () => {
-  it("are each judged alone: one that is refused does not take the next with it", async () => {
+describe("concurrent puts of one path", () => {
+  it("are independent: a refused one does not fail the next", async () => {
     const server = await startTestServer();
     await mustInit(server);
     const put = (body: object): Promise<Answer> => send(server, { method: "PUT", path: "/v1/secrets/a", body });
@@ -167,8 +167,8 @@ describe("puts of one path at once", () => {
   });
 });
 
-describe("a key worker that ends before it has answered anything", () => {
-  it("is started again a second later, not at once; meanwhile the answer is 503, later all is well", async () => {
+describe("a key worker that ends before its first reply", () => {
+  it("is restarted a second later; until then requests get 503", async () => {
     const clock = new FakeClock();
     const server = await startTestServer({ clock });
     await mustInit(server);
@@ -191,20 +191,20 @@ describe("a key worker that ends before it has answered anything", () => {
   });
 });
 
-describe("the gate", () => {
-  it("lets one in alone, however many others wait and whenever they came", async () => {
-    const gate = new ReadWriteLock();
-    const inside: string[] = [];
-    const passage = (kind: string) => async () => {
-      inside.push(kind);
+describe("the read-write lock", () => {
+  it("runs exclusive work alone, whatever waits", async () => {
+    const lock = new ReadWriteLock();
+    const holding: string[] = [];
+    const holder = (kind: string) => async () => {
+      holding.push(kind);
       for (let turn = 0; turn < 5; turn++) {
         await null;
-        expect(inside.includes("alone") && inside.length > 1, inside.join()).to.equal(false);
+        expect(holding.includes("alone") && holding.length > 1, holding.join()).to.equal(false);
       }
-      inside.splice(inside.indexOf(kind), 1);
+      holding.splice(holding.indexOf(kind), 1);
     };
-    const [alone, shared] = [passage("alone"), passage("shared")];
-    const passages = [gate.exclusive(alone), gate.exclusive(alone), gate.shared(shared), gate.exclusive(alone)];
-    await Promise.all([...passages, gate.shared(shared), gate.shared(shared)]);
+    const [alone, shared] = [holder("alone"), holder("shared")];
+    const holders = [lock.exclusive(alone), lock.exclusive(alone), lock.shared(shared), lock.exclusive(alone)];
+    await Promise.all([...holders, lock.shared(shared), lock.shared(shared)]);
   });
 });

@@ -1,4 +1,4 @@
-/** Judges that nobody here wrote: RFC 7914, XAES-256-GCM, Wycheproof's AES-GCM. */
+/** Published test vectors: RFC 7914, XAES-256-GCM, Wycheproof's AES-GCM. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { derive } from "../../workers/crypto/derivation.js";
@@ -98,13 +98,13 @@ describe("XAES-256-GCM, C2SP", () => {
     }).timeout(0);
   }
 
-  it("makes its own nonce: of 2,000 seals of the same, more than are drawn at once, no two agree", () => {
+  it("makes its own nonces: 2,000 seals of one plaintext, more than one stock of nonces, all differ", () => {
     const key = new XaesKey(concat([Buffer.alloc(32, 7)]));
     const boxes = Array.from({ length: 2000 }, () => toHex(sealOne(key, plaintext, utf8(""))));
     expect(new Set(boxes.map((box) => box.slice(0, 48))).size).to.equal(2000);
   });
 
-  it("opens nothing of which any bit, the key, the AAD or the length differs", () => {
+  it("opens nothing when any bit, the key, the AAD or the length differs", () => {
     const key = new XaesKey(concat([Buffer.alloc(32, 7)]));
     const box = sealOne(key, plaintext, utf8("aad"));
     for (let bit = 0; bit < box.length * 8; bit++) {
@@ -120,7 +120,7 @@ describe("XAES-256-GCM, C2SP", () => {
   });
 });
 
-/** The accumulated test of the specification: random inputs from one SHAKE-128, ciphertexts into another. */
+/** Accumulated test of the specification: random inputs from one SHAKE-128, ciphertexts into another. */
 function accumulate(rounds: number): string {
   const stream = shakeStream(rounds * 600);
   const outputs = createHash("shake128", { outputLength: 32 });

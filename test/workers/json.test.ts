@@ -1,11 +1,11 @@
-/** The byte-level JSON reader and writer, judged by JSON.parse and JSON.stringify. */
+/** Byte-level JSON reader and writer, compared with JSON.parse and JSON.stringify. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { type JsonValue, readObject } from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8, withScratch } from "../../workers/memory.js";
 
-/** What JSON.parse finds in the field, in the reader's words; undefined when it refuses, null when there is none. */
+/** Returns what JSON.parse finds in the field, in the reader's terms; undefined when it refuses, null when it is missing. */
 function judged(text: string, field: string): unknown {
   let parsed: unknown;
   try {
@@ -48,7 +48,7 @@ function agree(text: string): void {
 }
 
 describe("the JSON reader", () => {
-  it("agrees with JSON.parse on every value, however it is spelled", () => {
+  it("agrees with JSON.parse on every value, however it is written", () => {
     const spaced = fc.constantFrom(undefined, 1, "\t", "\n ");
     const value = fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.string({ unit: "binary" }));
     fc.assert(
@@ -62,7 +62,7 @@ describe("the JSON reader", () => {
     );
   });
 
-  it("agrees with JSON.parse on what is accepted and refused, over texts that are almost JSON", () => {
+  it("accepts and refuses what JSON.parse does, over texts that are almost JSON", () => {
     const token = fc.constantFrom(
       ...[
         "{",
@@ -112,7 +112,7 @@ describe("the JSON reader", () => {
     );
   });
 
-  it("agrees with JSON.parse when one character of valid JSON is changed, lost or doubled", () => {
+  it("agrees with JSON.parse when one character of valid JSON is changed, removed or doubled", () => {
     const json = '{"a":[1,{"b":[]},"x\\u00e9\\\\"],"f":"v\\ud83d\\ude00","c":-1.5e-7,"d":{},"e":true}';
     for (let at = 0; at < json.length; at++) {
       for (const other of ["", '"', "\\", "{", "}", "[", "]", ",", ":", "0", "e", "u", " ", "\n"]) {
@@ -122,7 +122,7 @@ describe("the JSON reader", () => {
     }
   });
 
-  it("refuses what is no UTF-8, as a decoder that replaces nothing does", () => {
+  it("refuses invalid UTF-8, as a fatal TextDecoder does", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 6 }), (noise) => {
         const bytes = Buffer.concat([Buffer.from('{"f":"'), noise, Buffer.from('"}')]);

@@ -1,9 +1,9 @@
-/** Scratch memory of the key worker: wiped when the operation ends, and not to be had outside of one. */
+/** Scratch memory of the key worker: wiped when its operation ends, and unavailable outside of one. */
 import { expect } from "chai";
 import { scratch, withScratch } from "../../workers/memory.js";
 
 describe("scratch memory", () => {
-  it("is wiped when its operation ends or fails, however much it was", () => {
+  it("is wiped when its operation ends or fails, whatever its size", () => {
     const used: Uint8Array[] = [];
     const operation = () => {
       const mine = [16, 1_000, 300_000].map((length, i) => scratch(length).fill(i + 1));

@@ -1,4 +1,4 @@
-/** Pages of list entries: they open as they were sealed, in their own vault, and not otherwise. */
+/** Pages of list entries: they open unchanged, in their own vault only. */
 import { expect } from "chai";
 import type { SealingKey } from "../../workers/crypto/blob.js";
 import { openPage, sealPage } from "../../workers/crypto/page.js";
@@ -17,7 +17,7 @@ describe("a page of list entries", () => {
   const sealed = (plaintext: Bytes) => withScratch(() => sealPage(key, plaintext));
   const opened = (under: SealingKey, page: Uint8Array) => withScratch(() => openPage(under, page));
 
-  it("opens as it was sealed, and never looks the same twice", () => {
+  it("opens unchanged, and never seals to the same bytes twice", () => {
     const pages = [sealed(entries), sealed(entries)];
     expect(pages[0]).not.to.deep.equal(pages[1]);
     for (const page of pages) expect(opened(key, page)).to.deep.equal(entries);

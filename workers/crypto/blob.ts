@@ -1,18 +1,18 @@
 /**
- * Owns the blob: one entry as storage sees it, metadata and value sealed apart so that a list never opens a value.
+ * Blob format: one entry as storage sees it, with metadata and value sealed separately, so that a list never opens a value.
  *
- *   offset  size  what
+ *   offset  size  content
  *   0       4     magic, "SRVB"
  *   4       1     version, 1
  *   5       4     m, length of the metadata box, big endian
  *   9       m     metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
  *   9 + m   …     value box, the same, to the end
  *
- * Plaintexts are UTF-8 JSON, so that a reply is made by putting pieces together:
+ * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…"}
- *   value     a JSON string, spelled as JSON.stringify spells it
+ *   value     a JSON string as JSON.stringify writes it
  *
- * AAD, which binds a box to its vault, its part and its path, and a value to the metadata it was written with:
+ * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
 import { allocate, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
@@ -44,7 +44,7 @@ export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, va
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 
-/** The metadata of blobs, of which the beginning is enough, in scratch memory; null for those that are damaged, moved or foreign. */
+/** Opens the metadata of blobs, whose heads are enough, into scratch memory; null where damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
   return open(key.masterKey, sealed);
@@ -52,7 +52,7 @@ export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (U
 
 export type OpenedBlob = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
-/** Metadata and value of a whole blob, in scratch memory; null when it is damaged, moved or foreign. */
+/** Opens a whole blob into scratch memory; null when it is damaged, moved or foreign. */
 export function openBlob(key: SealingKey, path: string, blob: Uint8Array): OpenedBlob | null {
   const box = metadataBox(blob);
   if (box === null) return null;
@@ -63,12 +63,12 @@ export function openBlob(key: SealingKey, path: string, blob: Uint8Array): Opene
   return metadata && value ? { metadata, value } : null;
 }
 
-/** How much of a blob whose metadata could be opened holds its metadata. */
+/** Returns where the metadata of a valid blob ends. */
 export function metadataEnd(blob: Uint8Array): number {
   return boxesAt + readUint32(blob, 5);
 }
 
-/** What is wrong with a blob of this length that begins with `head`; null when only the key can tell more. */
+/** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
 export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
   if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
@@ -77,7 +77,7 @@ export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   return metadataLength >= shortestBox && boxesAt + metadataLength + shortestBox <= length ? null : "length";
 }
 
-/** Of a blob whose beginning is enough: its value may be missing. */
+/** A head is enough: the value may be missing. */
 function metadataBox(blob: Uint8Array): Uint8Array | null {
   if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
   const end = metadataEnd(blob);

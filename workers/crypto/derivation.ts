@@ -1,6 +1,6 @@
 /**
- * Owns key derivation: scrypt, one at a time, behind a short queue. Each derivation takes 128 · N · r bytes of memory
- * and about 0.4 s of a libuv thread, so more than one at once would starve the file operations of the whole process.
+ * Key derivation: scrypt, one at a time, behind a short queue. Each derivation takes 128 · N · r bytes of memory and about
+ * 0.4 s of a libuv thread; several at once would starve the file operations of the whole process.
  */
 import { scrypt } from "node:crypto";
 import { viewOf, wipe } from "../memory.js";
@@ -9,7 +9,7 @@ import type { Bytes } from "../protocol.js";
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
 export type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
 
-/** `length` bytes of scrypt (RFC 7914) outside the event loop, in memory that the caller wipes. */
+/** Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes. */
 export function derive(
   passphrase: Uint8Array,
   salt: Uint8Array,
@@ -19,7 +19,7 @@ export function derive(
   const cost = { N: 2 ** logN, r, p, maxmem: 128 * r * (2 ** logN + p + 2) };
   return new Promise((resolve, reject) => {
     scrypt(passphrase, salt, length, cost, (error, key) => {
-      // DANGER: the job keeps its copy of the passphrase until this callback, and all that it sets off, has returned.
+      // DANGER: the job keeps its copy of the passphrase until this callback, and all microtasks it queues, have returned.
       setImmediate(() => {
         if (error) reject(error);
         else resolve(viewOf(key));
@@ -30,7 +30,7 @@ export function derive(
 
 type Turn = "start" | "cancelled";
 
-/** Lets one job run at a time and at most `limit` wait. */
+/** Runs one job at a time and lets at most `limit` wait. */
 export class DerivationQueue {
   readonly #limit: number;
   readonly #waiting: ((turn: Turn) => void)[] = [];
@@ -41,7 +41,7 @@ export class DerivationQueue {
     this.#limit = limit;
   }
 
-  /** Runs the job in its turn; `passphrase` is wiped whatever happens to the job. */
+  /** Runs the job in its turn, and wipes `passphrase` whatever happens to the job. */
   async run<T>(passphrase: Uint8Array, job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
     try {
       const turn = await this.#turn();
@@ -56,7 +56,7 @@ export class DerivationQueue {
     }
   }
 
-  /** Refuses all that wait, and resolves once the one that runs has ended. */
+  /** Cancels the waiting jobs, and resolves once the running one has ended. */
   async cancel(): Promise<void> {
     for (const wake of this.#waiting.splice(0)) wake("cancelled");
     if (this.#busy) await new Promise<void>((resolve) => this.#idle.push(resolve));

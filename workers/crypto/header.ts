@@ -1,7 +1,7 @@
 /**
- * Owns the vault's header: how the master key is wrapped under the passphrase, and the file's strict form.
+ * Vault header: the master key wrapped under the passphrase, in a strict file format.
  *
- * One line of JSON, members in this order, nothing else in the file; binary members are base64url without padding:
+ * The file is one line of JSON with the members in this order; binary members are base64url without padding:
  *
  *   {"format":"strongroom","version":1,"vaultId":<16>,"createdAt":<ISO 8601>,
  *    "kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},"wrappedKey":<32>,"mac":<32>}
@@ -10,9 +10,9 @@
  *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v1 key wrap" ‖ vaultId)
  *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
  *
- * The salt is new with every header, so a KEK wraps one key once and the xor is a one-time pad; the MAC is checked
- * before anything is unwrapped. An AEAD would do the same, but Node's deciphers leave halves of a 32-byte plaintext in
- * freed memory (measured on Node 24), and the master key must not survive a lock there.
+ * Every header has a new salt, so a KEK wraps one key once and the xor is a one-time pad; the MAC is checked before
+ * anything is unwrapped. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
+ * (measured on Node 24), where the master key would survive a lock.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import {
@@ -45,7 +45,7 @@ export interface Header {
   readonly mac: Bytes;
 }
 
-/** A new vault's header and its master key, which the caller wipes. */
+/** Makes a new vault's header and its master key, which the caller wipes. */
 export async function createHeader(
   passphrase: Uint8Array,
   logN: number,
@@ -66,7 +66,7 @@ export async function createHeader(
   }
 }
 
-/** The master key, which the caller wipes; null when the passphrase, or any byte of the header, is wrong. */
+/** Returns the master key, which the caller wipes, or null when the passphrase or any byte of the header is wrong. */
 export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): Promise<Bytes | null> {
   const kek = await derive(passphrase, header.kdf.salt, header.kdf);
   try {
@@ -78,11 +78,11 @@ export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): P
   }
 }
 
-/** Reads a header, checking every bound before any work is done with it; null when it is not one that we wrote. */
-export function parseHeader(bytes: Bytes): Header | null {
+/** Parses a header and checks every bound before any work; null when this program did not write it. */
+export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
   try {
     const parsed: unknown = JSON.parse(textOf(bytes)); // nothing in a header is secret
-    return checkedHeader(bytes, parsed);
+    return checkedHeader(bytes, parsed, minLogN);
   } catch {
     return null;
   }
@@ -90,11 +90,11 @@ export function parseHeader(bytes: Bytes): Header | null {
 
 type Members = { readonly [name: string]: unknown };
 
-function checkedHeader(bytes: Bytes, parsed: unknown): Header | null {
+function checkedHeader(bytes: Bytes, parsed: unknown, minLogN: number): Header | null {
   const members = parsed as Members;
   const kdfMembers = members["kdf"] as Members;
   const kdf = {
-    logN: boundedInteger(kdfMembers["logN"], 14, 20),
+    logN: boundedInteger(kdfMembers["logN"], minLogN, 20),
     r: boundedInteger(kdfMembers["r"], 8, 8),
     p: boundedInteger(kdfMembers["p"], 1, 16),
     salt: fromBase64(kdfMembers["salt"], saltBytes),
@@ -104,7 +104,7 @@ function checkedHeader(bytes: Bytes, parsed: unknown): Header | null {
   const wrappedKey = fromBase64(members["wrappedKey"], masterKeyBytes);
   const mac = fromBase64(members["mac"], macBytes);
   const signed = signedPart(vaultId, isoTime(members["createdAt"]), kdf, wrappedKey);
-  // One spelling only: written again, the header must be the very same bytes.
+  // One encoding only: written again, the header must be the same bytes.
   if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
   return { bytes, vaultId, kdf, wrappedKey, mac };
 }

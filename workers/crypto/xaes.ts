@@ -1,6 +1,6 @@
 /**
- * Owns XAES-256-GCM (C2SP specification c2sp.org/XAES-256-GCM): AES-256-GCM under a subkey that is derived for each
- * 24-byte nonce, so that random nonces never run out. Whoever seals anew calls `seal`, which makes its own nonce.
+ * XAES-256-GCM (C2SP specification, c2sp.org/XAES-256-GCM): AES-256-GCM under a subkey derived for each 24-byte nonce, so
+ * that random nonces never run out. `seal` makes its own nonces.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
 import { allocate, concat, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
@@ -13,15 +13,14 @@ const blockBytes = 16;
 const zeroBlock = allocate(blockBytes);
 
 /**
- * A key that seals and opens. It is nowhere but in OpenSSL's AES key schedule, out of JavaScript's reach. It lasts,
- * because making a cipher costs as much as a whole small GCM: one for each operation took the key worker 20 to 30 µs
- * more of a put.
+ * A key that seals and opens, held only in OpenSSL's AES key schedule, out of JavaScript's reach. It is reused, because
+ * making a cipher costs as much as a whole small GCM: one for each operation took the key worker 20 to 30 µs more a put.
  */
 export class XaesKey {
   readonly #cipher: Cipher;
   readonly #k1: Bytes;
 
-  /** Takes the 32 bytes over: they are wiped. */
+  /** Wipes the 32 bytes that it is given. */
   constructor(key: Bytes) {
     try {
       this.#cipher = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false);
@@ -33,15 +32,15 @@ export class XaesKey {
     wipe(l);
   }
 
-  /** Wipes it. DANGER: a cipher that never reaches final() keeps its key schedule until garbage collection. */
+  /** Wipes the key. DANGER: a cipher that never reaches final() keeps its key schedule until garbage collection. */
   end(): void {
     this.#cipher.final();
     wipe(this.#k1);
   }
 
   /**
-   * The AES-256 keys for some nonces, one after the other, as CMAC-based key derivation (NIST SP 800-108r1, counter
-   * mode, two blocks). The caller wipes them.
+   * Derives the AES-256 keys for these nonces, concatenated, by CMAC (NIST SP 800-108r1, counter mode, two blocks). The
+   * caller wipes them.
    */
   deriveSubkeys(nonces: readonly Uint8Array[]): Uint8Array {
     const blocks = scratch(nonces.length * keyBytes);
@@ -76,13 +75,13 @@ function doubled(l: Uint8Array): Bytes {
   return k1;
 }
 
-/** What is to be sealed, and what it is bound to: that may be the nonces of all boxes that are sealed with it. */
+/** A plaintext and its AAD, which may depend on the nonces of all boxes that are sealed together. */
 export type Part = { readonly plaintext: Uint8Array; readonly aad: (nonces: readonly Uint8Array[]) => Uint8Array };
 
-/** A box is nonce (24) ‖ ciphertext ‖ tag (16): its pieces, in order. */
+/** The pieces of a box, in order: nonce (24) ‖ ciphertext ‖ tag (16). */
 export type Box = readonly Uint8Array[];
 
-/** Boxes under fresh random nonces. */
+/** Seals under fresh random nonces. */
 export function seal(key: XaesKey, parts: readonly Part[]): Box[] {
   const nonces = parts.map(() => freshNonce(nonceBytes));
   const subkeys = key.deriveSubkeys(nonces);
@@ -96,10 +95,10 @@ export function seal(key: XaesKey, parts: readonly Part[]): Box[] {
   }
 }
 
-/** A box, and what it must be bound to. */
+/** A box and its expected AAD. */
 export type Sealed = { readonly box: Uint8Array; readonly aad: Uint8Array };
 
-/** The plaintexts, in scratch memory; null for a box that was not sealed under this key and AAD. */
+/** Returns the plaintexts in scratch memory; null for a box that was not sealed under this key and AAD. */
 export function open(key: XaesKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
   const subkeys = key.deriveSubkeys(sealed.map(({ box }) => box.subarray(0, nonceBytes)));
   try {
@@ -119,7 +118,7 @@ function openBox(subkey: Uint8Array, box: Uint8Array, aad: Uint8Array): Uint8Arr
   return openGcm(subkey, nonce, ciphertext, box.subarray(box.length - tagBytes), aad);
 }
 
-/** ciphertext ‖ tag. DANGER: a nonce used twice under one key gives both plaintexts away; this is for vectors only. */
+/** Returns ciphertext ‖ tag. DANGER: for test vectors only. A nonce used twice under one key reveals both plaintexts. */
 export function sealWithNonce(key: XaesKey, nonce: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Bytes {
   const subkey = key.deriveSubkeys([nonce]);
   try {
@@ -136,7 +135,7 @@ function subkeyAt(subkeys: Uint8Array, i: number): Uint8Array {
 /** DANGER: without authTagLength Node accepts tags of 4 bytes. */
 const gcm = { authTagLength: tagBytes };
 
-/** AES-256-GCM, NIST SP 800-38D: ciphertext and tag. */
+/** AES-256-GCM (NIST SP 800-38D): returns ciphertext and tag. */
 export function sealGcm(
   key: Uint8Array,
   nonce: Uint8Array,
@@ -150,7 +149,7 @@ export function sealGcm(
   return [ciphertext, cipher.getAuthTag()];
 }
 
-/** AES-256-GCM: the plaintext in scratch memory, or null when the tag does not fit. */
+/** AES-256-GCM: returns the plaintext in scratch memory, or null when the tag does not match. */
 export function openGcm(
   key: Uint8Array,
   nonce: Uint8Array,

@@ -1,8 +1,8 @@
 /**
- * Owns the reading of JSON as bytes (RFC 8259): a strict reader that takes known fields out of an object.
+ * Strict JSON reader on bytes (RFC 8259) that extracts known fields of an object.
  *
- * It exists because `JSON.parse` makes strings, which nobody can wipe, and quotes its input in its errors. It accepts
- * exactly what `JSON.parse` accepts of UTF-8, decodes every string into memory of our own, and refuses without a reason.
+ * `JSON.parse` makes strings, which cannot be wiped, and quotes its input in errors. This reader accepts exactly what
+ * `JSON.parse` accepts of UTF-8, decodes strings into memory that can be wiped, and fails without a reason.
  */
 import { isUtf8 } from "node:buffer";
 import { allocate, scratch, wipe } from "../memory.js";
@@ -22,10 +22,10 @@ import {
 } from "./json-scan.js";
 import { decodeString, JsonText, type Memory } from "./json-string.js";
 
-/** What a field holds. */
+/** The value of a field. */
 export type JsonValue = JsonText | Exclude<Found, Span>;
 
-/** The named fields of the object that `source` is, the last of equal names; null when it is not one JSON object. */
+/** Returns the named fields of a JSON object, the last of equal names; null when `source` is not one JSON object. */
 export function readObject(
   source: Uint8Array,
   names: readonly string[],
@@ -49,7 +49,7 @@ export function wipeFields(fields: Map<string, JsonValue>): void {
   for (const value of fields.values()) if (value instanceof JsonText) wipe(value.bytes);
 }
 
-/** A string is decoded once, at the end: a name given a thousand times costs nothing. */
+/** Strings are decoded at the end, once: a name given a thousand times costs nothing. */
 function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
   if (typeof found !== "object" || found === null) return found;
   return decodeString(source.subarray(found.start, found.end), memory);
@@ -75,10 +75,10 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   take(cursor, braceClose);
 }
 
-/** A name that is looked for is shorter, even when each of its characters is spelled as an escape. */
+/** Longer than every known name, even with each of its characters escaped. */
 const nameBuffer = allocate(128);
 
-/** The one of `names` that a string spells. A body may have a million others: they must cost next to nothing. */
+/** Returns which of `names` a string is. A body may have a million other names, which must cost next to nothing. */
 function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
   const plain = names.find((name) => isName(bytes, start, end, name));
   if (plain !== undefined || end - start > nameBuffer.length) return plain;

@@ -1,5 +1,4 @@
-/** Owns how JSON as bytes is passed over (RFC 8259): each piece is checked, nothing is decoded, no depth is too much. */
-
+/** JSON scanner on bytes (RFC 8259): checks and skips values of any depth, and decodes nothing. */
 import { utf8 } from "../memory.js";
 import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
 
@@ -7,10 +6,10 @@ export class Malformed extends Error {}
 
 export type Cursor = { readonly bytes: Uint8Array; at: number };
 
-/** Where a string's content stands: between its quotes. */
+/** Where a string's content is, between its quotes. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** What a value is. Of a string, where it stands; numbers, arrays and objects are told by their type only. */
+/** A skipped value: where a string is, a literal itself, and of other values only the type. */
 export type Found = Span | boolean | null | "number" | "array" | "object";
 
 const quote = code('"');
@@ -28,7 +27,7 @@ const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
   [utf8("null"), null],
 ];
 
-/** Checks and passes one value of any type; answers what it is. */
+/** Checks and skips one value of any type; returns what it is. */
 export function skipValue(cursor: Cursor): Found {
   skipSpace(cursor);
   const first = cursor.bytes[cursor.at];
@@ -55,7 +54,7 @@ function startsWith(cursor: Cursor, spelling: Uint8Array): boolean {
   return spelling.every((byte, i) => cursor.bytes[cursor.at + i] === byte);
 }
 
-/** Nesting is counted, not recursed into: a body of a million brackets must not overflow the stack. */
+/** Iterative: a body of a million brackets must not overflow the stack. */
 function skipContainer(cursor: Cursor): void {
   const closers: number[] = [];
   let afterValue = openContainer(cursor, closers);
@@ -83,7 +82,7 @@ function skipContainer(cursor: Cursor): void {
   }
 }
 
-/** Goes inside; true when the container is empty, so that its closer comes next. */
+/** Enters a container; true when it is empty, so that its closer comes next. */
 function openContainer(cursor: Cursor, closers: number[]): boolean {
   const closer = cursor.bytes[cursor.at] === braceOpen ? braceClose : bracketClose;
   cursor.at++;
@@ -92,7 +91,7 @@ function openContainer(cursor: Cursor, closers: number[]): boolean {
   return cursor.bytes[cursor.at] === closer;
 }
 
-/** Passes a member's name and what parts it from its value; answers where the name is. */
+/** Skips a member's name and colon; returns where the name is. */
 export function skipName(cursor: Cursor): Span {
   const name = skipString(cursor);
   skipSpace(cursor);
@@ -136,7 +135,7 @@ function skipDigits(cursor: Cursor): void {
   if (cursor.at === start) throw new Malformed();
 }
 
-/** Passes a string, checking its escapes; answers where its content began and ended. */
+/** Checks and skips a string; returns where its content is. */
 function skipString(cursor: Cursor): Span {
   take(cursor, quote);
   const { bytes, at: start } = cursor;
@@ -149,7 +148,7 @@ function skipString(cursor: Cursor): Span {
   return { start, end: at };
 }
 
-/** `at` is behind the backslash. */
+/** `at` is after the backslash. */
 function endOfEscape(bytes: Uint8Array, at: number): number {
   const letter = bytes[at] ?? 0;
   if (isShortEscape(letter)) return at + 1;

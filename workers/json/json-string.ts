@@ -1,7 +1,4 @@
-/**
- * Owns JSON strings (RFC 8259 section 7) as bytes: decoding into memory that can be wiped, and writing them as
- * JSON.stringify does.
- */
+/** JSON strings (RFC 8259 section 7) as bytes: decoded into memory that can be wiped, written as JSON.stringify does. */
 import { allocate, scratch, textOf, utf8 } from "../memory.js";
 
 export function code(character: string): number {
@@ -12,7 +9,7 @@ const quote = code('"');
 const backslash = code("\\");
 export const letterU = code("u");
 
-/** A decoded JSON string. Not well-formed: it has a lone surrogate, which UTF-8 cannot express. */
+/** A decoded JSON string. It is not well-formed when it has a lone surrogate, which UTF-8 cannot express. */
 export class JsonText {
   readonly bytes: Uint8Array;
   readonly wellFormed: boolean;
@@ -31,7 +28,7 @@ export class JsonText {
 /** Where decoded strings go: `scratch` or `allocateVanishing`. */
 export type Memory = (length: number) => Uint8Array;
 
-/** What stands after the backslash, and what it means. */
+/** The letter after the backslash, and the character it means. */
 const shortEscapes = new Map(
   Object.entries({ '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }).map(
     ([letter, meaning]) => [code(letter), code(meaning)],
@@ -46,7 +43,7 @@ export function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= 0x30 && byte <= 0x39;
 }
 
-/** The UTF-16 code unit that four hex digits spell, or -1. */
+/** Returns the UTF-16 code unit of four hex digits, or -1. */
 export function hexUnit(bytes: Uint8Array, at: number): number {
   let unit = 0;
   for (let i = at; i < at + 4; i++) {
@@ -63,7 +60,7 @@ function hexDigit(byte: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/** Undoes the escapes of a string whose spelling was checked before. Decoding never makes it longer. */
+/** Decodes the escapes of a string that was checked before. Decoding never makes it longer. */
 export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   const decoded = memory(escaped.length);
   let wellFormed = true;
@@ -82,7 +79,7 @@ export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   return new JsonText(decoded.subarray(0, length), wellFormed);
 }
 
-/** The code point of the escape after a backslash, and how many bytes spell it; a surrogate pair is one. */
+/** Returns the code point of the escape after a backslash, and its length in bytes; a surrogate pair is one. */
 function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
   const letter = escaped[at] ?? 0;
   if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
@@ -109,10 +106,10 @@ function writeUtf8(target: Uint8Array, at: number, point: number): number {
 const hexDigits = utf8("0123456789abcdef");
 const writtenEscapes = new Map([...shortEscapes].filter(([letter]) => letter !== code("/")).map(([l, m]) => [m, l]));
 
-/** By byte: how long it is when it is written. A table, since a megabyte has a million lookups. */
+/** The written length of each byte. A table, since a megabyte has a million lookups. */
 const writtenLengths = allocate(256).map((_, byte) => (writtenEscapes.has(byte) ? 2 : byte < 0x20 ? 6 : 1));
 
-/** The JSON string, quotes included, of valid UTF-8: byte for byte what `JSON.stringify` writes. In scratch memory. */
+/** Writes valid UTF-8 as a JSON string with quotes, byte for byte as `JSON.stringify` does, in scratch memory. */
 export function writeString(text: Uint8Array): Uint8Array {
   let length = 2;
   for (let i = 0; i < text.length; i++) length += writtenLengths[text[i] ?? 0] ?? 0;
@@ -130,7 +127,7 @@ export function writeString(text: Uint8Array): Uint8Array {
   return json;
 }
 
-/** Where the next byte stands that must be escaped. */
+/** Returns where the next byte is that must be escaped. */
 function endOfPlain(text: Uint8Array, from: number): number {
   let to = from;
   while (to < text.length && writtenLengths[text[to] ?? 0] === 1) to++;

@@ -1,4 +1,4 @@
-/** Owns the process that stays behind after `--copy`: clears the clipboard, unless something else is in it by then. */
+/** Background process of `--copy`: clears the clipboard if it still holds the value. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ function isTheValue(bytes: Uint8Array): boolean {
   return timingSafeEqual(found, Buffer.from(mac, "hex"));
 }
 
-/** Some programs end what they print. */
+/** Some programs add a newline to what they print. */
 function withoutAddedNewline(bytes: Buffer): Buffer {
   if (bytes.at(-1) !== 0x0a) return bytes;
   return bytes.subarray(0, bytes.at(-2) === 0x0d ? -2 : -1);

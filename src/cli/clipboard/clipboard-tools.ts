@@ -1,11 +1,11 @@
-/** Owns the programs that reach the clipboard on different systems, and which of them this session has. */
+/** Clipboard programs of the supported systems, and the choice among those installed. */
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
 type CommandLine = readonly [string, ...string[]];
 
-/** Values go in and out through pipes, never through arguments. */
+/** Values pass through pipes, never through arguments. */
 export type Clipboard = {
   readonly copy: CommandLine;
   readonly paste: CommandLine;
@@ -34,14 +34,14 @@ const candidates: readonly Candidate[] = [
   },
   { works: always, copy: ["pbcopy"], paste: ["pbpaste"], clear: ["pbcopy"] },
   {
-    works: always, // Windows, and Linux inside it
+    works: always, // Windows, and WSL
     copy: ["clip.exe"],
     paste: ["powershell.exe", "-NoProfile", "-Command", "Get-Clipboard -Raw"],
     clear: ["clip.exe"],
   },
 ];
 
-/** The first whose programs are all there; null when there is none. */
+/** Returns the first candidate whose programs are all installed, or null. */
 export function findClipboard(environment: NodeJS.ProcessEnv = process.env): Clipboard | null {
   const isThere = ([program]: CommandLine) => isInPath(program, environment["PATH"] ?? "");
   const found = candidates.find(
@@ -61,16 +61,16 @@ function isInPath(program: string, path: string): boolean {
   });
 }
 
-/** Gives a program its input and answers its exit status. Its output is let go: such programs stay behind and hold it. */
+/** Writes a program's input; returns its exit status. Its output is ignored: such programs stay running and hold it open. */
 export function feed([program, ...args]: CommandLine, input: Uint8Array): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ["pipe", "ignore", "ignore"] });
     child.on("error", reject).on("exit", resolve);
-    child.stdin.on("error", () => {}).end(input); // a program that does not want it says so by its exit status
+    child.stdin.on("error", () => {}).end(input); // a program that closes its input reports that by its exit status
   });
 }
 
-/** What a program prints. */
+/** Returns a program's standard output. */
 export async function output([program, ...args]: CommandLine): Promise<Buffer> {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
   const failed = new Promise<never>((_resolve, reject) => child.on("error", reject));

@@ -1,8 +1,9 @@
-/** Owns `--copy`: a value goes into the clipboard, and a process that stays behind takes it out again. */
+/** `--copy`: a value in the clipboard, cleared later by a background process. */
 import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
+import { integer } from "../../config/readers.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
 import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
@@ -13,7 +14,7 @@ export type ClipboardFlags = {
   readonly clearAfter: number;
 };
 
-/** What the process that clears gets on its standard input: it knows the value when it sees it, but does not have it. */
+/** Standard input of the clearing process: with the MAC it recognizes the value without having it. */
 export type ClearOrder = {
   readonly clipboard: Clipboard;
   readonly key: string;
@@ -23,11 +24,11 @@ export type ClearOrder = {
 
 export function withClipboard(command: Command): Command {
   const changed = command
-    .option("-c, --copy", "put the value into the clipboard instead of printing it")
+    .option("-c, --copy", "copy the value to the clipboard instead of printing it")
     .option(
       "--clear-after <seconds>",
-      "take it out of the clipboard again, if it still is in it; 0 is never",
-      readSeconds,
+      "clear the clipboard after this time if it still holds the value; 0: never",
+      integer(0, 99_999),
       45,
     );
   return onlyWith(changed, "clearAfter", "copy");
@@ -38,10 +39,10 @@ export function mustFindClipboard(): Clipboard {
   const found = findClipboard();
   if (found !== null) return found;
   const programs = "wl-clipboard on Wayland, xclip or xsel on X";
-  throw new CommandFailure("unexpected", `there is no clipboard here, or no program for it (${programs})`);
+  throw new CommandFailure("unexpected", `no clipboard program is found: install ${programs}`);
 }
 
-/** Wipes the value; answers after how many seconds the clipboard is cleared. @throws CommandFailure */
+/** Copies and wipes the value; returns after how many seconds the clipboard is cleared. @throws CommandFailure */
 export async function copyAndClear(clipboard: Clipboard, value: Buffer, flags: ClipboardFlags): Promise<number> {
   const key = randomBytes(32);
   const mac = createHmac("sha256", key).update(value).digest("hex");
@@ -51,29 +52,24 @@ export async function copyAndClear(clipboard: Clipboard, value: Buffer, flags: C
     value.fill(0);
   }
   const seconds = flags.clearAfter;
-  if (seconds > 0) await leaveBehind({ clipboard, key: key.toString("hex"), mac, seconds });
+  if (seconds > 0) await startClearing({ clipboard, key: key.toString("hex"), mac, seconds });
   return seconds;
 }
 
 async function copy(clipboard: Clipboard, value: Buffer): Promise<void> {
   const status = await feed(clipboard.copy, value).catch(() => null);
   if (status === 0) return;
-  throw new CommandFailure("unexpected", `${clipboard.copy[0]} has failed: the value is not in the clipboard`);
+  throw new CommandFailure("unexpected", `${clipboard.copy[0]} failed: the value is not in the clipboard`);
 }
 
 const clearFile = fileURLToPath(new URL("./clipboard-clear.js", import.meta.url));
 
-/** In a session of its own, so that it outlives the terminal. */
-async function leaveBehind(order: ClearOrder): Promise<void> {
+/** Detached, so that it outlives the terminal. */
+async function startClearing(order: ClearOrder): Promise<void> {
   const child = spawn(process.execPath, [clearFile], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
   await new Promise((resolve, reject) => {
     child.on("error", reject);
     child.stdin.on("error", reject).end(JSON.stringify(order), () => resolve(null));
   });
   child.unref();
-}
-
-function readSeconds(text: string): number {
-  if (!/^\d{1,5}$/.test(text)) throw new InvalidArgumentError("It is a whole number of seconds.");
-  return Number(text);
 }

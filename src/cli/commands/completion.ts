@@ -1,4 +1,4 @@
-/** Owns `strongroom completion`: what there is to complete, taken from the parser itself. */
+/** `strongroom completion`: the specification of all commands, taken from the parser. */
 import { Argument, type Command, type Option } from "commander";
 import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../completion/completion-scripts.js";
 
@@ -11,7 +11,7 @@ fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish
 export function define(command: Command): void {
   command
     .description(
-      "Prints a script that completes commands, flags, and the paths of secrets while the vault is unlocked.",
+      "Prints a script that completes commands, flags and, while the vault is unlocked, the paths of secrets.",
     )
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
@@ -25,20 +25,13 @@ function specsOf(program: Command | null): CommandSpec[] {
   return visible.map((command) => ({
     names: [command.name(), ...command.aliases()],
     summary: command.summary() || command.description(),
-    flags: flagsOf(command),
+    flags: command.options.map(flagOf),
     argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
   }));
 }
 
-/** The parser passes the flags of `serve` through: its help has them. */
-function flagsOf(command: Command): FlagSpec[] {
-  if (command.options.length > 0) return command.options.map(flagOf);
-  const spelled = command.helpInformation().match(/(?<=^ *)--[a-z-]+(?= VALUE)/gm) ?? [];
-  return spelled.map((name) => ({ name, summary: "", value: "any" }));
-}
-
-function flagOf({ long, description, argChoices, flags, required }: Option): FlagSpec {
-  const value = required ? (argChoices ?? completableOf(flags)) : null;
+function flagOf({ long, description, argChoices, flags, required, optional }: Option): FlagSpec {
+  const value = required || optional ? (argChoices ?? completableOf(flags)) : null;
   return { name: long ?? "", summary: description, value };
 }
 
@@ -48,7 +41,7 @@ function argumentOf({ registeredArguments }: Command): Completable {
   return first.argChoices ?? completableOf(`<${first.name()}>`);
 }
 
-/** By what help calls it. */
+/** Derived from the placeholder that the help shows. */
 function completableOf(shown: string): Completable {
   if (/[<=](?:path|prefix|from)[>.]/.test(shown)) return "paths";
   return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";

@@ -1,8 +1,7 @@
-/** Owns `strongroom edit`: what counts as a change, and that an edit is not lost when it cannot be stored at once. */
+/** `strongroom edit`: a value in the user's editor; an edit that cannot be stored at once is not lost. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Secret } from "../../client/client.js";
-import { hardenProcess } from "../../hardening.js";
 import { confirm } from "../prompt/confirm.js";
 import { editBytes } from "../prompt/editor.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
@@ -16,21 +15,21 @@ import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.j
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 
 const details = `
-The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable by you alone, and
-is overwritten and removed when the editor ends. What cannot be stored can be
-edited again. See that the editor itself keeps nothing elsewhere, for vim:
+The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable only by you, and
+is overwritten and removed when the editor exits. If the value cannot be stored,
+you can edit it again. Make sure that the editor keeps no copies; for vim:
   VISUAL="vim -n -i NONE --cmd 'set noundofile'"
 `;
 
 export function define(command: Command): void {
   command
     .description(
-      "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores what you make of it. Without a change nothing is " +
-        "stored; an empty file breaks off. A path that has no secret gets a new one.",
+      "Opens a secret's value in $VISUAL, $EDITOR or vi, and stores the result. An unchanged value is not stored again; " +
+        "an empty file cancels. A path without a secret gets a new one.",
     )
     .argument("<path>", "the secret's path")
-    .option("--raw", "keep a newline that the editor adds at the end")
-    .option("--on-disk", "where no directory is in memory, let the temporary file be on a disk");
+    .option("--raw", "keep the newline that the editor adds at the end")
+    .option("--on-disk", "allow a temporary file on disk if no directory is in memory");
   withOutput(withConnection(withDryRun(command)))
     .addHelpText("after", details)
     .action(edit);
@@ -38,7 +37,7 @@ export function define(command: Command): void {
 
 async function edit(typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  await hardenProcess();
+  process.umask(0o077); // the editor may write copies
   const { secret, limits } = await withClient(flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
@@ -48,8 +47,8 @@ async function edit(typed: string, flags: Flags): Promise<void> {
     if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
     if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
     if (flags.dryRun)
-      return report(flags, { dryRun: true, path, changed }, `${path} would be stored: nothing was done`);
-    const stored = await storeStubbornly(path, after, secret, flags);
+      return report(flags, { dryRun: true, path, changed }, `${path} would be stored; a dry run: nothing was written`);
+    const stored = await storeWithRetry(path, after, secret, flags);
     report(flags, { path: stored.path, changed, bytes: stored.bytes }, `${stored.path} stored (${stored.bytes} bytes)`);
   } finally {
     after.fill(0);
@@ -59,7 +58,7 @@ async function edit(typed: string, flags: Flags): Promise<void> {
 type ValueLimit = Pick<Limits, "value">;
 type Edited = { readonly after: Bytes; readonly changed: boolean };
 
-/** What cannot be stored can be edited again, so that what somebody has typed is not lost. @throws CommandFailure */
+/** Offers another edit while the value cannot be stored, so that nothing typed is lost. @throws CommandFailure */
 async function editUntilStorable(
   text: Uint8Array,
   before: Uint8Array,
@@ -77,13 +76,13 @@ async function editUntilStorable(
   }
 }
 
-/** @throws CommandFailure usage, after a no, and when nobody can be asked; aborted */
+/** @throws CommandFailure usage, after a no or without a terminal; aborted */
 async function mustWantAnotherTry(problem: string): Promise<void> {
   if (await confirm(`The value ${problem}. Nothing is stored; edit it again?`)) return;
   throw new CommandFailure("usage", `the value ${problem}: nothing was stored`);
 }
 
-/** Most editors end the last line: where there was no newline before, the one that they add does not count. */
+/** Drops the newline that most editors add to the last line, unless the value ended in one before. */
 function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): Bytes {
   if (raw || before.at(-1) === 0x0a || after.at(-1) !== 0x0a) return after;
   if (before.length === 0) return withoutFinalNewline(after);
@@ -92,15 +91,15 @@ function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): By
   return shorter;
 }
 
-/** The vault may have locked itself while somebody was typing: it can be unlocked elsewhere, and the edit is kept. */
-async function storeStubbornly(path: string, value: Bytes, secret: Secret | null, flags: Flags) {
+/** Offers to try again: the vault may have locked itself meanwhile, and can be unlocked in another terminal. */
+async function storeWithRetry(path: string, value: Bytes, secret: Secret | null, flags: Flags) {
   for (;;) {
     try {
       return await withClient(flags, (client) => client.put(path, value, secret?.metadata));
     } catch (error) {
-      if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // what is not valid never will be
+      if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // invalid stays invalid
       process.stderr.write(`strongroom: ${error.message}\n`);
-      if (!(await confirm("The edit is not stored. Mend that in another terminal; try again?"))) throw error;
+      if (!(await confirm("The edit is not stored. Fix the problem in another terminal; try again?"))) throw error;
     }
   }
 }

@@ -1,8 +1,9 @@
-/** Owns `strongroom export`: that plaintext leaves the vault only when that is said, and in which shape. */
+/** `strongroom export`: secrets as plaintext, only with --plaintext. */
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/formats/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
+import { exportLine } from "../run/shell-quote.js";
 import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -11,19 +12,22 @@ import { printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { type Progress, progressBar } from "../session/progress.js";
 
-type Flags = ConnectionFlags &
-  OutputFileFlags & { readonly prefix?: string; readonly format: "dotenv" | "json"; readonly plaintext?: true };
+const formats = ["dotenv", "shell", "json"] as const;
+type Format = (typeof formats)[number];
 
-/** Values that are in memory at once. */
+type Flags = ConnectionFlags &
+  OutputFileFlags & { readonly prefix?: string; readonly format: Format; readonly plaintext?: true };
+
+/** How many values are in memory at a time. */
 const sliceSize = 64;
 
 export function define(command: Command): void {
-  const format = new Option("--format <format>", "dotenv: NAME=value, named as by run; json: what import reads back");
+  const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
   command
-    .description("Writes secrets as plaintext, which nothing protects any more.")
-    .option("--prefix <prefix>", "only secrets whose path begins with this; app/ is all of a folder")
-    .addOption(format.choices(["dotenv", "json"]).makeOptionMandatory())
-    .option("--plaintext", "yes, write the values unencrypted");
+    .description("Writes secrets as unencrypted plaintext.")
+    .option("--prefix <prefix>", "only secrets whose path starts with this; app/ is a whole folder")
+    .addOption(format.choices(formats).makeOptionMandatory())
+    .option("--plaintext", "confirm that the values are written unencrypted");
   withConnection(withOutputFile(command)).action(exportSecrets);
 }
 
@@ -40,15 +44,15 @@ async function exportSecrets(flags: Flags): Promise<void> {
 }
 
 const refusal =
-  "an export holds the values unencrypted, for whoever can read it: say --plaintext if that is what you want; " +
-  "strongroom backup saves them sealed";
+  "an export holds the values unencrypted: confirm with --plaintext, or use strongroom backup, which keeps them sealed";
 
 async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
   if (entries.length === 0 && flags.prefix !== undefined) {
-    throw new CommandFailure("notFound", `no secret's path begins with ${printable(flags.prefix)}: see strongroom ls`);
+    throw new CommandFailure("notFound", `no path starts with ${printable(flags.prefix)}: see strongroom ls`);
   }
-  const content = flags.format === "json" ? asJson(client, entries, bar) : asDotenv(client, entries, bar);
+  const content =
+    flags.format === "json" ? asJson(client, entries, bar) : await asLines(client, entries, flags.format, bar);
   await writeOut(content, flags);
   return entries.length;
 }
@@ -63,19 +67,36 @@ async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[]
   yield exportEnd;
 }
 
-async function* asDotenv(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+const writers: { readonly [F in Exclude<Format, "json">]: (name: string, value: string) => string | null } = {
+  dotenv: dotenvLine,
+  shell: (name, value) => (value.includes("\0") ? null : exportLine([[name, value]])),
+};
+
+/** Returns all lines, so that nothing is written when a value does not fit. @throws CommandFailure usage, conflict */
+async function asLines(
+  client: StrongroomClient,
+  entries: readonly SecretEntry[],
+  format: Exclude<Format, "json">,
+  bar: Progress,
+): Promise<readonly string[]> {
   const paths = entries.map(({ path }) => path);
-  const named = namesFor(paths, new Set(), "choose with --prefix, or use --format json");
+  const named = namesFor(paths, new Set(), "choose fewer with --prefix, or use --format json");
   const names = new Map(named.map(({ name, path }) => [path, name]));
+  const lines: string[] = [];
+  const refused: string[] = [];
   for await (const secret of secretsOf(client, entries, bar)) {
-    const line = dotenvLine(names.get(secret.path) ?? "", secret.reveal());
-    if (line === null) throw new CommandFailure("usage", unwritable(secret.path));
-    yield line;
+    const line = writers[format](names.get(secret.path) ?? "", secret.reveal());
+    if (line === null) refused.push(printable(secret.path));
+    else lines.push(line);
   }
+  if (refused.length === 0) return lines;
+  throw new CommandFailure("usage", unwritable(refused, format));
 }
 
-function unwritable(path: string): string {
-  return `the value of ${printable(path)} mixes quotes and backslashes in a way that dotenv cannot hold: use --format json`;
+function unwritable(paths: readonly string[], format: Format): string {
+  const problem = format === "shell" ? "a NUL byte" : "characters that dotenv readers and shells read differently";
+  const remedy = format === "shell" ? "--format json" : "--format shell or json";
+  return `these values have ${problem}: ${paths.join(", ")}: use ${remedy}`;
 }
 
 /** In the list's order. */

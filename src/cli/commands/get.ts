@@ -1,4 +1,4 @@
-/** Owns `strongroom get`: the bare value, or the secret as JSON, or the value in the clipboard. */
+/** `strongroom get`: prints the value, the secret as JSON, or copies the value to the clipboard. */
 import type { Command } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -8,7 +8,7 @@ type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 export function define(command: Command): void {
   command
-    .description("Prints a secret's value and nothing else; a newline follows on a terminal only.")
+    .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
     .argument("<path>", "the secret's path");
   withResult(withConnection(withClipboard(command))).action(get);
 }

@@ -1,12 +1,8 @@
-/** Owns `strongroom inject`: where the template is from, and what is said when it is filled. */
-import { readFile } from "node:fs/promises";
-import { buffer } from "node:stream/consumers";
+/** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
-import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets } from "../session/fetch-secrets.js";
+import { readInput } from "../session/input-file.js";
 import { printable, printJson } from "../session/output.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
@@ -14,18 +10,18 @@ import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };
 
 const details = `
-A reference is {{ strongroom://app/db/password }}, on one line, and becomes the
-secret's value as it is: nothing is quoted or escaped. The path is spelled as in
-a URL (% is %25, braces are %7B and %7D). Everything else stays, byte by byte,
-other double braces too. When a secret is missing, all that are missing are
-named, and nothing is written.
+A reference is {{ strongroom://app/db/password }}, on one line. It is replaced
+with the secret's value as it is, without quoting or escaping. The path is
+percent-encoded as in a URL (% is %25, braces are %7B and %7D). Every other byte
+is kept, other double braces included. If secrets are missing, all of them are
+listed and nothing is written.
 `;
 
 export function define(command: Command): void {
   command
     .description("Fills the references in a template with secrets.")
-    .option("-i, --input <file>", "the template; - or nothing is standard input")
-    .option("--dry-run", "see that every secret is there, and write nothing")
+    .option("-i, --input <file>", "the template; standard input by default, or with -")
+    .option("--dry-run", "check that every secret exists, and write nothing")
     .addHelpText("after", details);
   withConnection(withOutputFile(command)).action(inject);
 }
@@ -34,7 +30,10 @@ async function inject(flags: Flags): Promise<void> {
   const { input, output, dryRun } = flags;
   await (dryRun ? checkTarget(flags) : checkOutput(flags));
   const name = input === undefined ? "the template" : printable(input);
-  const parts = cutTemplate(await readInput(input), (line) => `${name}, line ${line}`);
+  const parts = cutTemplate(
+    await readInput(input ?? "-", `the template ${printable(input ?? "-")}`),
+    (line) => `${name}, line ${line}`,
+  );
   const paths = new Set(pathsIn(parts));
   const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));
   if (!dryRun) await writeOut([fillTemplate(parts, (path) => secrets.get(path)?.reveal() ?? "")], flags);
@@ -45,14 +44,7 @@ async function inject(flags: Flags): Promise<void> {
 
 function textFor(count: number, file: string | undefined): string {
   const secrets = `${count} ${count === 1 ? "secret" : "secrets"}`;
-  return file === undefined ? `${secrets}: all are there\n` : `${secrets} filled into ${printable(file)}\n`;
-}
-
-async function readInput(file: string | undefined): Promise<Buffer> {
-  if (file === undefined || file === "-") return buffer(process.stdin);
-  try {
-    return await readFile(file);
-  } catch (error) {
-    throw new CommandFailure("usage", `the template ${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
-  }
+  return file === undefined
+    ? `${secrets} found; a dry run: nothing was written\n`
+    : `${secrets} written to ${printable(file)}\n`;
 }

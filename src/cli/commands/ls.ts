@@ -1,4 +1,4 @@
-/** Owns `strongroom ls`. */
+/** `strongroom ls`. */
 import type { Command } from "commander";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { type ListingFlags, printList, withListing } from "../session/print-list.js";
@@ -8,8 +8,8 @@ type Flags = ListingFlags & ConnectionFlags;
 
 export function define(command: Command): void {
   command
-    .description("Lists the paths of secrets, one a line; never their values.")
-    .argument("[prefix]", "only paths that begin with this; app/ is all of a folder");
+    .description("Lists the paths of secrets, one per line; never their values.")
+    .argument("[prefix]", "only paths that start with this; app/ is a whole folder");
   withConnection(withListing(command)).action(async (prefix: string | undefined, flags: Flags) => {
     const wanted = prefix === undefined ? undefined : canonical(prefix);
     await withClient(flags, (client) => printList(client.pages({ prefix: wanted, limit: 1000 }), () => true, flags));

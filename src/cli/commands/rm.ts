@@ -1,4 +1,4 @@
-/** Owns `strongroom rm`: what it asks before, and what it says when some of several secrets are gone. */
+/** `strongroom rm`: asks first, and reports a deletion that was only partly done. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { mustConfirm } from "../prompt/confirm.js";
@@ -12,10 +12,10 @@ type Flags = OutputFlags &
 
 export function define(command: Command): void {
   command
-    .description("Deletes secrets for good. When one of them is not there, none is deleted.")
+    .description("Deletes secrets permanently. If one of them does not exist, none is deleted.")
     .argument("<path...>", "the secrets' paths")
     .option("-f, --force", "do not ask")
-    .option("--non-interactive", "never ask: deleting then needs --force");
+    .option("--non-interactive", "never prompt: fail without --force");
   withOutput(withConnection(withDryRun(command))).action(rm);
 }
 
@@ -35,7 +35,7 @@ async function mustBeThere(client: StrongroomClient, paths: readonly string[]): 
   for (const path of paths) if ((await lookAt(client, path)) === null) missing.push(path);
   if (missing.length === 0) return;
   const names = missing.map(printable).join(", ");
-  throw new CommandFailure("notFound", `there is no secret at ${names}: nothing was done; strongroom ls  lists all`);
+  throw new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
 }
 
 async function deleteAll(client: StrongroomClient, paths: readonly string[]): Promise<void> {

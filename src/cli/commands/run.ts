@@ -1,13 +1,12 @@
-/** Owns `strongroom run`: its flags, and what it says when the command's variables cannot be made. */
+/** `strongroom run`: a command with secrets as environment variables. */
 import { type Command, InvalidArgumentError } from "commander";
 import { runChild } from "../run/child-process.js";
-import { buildEnvironment, type Environment } from "../run/environment.js";
-import { maskingStream, minMaskedBytes } from "../run/output-mask.js";
+import { launch } from "../run/launch.js";
+import { minMaskedBytes } from "../run/output-mask.js";
 import { isVariableName, type Named } from "../run/variable-names.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { type ConnectionFlags, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { RepeatableOption } from "../session/flags.js";
-import { printable } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
 
 type Flags = ConnectionFlags & {
@@ -19,26 +18,26 @@ type Flags = ConnectionFlags & {
 };
 
 const details = `
-variables, later ones win: the environment there is; --env-file, in the order
-given; --prefix; --set.
+variables, from lowest to highest precedence: the current environment;
+--env-file, in the order given; --prefix; --set.
   --prefix app/ gives app/db/password the name PASSWORD: the last segment in
-  capitals, with _ for what a name cannot have. Two paths that would have one
-  name are an error, unless --set has that name; a path that --set names has
-  that name alone.
+  capitals, with _ for characters that a name cannot have. Two paths with the
+  same name are an error, unless --set uses that name; a path in --set gets only
+  the names given there.
   In an env file, NAME=strongroom://path and
-  NAME="text {{ strongroom://path }} text" are filled from the vault, and
-  everything else is passed on as it is. STRONGROOM_TOKEN is not handed on,
-  unless one of these flags sets it.
+  NAME="text {{ strongroom://path }} text" are filled from the vault; everything
+  else is kept as it is. STRONGROOM_TOKEN is removed, unless one of these flags
+  sets it.
 
-the command runs without a shell, with this command's standard streams, and gets
-the signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is
-passed on: 128 + n when signal n ended it, 127 when it is not found, 126 when it
-cannot be executed. When it could not be tried, the exit code is one of
-strongroom's own, and a message says so.
+The command runs without a shell, on the same standard streams, and receives the
+signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is returned:
+128 + n if signal n ended it, 127 if it is not found, 126 if it cannot be
+executed. If it was not started, the exit code is one of strongroom's own, with
+a message.
 
---mask shows values as *** in the command's output, if they have ${minMaskedBytes} bytes or
-more. Other spellings of a value (base64, JSON) are not found; the command's
-output is then a pipe and not a terminal.
+--mask replaces values of ${minMaskedBytes} bytes or more with *** in the command's output.
+Encoded values (base64, JSON) are not found. The command's output is then a
+pipe, not a terminal.
 `;
 
 export function define(command: Command): void {
@@ -47,41 +46,29 @@ export function define(command: Command): void {
   command
     .description("Runs a command with secrets as environment variables.")
     .usage("[flags] -- command [arguments...]")
-    .argument("<command...>", "the command and its arguments, behind --")
-    .option("--prefix <prefix>", "all secrets whose path begins with this; app/ is all of a folder")
+    .argument("<command...>", "the command and its arguments, after --")
+    .option("--prefix <prefix>", "all secrets whose path starts with this; app/ is a whole folder")
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
-    .option("--mask", "hide the values in the command's output")
+    .option("--mask", "replace the values in the command's output with ***")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
   withConnection(command).passThroughOptions().action(run);
 }
 
 async function run(command: readonly string[], flags: Flags): Promise<void> {
-  const { prefix, set = [], envFile: envFiles = [], mask, quiet } = flags;
+  const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, ...connection } = flags;
   if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
-    throw new CommandFailure("usage", "there is nothing to hand on: use --prefix, --set or --env-file");
+    throw new CommandFailure("usage", "no secrets are chosen: use --prefix, --set or --env-file");
   }
-  const environment = await buildEnvironment({ prefix, set, envFiles }, (work) => withClient(flags, work));
-  if (mask && !quiet) process.stderr.write(shortOnes(environment));
-  const values = environment.secrets.map(({ value }) => value);
-  const filters = mask ? { stdout: maskingStream(values), stderr: maskingStream(values) } : null;
-  const { status, problem } = await runChild(command, environment.variables, filters);
-  if (problem !== null) process.stderr.write(`strongroom: ${printable(problem)}\n`);
-  process.exitCode = status;
-}
-
-function shortOnes({ secrets }: Environment): string {
-  const short = secrets.filter(({ value }) => value !== "" && Buffer.byteLength(value) < minMaskedBytes);
-  if (short.length === 0) return "";
-  const names = short.map(({ name }) => name).join(", ");
-  return `strongroom: not hidden, as shorter than ${minMaskedBytes} bytes: ${names}\n`;
+  const sources = { prefix, set, envFiles };
+  process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("It is NAME=path.");
-  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`${name} is set twice.`);
+  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }
 

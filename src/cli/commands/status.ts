@@ -1,4 +1,4 @@
-/** Owns `strongroom status`: its report, and the exit code that says the vault's state. */
+/** `strongroom status`: the report, and the exit code for the vault's state. */
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -8,13 +8,13 @@ import { type OutputFlags, painter, printable, printJson, withOutput } from "../
 type Flags = OutputFlags & ConnectionFlags;
 
 const details = `
-The exit code says the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet,
-${exitCodes.unreachable} no server. So this asks for the passphrase only when it is needed:
+The exit code is the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet,
+${exitCodes.unreachable} no server. This asks for the passphrase only when it is needed:
   strongroom status -q || strongroom unlock
 `;
 
 export function define(command: Command): void {
-  command.description("Says whether the server runs and the vault is unlocked. Needs no token.");
+  command.description("Shows whether the server is running and the vault is unlocked. Needs no token.");
   withOutput(withConnection(command)).addHelpText("after", details).action(status);
 }
 
@@ -38,7 +38,7 @@ function textOf({ secretCount, vaultPath, port, idleTimeoutMs, lastActivity }: V
   const first: { readonly [S in State]: string } = {
     ok: `the vault is ${paint("green", "unlocked")}`,
     locked: `the vault is ${paint("yellow", "locked")}: unlock it with  strongroom unlock`,
-    notInitialized: `there is ${paint("yellow", "no vault")} yet: make one with  strongroom init`,
+    notInitialized: `there is ${paint("yellow", "no vault")} yet: create one with  strongroom init`,
   };
   const idle = idleTimeoutMs === 0 ? "never" : `after ${idleTimeoutMs / 1000} s without activity`;
   const rows = [

@@ -1,21 +1,21 @@
-/** Owns the hidden command that completion scripts call: paths that begin as typed, folder by folder. Never an error. */
+/** Hidden command for the completion scripts: paths that start as typed, up to the next slash. Never an error. */
 import type { Command } from "commander";
 import { StrongroomClient } from "../../client/client.js";
 import { canonical } from "../session/secret-arguments.js";
 
-/** Somebody waits with a finger on the key. */
-const patienceMs = 2000;
+/** A user is waiting at the prompt. */
+const timeoutMs = 2000;
 
 export function define(command: Command): void {
   command.argument("[prefix]").action(async (prefix = "") => {
-    const found = await candidates(canonical(prefix)).catch(() => []); // locked, unreachable: nothing to offer
+    const found = await candidates(canonical(prefix)).catch(() => []); // locked or unreachable: no candidates
     process.stdout.write(found.map((path) => `${path}\n`).join(""));
   });
 }
 
 async function candidates(prefix: string): Promise<string[]> {
-  const client = new StrongroomClient({ timeoutMs: patienceMs });
-  const signal = AbortSignal.timeout(patienceMs);
+  const client = new StrongroomClient({ timeoutMs });
+  const signal = AbortSignal.timeout(timeoutMs);
   const found = new Set<string>();
   try {
     for await (const { entries } of client.pages({ prefix, limit: 1000, signal })) {

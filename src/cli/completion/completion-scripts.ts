@@ -1,15 +1,15 @@
 /**
- * Owns the completion scripts of the shells. Commands and flags are in the script, so that only the paths of secrets
- * need a process, `strongroom complete-paths`, which prints nothing when there is nothing to offer.
+ * Completion scripts for bash, zsh and fish. Commands and flags are in the script; only the paths of secrets need a
+ * process, `strongroom complete-paths`.
  */
 
-/** Paths of secrets, names of files, nothing that could be known, or one of these words. */
+/** Paths of secrets, names of files, nothing, or one of these words. */
 export type Completable = "paths" | "files" | "any" | readonly string[];
 
 export type FlagSpec = {
   readonly name: string;
   readonly summary: string;
-  /** Null: it takes none. */
+  /** Null for a flag without a value. */
   readonly value: Completable | null;
 };
 
@@ -43,7 +43,7 @@ ${valueBranches(commands)}
     any) ;;
     files) COMPREPLY=($(compgen -f -- "$current")) ;;
     paths)
-      # bash cuts words at : and = too: what stands before the cut is not to be repeated
+      # bash splits words at : and = too: candidates must not repeat the part before the split
       while read -r path; do
         COMPREPLY+=("$(printf %q "\${path#"\${word%"$current"}"}")")
       done < <(strongroom complete-paths -- "$word" 2>/dev/null)
@@ -115,14 +115,14 @@ function fishText(text: string): string {
   return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }
 
-/** A branch for each command: its flags, and what its arguments are. */
+/** A branch for each command: its flags, and the kind of its argument. */
 function branches(commands: readonly CommandSpec[], more: (command: CommandSpec) => string): string {
   return commands
     .map((command) => `    ${command.names.join("|")}) kind=${kindOf(command.argument)}; ${more(command)} ;;`)
     .join("\n");
 }
 
-/** A branch for all flags, each with its command, that take the same. */
+/** A branch for each kind of value: the flags, each with its command, that take it. */
 function valueBranches(commands: readonly CommandSpec[]): string {
   const byKind = new Map<string, string[]>();
   for (const { names, flags } of commands) {
@@ -139,7 +139,7 @@ function kindOf(value: Completable): string {
   return typeof value === "string" ? value : lines(value);
 }
 
-/** As bash and zsh take a text of several lines. */
+/** Words as one bash and zsh string of several lines. */
 function lines(words: readonly string[]): string {
   return `$'${words.join("\\n")}'`;
 }

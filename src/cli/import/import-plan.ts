@@ -1,10 +1,6 @@
-/** Owns what an import will do before it does anything: which format reads the source, and the path of each entry. */
-import { isUtf8 } from "node:buffer";
-import { readFile } from "node:fs/promises";
-import { buffer } from "node:stream/consumers";
-import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
+/** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
 import { CommandFailure } from "../session/exit-codes.js";
+import { readInput, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { canonicalPath, problemOfPath } from "../session/references.js";
 import { readBitwarden } from "./formats/bitwarden.js";
@@ -16,11 +12,11 @@ import { readPassStore } from "./formats/pass.js";
 export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc"] as const;
 export type Format = (typeof formats)[number];
 
-/** Reads the source whole. @throws CommandFailure usage */
+/** Reads and parses the whole source. @throws CommandFailure usage */
 export async function readSource(source: string, format: Format): Promise<ParsedSource> {
   if (format === "pass") return readPassStore(source);
-  const text = await readText(source);
   const name = source === "-" ? "standard input" : printable(source);
+  const text = textOfInput(await readInput(source, name), name);
   switch (format) {
     case "dotenv":
       return readDotenv(text, name);
@@ -38,22 +34,7 @@ function readDotenv(text: string, name: string): ParsedSource {
   return { found, refused: [], leftOut: [] };
 }
 
-async function readText(source: string): Promise<string> {
-  const bytes = await readBytes(source);
-  if (isUtf8(bytes)) return bytes.toString("utf8");
-  throw new CommandFailure("usage", `${printable(source)} is not UTF-8`);
-}
-
-async function readBytes(source: string): Promise<Buffer> {
-  if (source === "-") return buffer(process.stdin);
-  try {
-    return await readFile(source);
-  } catch (error) {
-    throw new CommandFailure("usage", `${printable(source)} cannot be read${reasonOf(systemCode(error))}`);
-  }
-}
-
-/** Puts every entry under the prefix, and sets aside what has no legal path. @throws CommandFailure conflict */
+/** Puts every entry into the folder; those without a valid path are refused. @throws CommandFailure conflict */
 export function planPaths(
   found: readonly ImportEntry[],
   folder: string,
@@ -70,13 +51,13 @@ export function planPaths(
   return { entries, refused };
 }
 
-/** The prefix of an import is always a folder. @throws CommandFailure usage */
+/** Returns `prefix` as a folder, with its final slash. @throws CommandFailure usage */
 export function folderOf(prefix = ""): string {
   const folder = prefix.replace(/\/$/, "");
   return folder === "" ? "" : `${canonicalPath(folder, "--prefix")}/`;
 }
 
-const mostNamed = 20;
+const maxNamed = 20;
 
 function refuseClashes(entries: readonly ImportEntry[]): void {
   const origins = new Map<string, string[]>();
@@ -88,9 +69,9 @@ function refuseClashes(entries: readonly ImportEntry[]): void {
   const clashes = [...origins].filter(([, list]) => list.length > 1);
   if (clashes.length === 0) return;
   const rows = clashes
-    .slice(0, mostNamed)
+    .slice(0, maxNamed)
     .map(([path, list]) => `\n  ${printable(path)}: ${list.map(printable).join(" and ")}`);
-  const more = clashes.length > mostNamed ? `\n  and ${clashes.length - mostNamed} more` : "";
-  const what = "more than one entry would have the same path, so nothing was imported; rename them in the source";
+  const more = clashes.length > maxNamed ? `\n  and ${clashes.length - maxNamed} more` : "";
+  const what = "several entries have the same path, so nothing was imported: rename them in the source";
   throw new CommandFailure("conflict", `${what}:${rows.join("")}${more}`);
 }

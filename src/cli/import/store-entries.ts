@@ -1,4 +1,4 @@
-/** Owns the work of an import: what is there already, what is stored, a few requests at a time, and the tally of it. */
+/** Storing of imported entries, several requests at a time, and the tally of the results. */
 import pMap from "p-map";
 import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -9,9 +9,9 @@ import type { ImportEntry, Refused } from "./formats/import-entry.js";
 export type Tally = {
   created: number;
   replaced: number;
-  /** There with the same value, type and description. */
+  /** Already stored with the same value, type and description. */
   unchanged: number;
-  /** Paths that were left as they are. */
+  /** Paths that already hold something else. */
   readonly skipped: string[];
   readonly refused: Refused[];
 };
@@ -20,27 +20,27 @@ export type ImportOptions = {
   readonly folder: string;
   readonly force: boolean;
   readonly dryRun: boolean;
-  /** Ends the work after what is under way. */
+  /** Ends the work; requests under way are completed. */
   readonly signal: AbortSignal;
 };
 
-/** Stores the entries, and keeps the tally right even when it cannot go on. @throws what made it end too early */
+/** Stores the entries; the tally is right even when an error ends the work. @throws the first such error */
 export async function storeAll(
   client: StrongroomClient,
   entries: readonly ImportEntry[],
-  manner: ImportOptions,
+  options: ImportOptions,
   tally: Tally,
   tick: (done: number) => void,
 ): Promise<void> {
   const limits = await limitsOf(client);
-  const there = await pathsThere(client, manner.folder);
+  const existing = await existingPaths(client, options.folder);
   let stopped: unknown = null;
   let done = 0;
   const storeOne = async (entry: ImportEntry) => {
-    if (manner.signal.aborted) stopped ??= new CommandFailure("aborted", "broken off");
+    if (options.signal.aborted) stopped ??= new CommandFailure("aborted", "interrupted");
     if (stopped !== null) return;
     try {
-      await store(client, entry, { ...manner, limits, isThere: there.has(entry.path) }, tally);
+      await store(client, entry, { ...options, limits, exists: existing.has(entry.path) }, tally);
       tick(++done);
     } catch (error) {
       stopped ??= error;
@@ -50,21 +50,21 @@ export async function storeAll(
   if (stopped !== null) throw stopped;
 }
 
-type Case = ImportOptions & { readonly limits: Limits; readonly isThere: boolean };
+type EntryOptions = ImportOptions & { readonly limits: Limits; readonly exists: boolean };
 
-async function store(client: StrongroomClient, entry: ImportEntry, manner: Case, tally: Tally): Promise<void> {
-  const problem = problemOf(entry, manner.limits);
-  const refusal = problem === null ? await storeOrRefuse(client, entry, manner, tally) : { problem };
+async function store(client: StrongroomClient, entry: ImportEntry, options: EntryOptions, tally: Tally): Promise<void> {
+  const problem = problemOf(entry, options.limits);
+  const refusal = problem === null ? await storeOrRefuse(client, entry, options, tally) : { problem };
   if (refusal !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, ...refusal });
 }
 
-/** Why this one entry cannot be stored, when others can; null when it needs no more. */
-async function storeOrRefuse(client: StrongroomClient, entry: ImportEntry, manner: Case, tally: Tally) {
+/** Returns why this entry alone cannot be stored; null when it is done. */
+async function storeOrRefuse(client: StrongroomClient, entry: ImportEntry, options: EntryOptions, tally: Tally) {
   try {
-    const fate = await fateOf(client, entry, manner);
-    if ((fate === "created" || fate === "replaced") && !manner.dryRun) await put(client, entry);
-    if (fate === "skipped") tally.skipped.push(entry.path);
-    else tally[fate]++;
+    const result = await resultFor(client, entry, options);
+    if ((result === "created" || result === "replaced") && !options.dryRun) await put(client, entry);
+    if (result === "skipped") tally.skipped.push(entry.path);
+    else tally[result]++;
     return null;
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
@@ -74,19 +74,19 @@ async function storeOrRefuse(client: StrongroomClient, entry: ImportEntry, manne
   }
 }
 
-async function fateOf(
+async function resultFor(
   client: StrongroomClient,
   entry: ImportEntry,
-  { isThere, force }: Case,
+  { exists, force }: EntryOptions,
 ): Promise<keyof Omit<Tally, "refused">> {
-  const stored = isThere ? await getIfThere(client, entry.path) : null;
+  const stored = exists ? await getIfThere(client, entry.path) : null;
   if (stored === null) return "created";
   if (isSame(stored, entry)) return "unchanged";
   return force ? "replaced" : "skipped";
 }
 
 function put(client: StrongroomClient, { path, value, type, description }: ImportEntry): Promise<unknown> {
-  return client.put(path, value, { type: type as PutOptions["type"], description }); // the type was checked
+  return client.put(path, value, { type: type as PutOptions["type"], description }); // problemOf has checked the type
 }
 
 function isSame(stored: Secret, { value, type, description }: ImportEntry): boolean {
@@ -97,12 +97,13 @@ function isSame(stored: Secret, { value, type, description }: ImportEntry): bool
 function problemOf({ value, type, description }: ImportEntry, limits: Limits): string | null {
   const tooLarge = problemOfSizes(Buffer.byteLength(value), description, limits);
   if (tooLarge !== null) return tooLarge;
-  if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`)) return "it has a lone surrogate";
-  return type === undefined || limits.types.includes(type) ? null : `its type is none of ${limits.types.join(", ")}`;
+  if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`))
+    return "it has a lone surrogate, which UTF-8 cannot express";
+  return type === undefined || limits.types.includes(type) ? null : `its type is not one of ${limits.types.join(", ")}`;
 }
 
-/** Those with damaged metadata are there, too. */
-async function pathsThere(client: StrongroomClient, prefix: string): Promise<ReadonlySet<string>> {
+/** Paths in the vault, those with damaged metadata included. */
+async function existingPaths(client: StrongroomClient, prefix: string): Promise<ReadonlySet<string>> {
   const paths = new Set<string>();
   for await (const { entries, damaged = [] } of client.pages({ prefix, limit: 1000 })) {
     for (const path of [...entries.map((entry) => entry.path), ...damaged]) paths.add(path);

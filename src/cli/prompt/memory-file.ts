@@ -1,25 +1,12 @@
-/**
- * Owns the plaintext file of an edit: in a directory of its own that only the user can read, in memory where the system
- * has such a place, wiped and removed on every way out.
- */
-import {
-  closeSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+/** Plaintext file of an edit: in a private directory in memory, overwritten and removed on every way out. */
+import { existsSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { makeScratchDirectory, memoryPlaces, removeScratchDirectory } from "./scratch-directories.js";
 
-/** statfs(2): the types of file systems whose files are in memory. */
+/** statfs(2): types of file systems that keep files in memory. */
 const memoryTypes = new Set([0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */]);
 
 export class Scratch {
@@ -31,9 +18,9 @@ export class Scratch {
     this.file = join(directory, "value");
   }
 
-  /** @throws CommandFailure when there is no place in memory, and a disk was not allowed. */
+  /** @throws CommandFailure unexpected, when no directory is in memory and a disk is not allowed */
   static make(bytes: Uint8Array, onDisk: boolean): Scratch {
-    const scratch = new Scratch(mkdtempSync(join(placeFor(onDisk), "strongroom-")));
+    const scratch = new Scratch(makeScratchDirectory(placeFor(onDisk)));
     try {
       writeFileSync(scratch.file, bytes, { mode: 0o600, flag: "wx" });
       return scratch;
@@ -43,7 +30,7 @@ export class Scratch {
     }
   }
 
-  /** What is in the file now; in memory of ours. @throws CommandFailure aborted, when the editor has removed it */
+  /** Returns the file's content, which the caller wipes. @throws CommandFailure aborted, when the file is gone */
   read(): Bytes {
     if (!existsSync(this.file)) throw new CommandFailure("aborted", "the editor removed the file: nothing was stored");
     const found = readFileSync(this.file);
@@ -53,25 +40,18 @@ export class Scratch {
     return bytes;
   }
 
-  /** Editors leave files of their own: all that is there is overwritten, then removed. */
+  /** Overwrites and removes the file, and those that the editor has left beside it. */
   remove(): void {
-    try {
-      for (const entry of readdirSync(this.#directory, { recursive: true, withFileTypes: true })) {
-        if (entry.isFile()) overwrite(join(entry.parentPath, entry.name));
-      }
-    } finally {
-      rmSync(this.#directory, { recursive: true, force: true });
-    }
+    removeScratchDirectory(this.#directory);
   }
 }
 
 function placeFor(onDisk: boolean): string {
-  const places = [process.env["XDG_RUNTIME_DIR"], "/dev/shm"];
-  const found = places.find((place) => place && isInMemory(place));
-  if (found) return found;
+  const found = memoryPlaces().find(isInMemory);
+  if (found !== undefined) return found;
   if (onDisk) return tmpdir();
-  const where = "no directory in memory is there for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
-  throw new CommandFailure("unexpected", `${where}: --on-disk allows one on a disk, where traces may stay`);
+  const problem = "there is no directory in memory for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
+  throw new CommandFailure("unexpected", `${problem}: --on-disk allows one on disk, where traces may remain`);
 }
 
 function isInMemory(place: string): boolean {
@@ -79,15 +59,5 @@ function isInMemory(place: string): boolean {
     return memoryTypes.has(statfsSync(place).type);
   } catch {
     return false;
-  }
-}
-
-function overwrite(file: string): void {
-  const length = readFileSync(file).fill(0).length;
-  const descriptor = openSync(file, "r+");
-  try {
-    writeSync(descriptor, new Uint8Array(length), 0, length, 0);
-  } finally {
-    closeSync(descriptor);
   }
 }

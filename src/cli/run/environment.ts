@@ -1,15 +1,13 @@
-/** Owns the environment that `strongroom run` gives to a command: where each variable is from, and which one wins. */
-import { isUtf8 } from "node:buffer";
-import { readFile } from "node:fs/promises";
+/** Environment of the child of `strongroom run`: the sources of its variables and their precedence. */
 import type { StrongroomClient } from "../../client/client.js";
-import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
 import { parseDotenv } from "../import/formats/dotenv.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
+import { readInputFile, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
-import { type Named, namesFor } from "./variable-names.js";
+import { steersPrograms } from "./steering-names.js";
+import { isVariableName, type Named, namesFor } from "./variable-names.js";
 
 export type Sources = {
   readonly prefix: string | undefined;
@@ -18,24 +16,25 @@ export type Sources = {
 };
 
 export type Environment = {
-  readonly variables: Readonly<Record<string, string>>;
-  /** Values from the vault, each with the variable that has it. */
+  /** Those that differ from our own environment. */
+  readonly variables: ReadonlyMap<string, string>;
+  /** Values from the vault, each with the variable that holds it. */
   readonly secrets: readonly { readonly name: string; readonly value: string }[];
 };
 
-/** A variable, made of text and secrets. */
+/** A variable, composed of text and secrets. */
 type Variable = { readonly name: string; readonly parts: readonly Part[]; readonly where: string };
 
 type GetClient = <T>(work: (client: StrongroomClient) => Promise<T>) => Promise<T>;
 
-/** What Linux takes as one string of an environment, `NAME=value` and the byte that ends it. */
+/** Linux, execve(2): the limit of one environment string, `NAME=value` with its final NUL. */
 const maxVariableBytes = 131_072;
 
-/** Later ones win: the environment there is, the env files in their order, the prefix, `set`. @throws CommandFailure */
+/** Later sources win: our own environment, the env files in their order, the prefix, `set`. @throws CommandFailure */
 export async function buildEnvironment(sources: Sources, withClient: GetClient): Promise<Environment> {
   const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
   if (sources.prefix === undefined && sources.set.length === 0 && !fromFiles.some(isFromVault)) {
-    return { variables: merge(fromFiles, () => ""), secrets: [] }; // no server is needed
+    return { variables: valuesOf(fromFiles, () => ""), secrets: [] }; // no server is needed
   }
   return withClient(async (client) => {
     const named = [...(await namedByPrefix(client, sources)), ...sources.set];
@@ -45,7 +44,7 @@ export async function buildEnvironment(sources: Sources, withClient: GetClient):
       variables.flatMap(({ parts }) => pathsIn(parts)),
     );
     const reveal = (path: string) => secrets.get(path)?.reveal() ?? "";
-    return { variables: merge(variables, reveal), secrets: handedOver(variables, reveal) };
+    return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
 
@@ -53,31 +52,30 @@ async function namedByPrefix(client: StrongroomClient, { prefix, set }: Sources)
   if (prefix === undefined) return [];
   const listed = (await listSecrets(client, prefix)).map(({ path }) => path);
   if (listed.length === 0) {
-    throw new CommandFailure("notFound", `no secret's path begins with ${printable(prefix)}: see strongroom ls`);
+    throw new CommandFailure("notFound", `no path starts with ${printable(prefix)}: see strongroom ls`);
   }
   const renamed = new Set(set.map(({ path }) => path));
   const paths = listed.filter((path) => !renamed.has(path));
-  return namesFor(paths, new Set(set.map(({ name }) => name)), "name one of them yourself with --set NAME=path");
+  return namesFor(paths, new Set(set.map(({ name }) => name)), "choose the name with --set NAME=path");
 }
 
 async function readEnvFile(file: string): Promise<Variable[]> {
-  const text = await readText(file);
+  const name = `the env file ${printable(file)}`;
+  const text = textOfInput(await readInputFile(file, name), name);
   return parseDotenv(text, file).map(({ name, value, line }) => {
     const where = `${printable(file)}, line ${line}`;
+    if (!isVariableName(name)) throw new CommandFailure("usage", `${where}: ${name} is not a valid variable name`);
     const path = wholeReference(value, where);
-    return { name, parts: path === null ? cutTemplate(Buffer.from(value), () => where) : [path], where };
+    const parts = path === null ? cutTemplate(Buffer.from(value), () => where) : [path];
+    const variable = { name, parts, where };
+    if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
+    return variable;
   });
 }
 
-async function readText(file: string): Promise<string> {
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(file);
-  } catch (error) {
-    throw new CommandFailure("usage", `the env file ${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
-  }
-  if (isUtf8(bytes)) return bytes.toString("utf8");
-  throw new CommandFailure("usage", `the env file ${printable(file)} is not UTF-8`);
+function steering({ name, where }: Variable): CommandFailure {
+  const remedy = `if a secret is meant to, use --set ${name}=path`;
+  return new CommandFailure("usage", `${where}: ${name} changes how programs run: ${remedy}`);
 }
 
 function ofSecret({ name, path }: Named): Variable {
@@ -88,29 +86,30 @@ function isFromVault({ parts }: Variable): boolean {
   return pathsIn(parts).length > 0;
 }
 
-/** The token opens the whole vault: a command gets it only if it was asked for by name. */
-function merge(variables: readonly Variable[], reveal: (path: string) => string): Record<string, string> {
-  const merged = new Map(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
-  merged.delete("STRONGROOM_TOKEN");
+function valuesOf(variables: readonly Variable[], reveal: (path: string) => string): Map<string, string> {
+  const values = new Map<string, string>();
   for (const { name, parts, where } of variables) {
     const value = fillTemplate(parts, reveal).toString("utf8");
     refuseUnfit(name, value, where);
-    merged.set(name, value);
+    values.set(name, value);
   }
-  return Object.fromEntries(merged);
+  return values;
 }
 
 function refuseUnfit(name: string, value: string, where: string): void {
-  const instead = "have the command read it with strongroom get, or write it to a file with strongroom inject";
+  const instead = "let the command read it with strongroom get, or write it to a file with strongroom inject";
   if (value.includes("\0")) {
-    throw new CommandFailure("usage", `${where}: a variable cannot hold a NUL byte, and ${name} would: ${instead}`);
+    throw new CommandFailure(
+      "usage",
+      `${where}: the value for ${name} has a NUL byte, which no variable can hold: ${instead}`,
+    );
   }
   const bytes = Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
   if (process.platform !== "linux" || bytes <= maxVariableBytes) return;
-  const most = `Linux takes ${maxVariableBytes} bytes as one variable, and ${name} would have ${bytes}`;
+  const most = `${name} would have ${bytes} bytes, and Linux allows ${maxVariableBytes} for a variable`;
   throw new CommandFailure("usage", `${where}: ${most}: ${instead}`);
 }
 
-function handedOver(variables: readonly Variable[], reveal: (path: string) => string): Environment["secrets"] {
+function secretsIn(variables: readonly Variable[], reveal: (path: string) => string): Environment["secrets"] {
   return variables.flatMap(({ name, parts }) => pathsIn(parts).map((path) => ({ name, value: reveal(path) })));
 }

@@ -1,53 +1,54 @@
 /**
- * Owns the hiding of values in a stream of bytes: each occurrence becomes `***`, wherever chunks end, and no other byte
- * is changed. Held back is only what may be the beginning of a value, so never more than the longest one. Of values that
- * begin at the same place the longest is hidden; where two overlap, all of both.
+ * Masking of values in a stream of bytes: each occurrence becomes `***`, across chunk boundaries, and no other byte is
+ * changed. Only what may be the start of a value is held back, so at most the length of the longest one. Of values that
+ * start at the same byte the longest is masked; where values overlap, all of their bytes are.
  */
 import { Transform } from "node:stream";
 
-/** In bytes. Shorter values are not hidden: they would be found everywhere. */
+/** Shorter values are not masked: they would match everywhere. */
 export const minMaskedBytes = 4;
+
+/** Of a value of several lines, shorter lines are not masked alone: they are mostly no secret, such as `{` or `key:`. */
+const minLineBytes = 8;
 
 const stars = Buffer.from("***");
 
 export class Masker {
-  /** By their first four bytes; the longest first. */
+  /** Keyed by the first four bytes; the longest first. */
   readonly #values = new Map<number, Buffer[]>();
-  /** For each byte, whether a value begins with it: most places are passed by this alone. */
+  /** For each byte, whether a value starts with it: this alone rules out most positions. */
   readonly #first = new Uint8Array(256);
-  /** The beginnings of values that are shorter than four bytes. */
-  readonly #beginnings = new Set<string>();
+  /** Prefixes of values, of one to three bytes. */
+  readonly #prefixes = new Set<string>();
   #held: Buffer = Buffer.alloc(0);
-  /** How many of the held bytes belong to a value that was found before them. */
+  /** How many of the held bytes belong to a value that is already masked. */
   #covered = 0;
 
-  constructor(values: readonly string[]) {
-    const long = [...new Set(values)]
-      .map((value) => Buffer.from(value))
-      .filter(({ length }) => length >= minMaskedBytes);
+  constructor(values: readonly Buffer[]) {
+    const long = values.flatMap((value) => [value, ...linesOf(value)]).filter(({ length }) => length >= minMaskedBytes);
     for (const value of long.sort((a, b) => b.length - a.length)) {
       const key = value.readUInt32BE(0);
       this.#first[value.readUInt8(0)] = 1;
       this.#values.set(key, [...(this.#values.get(key) ?? []), value]);
       for (let length = 1; length < minMaskedBytes; length++) {
-        this.#beginnings.add(value.toString("latin1", 0, length));
+        this.#prefixes.add(value.toString("latin1", 0, length));
       }
     }
   }
 
-  /** What can be shown now. */
+  /** Returns the output that is decided so far. */
   take(chunk: Buffer): Buffer {
     return this.#scan(this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]), false);
   }
 
-  /** What was held back: nothing follows. */
+  /** Returns the rest, at the end of the stream. */
   end(): Buffer {
     return this.#scan(this.#held, true);
   }
 
   #scan(bytes: Buffer, last: boolean): Buffer {
     const shown: Buffer[] = [];
-    let clear = 0; // where the bytes begin that are to be shown next
+    let clear = 0; // start of the bytes to show next
     let covered = this.#covered;
     let at = 0;
     for (; at < bytes.length; at++) {
@@ -63,11 +64,11 @@ export class Masker {
     return Buffer.concat(shown);
   }
 
-  /** How long the longest value is that stands here; 0 for none. */
+  /** Length of the longest value at this position; 0 for none. */
   #lengthAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
     if (this.#first[bytes[at] ?? 0] === 0) return 0;
     if (bytes.length - at >= minMaskedBytes) return this.#longestAt(bytes, at, last);
-    return !last && this.#beginnings.has(bytes.toString("latin1", at)) ? "undecided" : 0;
+    return !last && this.#prefixes.has(bytes.toString("latin1", at)) ? "undecided" : 0;
   }
 
   #longestAt(bytes: Buffer, at: number, last: boolean): number | "undecided" {
@@ -81,10 +82,28 @@ export class Masker {
   }
 }
 
-export function maskingStream(values: readonly string[]): Transform {
-  const masker = new Masker(values);
+/** Programs print lines one by one, with line ends and indentation of their own: both are left out here. */
+function linesOf(value: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0, end = 0; start < value.length; start = end + 1) {
+    const newline = value.indexOf(0x0a, start);
+    end = newline === -1 ? value.length : newline;
+    const line = trimmed(value.subarray(start, end));
+    if (line.length >= minLineBytes) lines.push(line);
+  }
+  return value.includes(0x0a) ? lines : [];
+}
+
+function trimmed(line: Buffer): Buffer {
+  const isText = (byte: number) => byte > 0x20;
+  return line.subarray(Math.max(0, line.findIndex(isText)), line.findLastIndex(isText) + 1);
+}
+
+/** Shows nothing before the values are known. */
+export function maskingStream(values: Promise<readonly Buffer[]>): Transform {
+  const ready = values.then((known) => new Masker(known));
   return new Transform({
-    transform: (chunk: Buffer, _encoding, done) => done(null, masker.take(chunk)),
-    flush: (done) => done(null, masker.end()),
+    transform: (chunk: Buffer, _encoding, done) => void ready.then((masker) => done(null, masker.take(chunk)), done),
+    flush: (done) => void ready.then((masker) => done(null, masker.end()), done),
   });
 }

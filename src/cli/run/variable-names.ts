@@ -1,6 +1,7 @@
-/** Owns how secrets become environment variables' names: a path's last segment, and what is refused. */
+/** Names of environment variables, made from the paths of secrets. */
 import { CommandFailure } from "../session/exit-codes.js";
 import { printable } from "../session/output.js";
+import { steersPrograms } from "./steering-names.js";
 
 export type Named = { readonly name: string; readonly path: string };
 
@@ -11,16 +12,21 @@ export function isVariableName(name: string): boolean {
 }
 
 /**
- * A name for each path: its last segment in capitals, with `_` for whatever a name cannot have. A path whose name is
- * `taken` already has none.
- * @throws CommandFailure usage or conflict, with every path that it is about, and the remedy
+ * Returns a name for each path: its last segment in capitals, with `_` for characters that a name cannot have. Paths
+ * whose name is in `taken` are left out.
+ * @throws CommandFailure usage or conflict, with every path concerned and the remedy
  */
 export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, remedy: string): Named[] {
   const named = paths.map((path) => ({ name: nameOf(path), path })).filter(({ name }) => !taken.has(name));
   const unusable = named.filter(({ name }) => !isVariableName(name));
   if (unusable.length > 0) {
     const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
-    throw new CommandFailure("usage", `a variable's name begins with a letter or _: ${rows.join("; ")}: ${remedy}`);
+    throw new CommandFailure("usage", `a variable name starts with a letter or _: ${rows.join("; ")}: ${remedy}`);
+  }
+  const steering = named.filter(({ name }) => steersPrograms(name));
+  if (steering.length > 0) {
+    const rows = steering.map(({ name, path }) => `${printable(path)} would set ${name}`);
+    throw new CommandFailure("usage", `${rows.join("; ")}, which changes how programs run: ${remedy}`);
   }
   const rows = [...byName(named)].filter(([, paths]) => paths.length > 1);
   if (rows.length === 0) return named;

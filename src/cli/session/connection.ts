@@ -1,12 +1,13 @@
-/** Owns how a command reaches the server: the flags that say where it is, and what a failed request means to people. */
-import { type Command, InvalidArgumentError } from "commander";
+/** Connection to the server: its flags, and the messages and exit codes of failed requests. */
+import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { definitions } from "../../config/definitions.js";
+import { Problem } from "../../config/readers.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { nonEmpty } from "./flags.js";
 import { printable } from "./output.js";
 
-/** What the flags of `withConnection` become. */
+/** The values of the flags of `withConnection`. */
 export type ConnectionFlags = {
   readonly home?: string;
   readonly address?: string;
@@ -16,20 +17,20 @@ export type ConnectionFlags = {
   readonly timeout?: number;
 };
 
-/** Gives a command the flags that say where the server is and how long to wait for it. */
+/** Adds the flags that say where the server is and how long to wait for it. */
 export function withConnection(command: Command): Command {
   return withHome(command)
-    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; as the server left it in its home)", nonEmpty)
+    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; the one recorded in the home)", nonEmpty)
     .option(
       "--token-file <file>",
       "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)",
       nonEmpty,
     )
     .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
-    .option("--timeout <seconds>", "how long to wait for an answer; 0 is for ever (30)", readSeconds);
+    .option("--timeout <seconds>", "how long to wait for a response; 0 waits forever (30)", readSeconds);
 }
 
-/** Whether the server's address was given, so that this machine's files need not be its. */
+/** Returns whether an address was given: the server may then run on another machine. */
 export function namesServer({ address }: ConnectionFlags): boolean {
   return Boolean(address ?? process.env["STRONGROOM_ADDRESS"]);
 }
@@ -39,7 +40,7 @@ export function withHome(command: Command): Command {
   return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);
 }
 
-/** Does work with a client, and ends its connections. @throws CommandFailure */
+/** Runs `work` with a client, then closes its connections. @throws CommandFailure */
 export async function withClient<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
@@ -73,12 +74,12 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   ABORTED: "aborted",
 };
 
-/** What to do next, in commands; the client's own messages are for programs. */
+/** What to do next; the client's own messages do not mention commands. */
 const nextSteps: { readonly [C in ErrorCode]?: string } = {
-  NOT_FOUND: "; strongroom ls  lists what there is",
+  NOT_FOUND: "; strongroom ls  lists all secrets",
 };
 
-/** What a failed request means to people. A locked vault may be one that nobody has made yet: the server is asked. */
+/** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
 export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
@@ -86,7 +87,7 @@ export async function failureOf(error: StrongroomError, client: StrongroomClient
 }
 
 export function noVaultYet(): CommandFailure {
-  return new CommandFailure("notInitialized", "there is no vault yet: make one with  strongroom init");
+  return new CommandFailure("notInitialized", "there is no vault yet: create one with  strongroom init");
 }
 
 function locked(): CommandFailure {
@@ -102,6 +103,6 @@ async function isMissing(client: StrongroomClient): Promise<boolean> {
 }
 
 function readSeconds(text: string): number {
-  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new InvalidArgumentError("It is a number of seconds.");
+  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new Problem("a number of seconds");
   return Number(text);
 }

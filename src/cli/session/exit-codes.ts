@@ -1,6 +1,6 @@
-/** Owns the command line's exit codes: their names, what they mean to people, and the error that carries one. */
+/** Exit codes of the command line: names, meanings, and the error that carries one. */
 
-/** Stable: scripts rely on the numbers. */
+/** DANGER: scripts rely on the numbers. */
 export const exitCodes = {
   ok: 0,
   unexpected: 1,
@@ -20,22 +20,22 @@ export const exitCodes = {
 
 export type ExitName = keyof typeof exitCodes;
 
-/** As help and README show them. */
+/** As shown in help and README. */
 export const exitMeanings: { readonly [N in ExitName]: string } = {
-  ok: "done",
-  unexpected: "a failure that has no code of its own",
-  usage: "the command, a flag or a setting is not valid",
+  ok: "success",
+  unexpected: "any other failure",
+  usage: "invalid command, flag, argument or setting",
   locked: "the vault is locked",
-  notFound: "there is no such secret",
-  badToken: "the bearer token is missing or wrong",
-  rateLimited: "too many failures: wait",
-  conflict: "it exists already, or the two do not go together",
-  notInitialized: "there is no vault yet",
-  wrongPassphrase: "the passphrase is wrong",
-  unreachable: "the server does not answer",
-  untrusted: "the server's certificate is not the one that is trusted",
-  findings: "doctor found something wrong, or a secret is damaged",
-  aborted: "broken off by the user",
+  notFound: "secret not found",
+  badToken: "missing or invalid bearer token",
+  rateLimited: "too many failed attempts: wait before the next one",
+  conflict: "conflict: the target already exists or is in use",
+  notInitialized: "no vault yet",
+  wrongPassphrase: "wrong passphrase",
+  unreachable: "the server cannot be reached",
+  untrusted: "the server's certificate is not trusted",
+  findings: "doctor found a problem, or a secret is damaged",
+  aborted: "cancelled or interrupted",
 };
 
 export function exitCodesText(): string {
@@ -45,7 +45,7 @@ export function exitCodesText(): string {
   return `exit codes:\n${rows.join("")}`;
 }
 
-/** A command cannot go on; the message, written for people, says what was wrong and what to do. */
+/** Ends a command; the message says what is wrong and what to do. */
 export class CommandFailure extends Error {
   readonly exit: ExitName;
 

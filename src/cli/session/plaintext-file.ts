@@ -1,4 +1,4 @@
-/** Owns where commands put plaintext: a new file for this user alone, whole or not at all; else standard output. */
+/** Plaintext output of a command: a new file with mode 0600, complete or not at all; else standard output. */
 import { access, constants, lstat, open, rename, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -17,23 +17,23 @@ export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uin
 
 export function withOutputFile(command: Command): Command {
   const changed = command
-    .option("-o, --output <file>", "file to make, for you alone (0600); else standard output", nonEmpty)
-    .option("--force", "replace the output file if it is there");
+    .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
+    .option("--force", "replace the output file if it exists");
   return withOutput(onlyWith(changed, "force", "output"));
 }
 
-/** Before any work is done. @throws CommandFailure conflict, usage */
+/** Checks the flags before any work is done. @throws CommandFailure conflict, usage */
 export async function checkOutput(flags: OutputFileFlags): Promise<void> {
   if (flags.json && flags.output === undefined) {
-    throw new CommandFailure("usage", "--json tells about the output file, and standard output has the text: use -o");
+    throw new CommandFailure("usage", "--json needs -o: without it, standard output holds the text");
   }
   await checkTarget(flags);
 }
 
-/** What holds for a trial, too, whose standard output has no text. @throws CommandFailure conflict, usage, unexpected */
+/** Checks the output file alone, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
 export async function checkTarget({ output, force }: OutputFileFlags): Promise<void> {
   if (output === undefined) return;
-  if (output === "-") throw new CommandFailure("usage", "standard output is used without -o: leave -o - away");
+  if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");
   const target = resolve(output);
   await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
     throw unwritable(target, error);
@@ -43,7 +43,7 @@ export async function checkTarget({ output, force }: OutputFileFlags): Promise<v
   if (found !== null && !force) throw exists(target);
 }
 
-/** @throws CommandFailure when it cannot be written; then there is no new file. */
+/** @throws CommandFailure when it cannot be written; no file is left then */
 export async function writeOut(content: Content, { output, force }: OutputFileFlags): Promise<void> {
   if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
   const target = resolve(output);
@@ -64,7 +64,7 @@ export async function writeOut(content: Content, { output, force }: OutputFileFl
 async function writeWhole(file: string, content: Content): Promise<void> {
   const handle = await open(file, "wx", 0o600);
   try {
-    for await (const part of content) await handle.writeFile(part); // each goes on where the last one ended
+    for await (const part of content) await handle.writeFile(part); // appends
     await handle.sync();
   } finally {
     await handle.close();
@@ -75,12 +75,12 @@ function unwritable(target: string, error: unknown): CommandFailure {
   return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
 }
 
-/** A device that was replaced by a file would be gone for everybody. */
+/** DANGER: replacing a device by a file would remove it for the whole system. */
 function oddFile(target: string): CommandFailure {
-  return new CommandFailure("usage", `${printable(target)} is not a plain file: name another`);
+  return new CommandFailure("usage", `${printable(target)} is not a regular file: choose another`);
 }
 
 function exists(target: string): CommandFailure {
-  const message = `${printable(target)} exists already and is left as it is: --force replaces it`;
+  const message = `${printable(target)} already exists: --force replaces it`;
   return new CommandFailure("conflict", message);
 }

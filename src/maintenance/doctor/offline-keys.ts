@@ -23,11 +23,11 @@ export class Keys {
 
   /** Whether the header is valid. */
   async understands(header: Bytes): Promise<boolean> {
-    return succeeds(this.#judge.call<"mount">({ op: "mount", header: copyOf(header) }));
+    return succeeds(this.#judge.call({ op: "mount", header: copyOf(header) }));
   }
 
   async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
-    return (await this.#judge.call<"inspect">({ op: "inspect", blobs })).faults;
+    return (await this.#judge.call({ op: "inspect", blobs })).faults;
   }
 
   /** Unlocks the vault of the first call; later calls do nothing. @throws VaultError UNAUTHORIZED */
@@ -35,8 +35,8 @@ export class Keys {
     if (this.#passphrase === null || this.#opener !== null) return;
     const worker = startWorker();
     this.#opener = { generation, worker };
-    await worker.call<"mount">({ op: "mount", header: copyOf(header) });
-    await worker.call<"unlock">({ op: "unlock", body: passphraseBody(this.#passphrase) });
+    await worker.call({ op: "mount", header: copyOf(header) });
+    await worker.call({ op: "unlock", body: passphraseBody(this.#passphrase) });
   }
 
   /** Name of the unlocked vault. */
@@ -48,12 +48,12 @@ export class Keys {
   async opens(path: string, blob: Bytes): Promise<boolean> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
-    return succeeds(worker.call<"open">({ op: "open", path, blob }).then(({ reply }) => reply.fill(0)));
+    return succeeds(worker.call({ op: "open", path, blob }).then(({ reply }) => reply.fill(0)));
   }
 
   async stop(): Promise<void> {
     this.#passphrase?.fill(0);
-    await this.#opener?.worker.call<"lock">({ op: "lock" }).catch(() => {}); // an ended thread holds no key
+    await this.#opener?.worker.call({ op: "lock" }).catch(() => {}); // an ended thread holds no key
     await Promise.all([this.#judge.stop(), this.#opener?.worker.stop()]);
   }
 }

@@ -1,5 +1,6 @@
 /** Secret store on files: the claim on the vault's directory, the current vault in it, and errors for clients. */
 import { join } from "node:path";
+import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, systemClock } from "../../clock.js";
 import { systemCode, VaultError } from "../../errors.js";
@@ -13,7 +14,6 @@ import {
 } from "../../files/durable.js";
 import { NotPlainFile } from "../../files/read-file.js";
 import { removeTree } from "../../files/remove-tree.js";
-import { Semaphore } from "../../files/semaphore.js";
 import type { SecretStore, StoredSnapshot } from "../secret-store.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
@@ -44,8 +44,8 @@ export class FileStore implements SecretStore {
   readonly #files: FileOperations;
   readonly #claim: Claim;
   readonly #snapshots: SnapshotHolder;
-  readonly #reads = new Semaphore(readsAtOnce);
-  readonly #writes = new Semaphore(writesAtOnce);
+  readonly #reads = pLimit(readsAtOnce);
+  readonly #writes = pLimit(writesAtOnce);
   #current: BlobTree | null = null;
   /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
@@ -104,7 +104,7 @@ export class FileStore implements SecretStore {
     const current = this.#current;
     if (current === null) return null;
     try {
-      return await this.#reads.take(() => current.read(path, first));
+      return await this.#reads(() => current.read(path, first));
     } catch (error) {
       if (error instanceof NotPlainFile) {
         throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file: ${askDoctor}`, {
@@ -118,7 +118,7 @@ export class FileStore implements SecretStore {
   async write(path: string, blob: Bytes): Promise<void> {
     const current = this.#mustHaveVault();
     try {
-      await this.#writes.take(() => current.write(path, blob));
+      await this.#writes(() => current.write(path, blob));
     } catch (error) {
       if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
       throw unavailable("the storage cannot take the write: free space or repair the disk, then try again", error);
@@ -128,7 +128,7 @@ export class FileStore implements SecretStore {
   async remove(path: string): Promise<boolean> {
     const current = this.#mustHaveVault();
     try {
-      return await this.#writes.take(() => current.remove(path));
+      return await this.#writes(() => current.remove(path));
     } catch (error) {
       if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
       throw unavailable("the storage cannot delete now: repair the disk, then try again", error);

@@ -1,16 +1,16 @@
-/** Owns turns by name: work under one name runs one after the other, work under different names side by side. */
+/** Mutual exclusion by key: work under one key runs in order, work under different keys concurrently. */
 
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(name) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    this.#last.set(name, mine);
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const previous = this.#last.get(key) ?? Promise.resolve();
+    const current = previous.then(work, work);
+    this.#last.set(key, current);
     try {
-      return await mine;
+      return await current;
     } finally {
-      if (this.#last.get(name) === mine) this.#last.delete(name);
+      if (this.#last.get(key) === current) this.#last.delete(key);
     }
   }
 }

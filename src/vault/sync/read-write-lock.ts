@@ -1,23 +1,23 @@
-/** Owns who may work on the vault at once: any number of shared passages, or one exclusive passage alone. */
+/** Read-write lock: any number of shared holders, or one exclusive holder, who goes first. */
 
 export class ReadWriteLock {
-  #inside = 0;
+  #holders = 0;
   #exclusive: Promise<void> = Promise.resolve();
   #closed = false;
   #emptied: (() => void) | null = null;
 
   async shared<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed) await this.#exclusive;
-    this.#inside++;
+    this.#holders++;
     try {
       return await work();
     } finally {
-      this.#inside--;
-      if (this.#inside === 0) this.#emptied?.();
+      this.#holders--;
+      if (this.#holders === 0) this.#emptied?.();
     }
   }
 
-  /** Lets nobody in, waits until all are out, then works alone. */
+  /** Blocks new holders, waits for the current ones, then runs alone. */
   async exclusive<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed) await this.#exclusive;
     this.#closed = true;
@@ -35,7 +35,7 @@ export class ReadWriteLock {
   }
 
   async #empty(): Promise<void> {
-    if (this.#inside === 0) return;
+    if (this.#holders === 0) return;
     await new Promise<void>((resolve) => {
       this.#emptied = resolve;
     });

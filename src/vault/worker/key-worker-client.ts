@@ -1,24 +1,16 @@
 /**
- * Owns what the main thread asks of the key worker: which requests go over together, and the replacement of its thread
- * after a lock or a crash. It moves bytes and knows nothing of what is in them.
+ * The main thread's client of the key worker: batches requests, and replaces the thread after a lock or a crash. It moves
+ * bytes and knows nothing of their content.
  */
-import type {
-  Operation,
-  Refusal,
-  Reply,
-  ReplyOf,
-  Request,
-  RequestOf,
-  WorkerSettings,
-} from "../../../workers/protocol.js";
+import type { Refusal, Reply, ReplyOf, Request, WorkerSettings } from "../../../workers/protocol.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import { WorkerThread } from "./worker-thread.js";
 
-/** A thread that ended before it answered anything is not started again at once: its file may be gone. */
+/** Delay before a thread is restarted that ended before its first reply: its file may be missing. */
 const retryMs = 1_000;
 
-/** In one message: more would wait longer for the slowest than the message costs. */
+/** In one message: with more, waiting for the slowest costs more than a second message. */
 const maxBatch = 32;
 
 /** A value of this size takes the key worker a fraction of a millisecond. */
@@ -30,13 +22,14 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-type Success<R> = Exclude<R, Refusal>;
+/** What an operation replies when it does not refuse. */
+export type Success<R extends Request> = Exclude<ReplyOf<R["op"]>, Refusal>;
 
 export class KeyWorkerClient {
   readonly #settings: WorkerSettings;
   readonly #clock: Clock;
   readonly #ended: () => void;
-  /** What is to go over at the end of this turn of the event loop: one message for all halves the cost of the hop. */
+  /** Sent at the end of this turn of the event loop: one message for all halves the cost of the hop. */
   #batch: Waiting[] = [];
   #thread: WorkerThread | null = null;
   #stopped = false;
@@ -47,7 +40,7 @@ export class KeyWorkerClient {
     this.#ended = ended;
   }
 
-  /** `ended` is called when the thread has ended unasked and a fresh one, which knows nothing, is there. */
+  /** `ended` is called when the thread has crashed and a new one, which knows no vault, has replaced it. */
   static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorkerClient {
     const worker = new KeyWorkerClient(settings, clock, ended);
     worker.replace();
@@ -55,17 +48,18 @@ export class KeyWorkerClient {
   }
 
   /**
-   * Asks the key worker, which takes requests in the order of the calls. A body is moved: it is gone here afterwards.
-   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it answered, UNAVAILABLE when there
-   * is none.
+   * Sends a request and returns the reply. The key worker takes requests in the order of the calls. A body is moved: the
+   * caller's view of it is empty afterwards.
+   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it replied, UNAVAILABLE when there is
+   * no thread.
    */
-  async call<O extends Operation>(request: RequestOf<O>): Promise<Success<ReplyOf<O>>> {
-    const reply = (await (isQuick(request) ? this.#inBatch(request) : this.#alone(request))) as ReplyOf<O>;
-    if (!reply.ok) throw refusal(reply as Refusal);
-    return reply as Success<ReplyOf<O>>;
+  async call<R extends Request>(request: R): Promise<Success<R>> {
+    const reply = await (isQuick(request) ? this.#inBatch(request) : this.#alone(request));
+    if (!reply.ok) throw refusal(reply);
+    return reply as Success<R>;
   }
 
-  /** Ends the thread, once it has wiped what it held, and starts a fresh one. */
+  /** Ends the thread, which must have wiped its keys, and starts a new one. */
   replace(): void {
     void this.#thread?.end();
     this.#thread = new WorkerThread(this.#settings, (thread) => this.#threadEnded(thread));
@@ -78,7 +72,7 @@ export class KeyWorkerClient {
     await last?.end();
   }
 
-  /** While the thread has nothing to do, nothing is gained by waiting for company. */
+  /** Sends at once while the thread is idle: then batching gains nothing. */
   #inBatch(request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#batch.push({ request, resolve, reject });
@@ -87,7 +81,7 @@ export class KeyWorkerClient {
     });
   }
 
-  /** What came before goes first. */
+  /** Earlier requests go first. */
   async #alone(request: Request): Promise<Reply> {
     this.#flush();
     const [reply] = await this.#send([request]);
@@ -113,7 +107,7 @@ export class KeyWorkerClient {
     try {
       return await thread.send(requests);
     } catch (cause) {
-      throw new VaultError("INTERNAL", "the key worker did not answer: see whether the vault is locked", { cause });
+      throw new VaultError("INTERNAL", "the key worker did not answer: check whether the vault is locked", { cause });
     }
   }
 
@@ -131,7 +125,7 @@ export class KeyWorkerClient {
   }
 }
 
-/** Whether the key worker answers at once: others of its batch wait for it. */
+/** Whether the key worker replies quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   return request.op === "seal" && request.body.byteLength <= quickBytes;

@@ -1,10 +1,10 @@
 /**
- * Owns one thread of the key worker and the thread to it. piscina starts the thread, watches it and ends it. The messages go
- * over a port of their own: as piscina's tasks they took the main thread 13 to 35 µs more for each get.
+ * One thread of the key worker. piscina starts, watches and ends it. Messages use a port of their own: as piscina tasks
+ * they took the main thread 13 to 35 µs more for each get.
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import type { Answer, Call, Reply, Request, WorkerSettings } from "../../../workers/protocol.js";
+import type { Answer, Call, Reply, Request, WorkerSettings, WorkerStart } from "../../../workers/protocol.js";
 
 type Waiting = {
   readonly resolve: (replies: readonly Reply[]) => void;
@@ -19,31 +19,32 @@ export class WorkerThread {
   #answered = false;
   #ended = false;
 
-  /** `ended` is called when the thread has ended unasked. */
+  /** `ended` is called when the thread has crashed. */
   constructor(settings: WorkerSettings, ended: (thread: WorkerThread) => void) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1.on("message", (answer: Answer) => this.#take(answer));
-    this.#pool = startPool(settings);
-    this.#pool.on("error", () => {}); // told by workerDestroy, which comes in any case
+    this.#pool = startPool();
+    this.#pool.on("error", () => {}); // workerDestroy follows in any case
     this.#pool.on("workerDestroy", () => {
       if (this.#ended) return;
       void this.end();
       ended(this);
     });
-    this.#pool.run(port2, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
+    const start: WorkerStart<MessagePort> = { port: port2, settings };
+    this.#pool.run(start, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
   }
 
-  /** Whether the thread has answered anything. */
+  /** Whether the thread has ever replied. */
   get answered(): boolean {
     return this.#answered;
   }
 
-  /** Whether it owes no answer. */
+  /** Whether no reply is outstanding. */
   get isIdle(): boolean {
     return this.#waiting.size === 0;
   }
 
-  /** Bodies are moved. Rejects when the thread ends before it has answered. */
+  /** Bodies are moved. Rejects when the thread ends before it replies. */
   send(requests: readonly Request[]): Promise<readonly Reply[]> {
     return new Promise((resolve, reject) => {
       const call: Call = { id: this.#calls++, requests };
@@ -52,7 +53,7 @@ export class WorkerThread {
     });
   }
 
-  /** Ends the thread, whatever it is at. */
+  /** Ends the thread, whatever it is doing. */
   end(): Promise<void> {
     this.#ended = true;
     this.#port.close();
@@ -68,7 +69,7 @@ export class WorkerThread {
   }
 }
 
-function startPool(settings: WorkerSettings): Piscina {
+function startPool(): Piscina {
   return new Piscina({
     filename: new URL("../../../workers/key-worker.js", import.meta.url).href,
     name: "serve",
@@ -76,7 +77,6 @@ function startPool(settings: WorkerSettings): Piscina {
     maxThreads: 1,
     idleTimeout: Number.POSITIVE_INFINITY,
     recordTiming: false,
-    workerData: settings,
     env: {}, // the token may be in ours
     execArgv: [],
   });

@@ -1,18 +1,18 @@
 /**
- * Owns the reading of Bitwarden's unencrypted JSON. Each item becomes a folder, in the folder (or collection) that it has
- * there, with a secret for each field that is not empty: `username`, `password`, `totp`, `url` (one a line), `notes`, a
- * card's `number`, `code`, `exp-month`, …, and custom fields under `fields/`. Passkeys and former passwords are left out.
+ * Parser of Bitwarden's unencrypted JSON. Each item becomes a folder inside its folder (or collection), with a secret for
+ * each field that is not empty: `username`, `password`, `totp`, `url` (one per line), `notes`, a card's `number`, `code`,
+ * `exp-month`, …, and custom fields under `fields/`. Passkeys and password history are not imported.
  */
 import { CommandFailure } from "../../session/exit-codes.js";
 import { isObject, objectsIn, textIn, type UnknownObject } from "../../session/json-values.js";
 import { type ImportEntry, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
 import { parseJson } from "./nested-json.js";
 
-/** The member that holds an item's own fields, by its kind. */
+/** Members that hold an item's own fields, one for each kind of item. */
 const kinds = ["login", "card", "identity", "sshKey"] as const;
 
-/** Members that say something about a password and are none. */
-const beside = ["uris", "fido2Credentials", "passwordRevisionDate"];
+/** Members of a login that are not secrets of their own. */
+const ignored = ["uris", "fido2Credentials", "passwordRevisionDate"];
 
 type Field = { readonly name: string; readonly value: string };
 
@@ -20,10 +20,13 @@ type Field = { readonly name: string; readonly value: string };
 export function readBitwarden(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["encrypted"] === true) {
-    throw new CommandFailure("usage", `${file} is encrypted: export it from Bitwarden as .json, not .json (encrypted)`);
+    throw new CommandFailure(
+      "usage",
+      `${file} is encrypted: export it from Bitwarden as .json, not as .json (encrypted)`,
+    );
   }
   if (!Array.isArray(json["items"]))
-    throw new CommandFailure("usage", `${file} has no items: it is no Bitwarden export`);
+    throw new CommandFailure("usage", `${file} has no items: it is not a Bitwarden export`);
   const folders = namesById(json["folders"], json["collections"]);
   const found: ImportEntry[] = [];
   const refused: Refused[] = [];
@@ -38,7 +41,7 @@ export function readBitwarden(text: string, file: string): ParsedSource {
     const fields = [...ownFields(item), ...customFields(item)];
     const folder = folderOf(item, folders);
     found.push(...fields.map((field) => secretOf(field, folder === null ? [name] : [folder, name], origin)));
-    leftOut.push(...withoutPlace(item, fields.length).map((what) => `${origin}: ${what}`));
+    leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
   }
   return { found, refused, leftOut };
 }
@@ -56,7 +59,7 @@ function folderOf({ folderId, collectionIds }: UnknownObject, folders: ReadonlyM
 function ownFields(item: UnknownObject): Field[] {
   const members = kinds.flatMap((kind) => Object.entries(isObject(item[kind]) ? item[kind] : {}));
   const fields = members
-    .filter(([name]) => !beside.includes(name))
+    .filter(([name]) => !ignored.includes(name))
     .map(([name, value]) => ({ name: withDashes(name), value: textIn(value) ?? "" }));
   const login = isObject(item["login"]) ? item["login"] : {};
   const urls = objectsIn(login["uris"]).flatMap(({ uri }) => textIn(uri) ?? []);
@@ -75,7 +78,7 @@ function customFields(item: UnknownObject): Field[] {
   });
 }
 
-/** expMonth is exp-month. */
+/** Spells expMonth as exp-month. */
 function withDashes(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
@@ -85,13 +88,13 @@ function secretOf({ name, value }: Field, names: readonly string[], origin: stri
   return { path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` };
 }
 
-function withoutPlace(item: UnknownObject, fields: number): string[] {
+function notImported(item: UnknownObject, fields: number): string[] {
   const login = isObject(item["login"]) ? item["login"] : {};
   const passkeys = objectsIn(login["fido2Credentials"]).length > 0;
-  const former = objectsIn(item["passwordHistory"]).length > 0;
+  const history = objectsIn(item["passwordHistory"]).length > 0;
   return [
     ...(passkeys ? ["its passkeys"] : []),
-    ...(former ? ["its former passwords"] : []),
-    ...(fields === 0 ? ["it has nothing but its name"] : []),
+    ...(history ? ["its password history"] : []),
+    ...(fields === 0 ? ["it has only a name"] : []),
   ];
 }

@@ -1,12 +1,11 @@
 /**
- * Owns dotenv files, read and written as the npm package dotenv does, but for one thing: what that package drops in
- * silence is an error here, which says the line. Those are lines that are no assignment, a name that is set twice, a `#`
- * inside a bare value, and quotes that do not close.
+ * Dotenv files, parsed as the npm package dotenv does, except that what it drops silently is an error here, with its line:
+ * lines that are not an assignment, names that are set twice, a `#` inside an unquoted value, and unclosed quotes.
  *
- *   export NAME=bare value   # comment          'single', "double" and `back` quotes may hold several lines
+ *   export NAME=bare value   # comment          'single', "double" and `back` quotes may span several lines
  *
- * Between quotes everything stands for itself, but for `\n` and `\r` between double ones; a quote behind a backslash does
- * not close, where a later one does. Line ends are `\n`.
+ * Quoted text is literal, except for `\n` and `\r` in double quotes; a quote after a backslash closes only if no later one
+ * does. Line ends are `\n`.
  */
 import { CommandFailure } from "../../session/exit-codes.js";
 
@@ -23,24 +22,24 @@ export function parseDotenv(text: string, file: string): Assignment[] {
   const found = new Map<string, Assignment>();
   let at = 0;
   let lines = 1;
-  const take = (pattern: RegExp): RegExpExecArray | null => {
+  const match = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = at;
-    const match = pattern.exec(source);
-    at += match?.[0].length ?? 0;
-    lines += match?.[0].split("\n").slice(1).length ?? 0;
-    return match;
+    const found = pattern.exec(source);
+    at += found?.[0].length ?? 0;
+    lines += found?.[0].split("\n").slice(1).length ?? 0;
+    return found;
   };
   while (at < source.length) {
-    if (take(blank)) continue;
+    if (match(blank)) continue;
     const line = lines;
     const fail = (problem: string) => new CommandFailure("usage", `${file}, line ${line}: ${problem}`);
-    const name = take(start)?.[1];
+    const name = match(start)?.[1];
     if (name === undefined) throw fail("it is not NAME=value");
-    const value = textOf(take(quoted)) ?? bareValue(take(bare)?.[0] ?? "", fail);
+    const value = textOf(match(quoted)) ?? bareValue(match(bare)?.[0] ?? "", fail);
     const earlier = found.get(name);
-    if (earlier) throw fail(`${name} has a value already, in line ${earlier.line}: take one of the two out`);
+    if (earlier) throw fail(`${name} is already set in line ${earlier.line}: remove one of the two`);
     found.set(name, { name, value, line });
-    take(blank);
+    match(blank);
   }
   return [...found.values()];
 }
@@ -53,21 +52,22 @@ function textOf(match: RegExpExecArray | null): string | null {
 
 function bareValue(text: string, fail: (problem: string) => CommandFailure): string {
   const value = text.replace(/(?:^|\s)#.*$/, "").trim();
-  if (value.includes("#")) throw fail("a # is in the value or begins a comment: put the value into quotes");
-  if (/^['"`]/.test(value)) throw fail("the quotes do not close, or something stands behind them");
+  if (value.includes("#")) throw fail("a # is part of the value or starts a comment: quote the value");
+  if (/^['"`]/.test(value)) throw fail("the quotes are not closed, or text follows them");
   return value;
 }
 
-/** Ways to write a value, the most usual first; each with what it can hold. */
+/**
+ * Ways to write a value, each with the values that the dotenv package, `import` and a shell that sources the file all read
+ * unchanged. DANGER: a shell executes backticks and, between double quotes, `$` and `\\`.
+ */
 const spellings: readonly { readonly holds: RegExp; readonly spell: (value: string) => string }[] = [
   { holds: /^[\w./:@%+,=-]*$/, spell: (value) => value },
-  { holds: /^(?:[^'\r]*[^'\r\\])?$/, spell: (value) => `'${value}'` },
-  { holds: /^[^`\r]*[^`\r\\]$/, spell: (value) => `\`${value}\`` },
-  { holds: /^[^"\\]*$/, spell: (value) => `"${value.replaceAll("\n", "\\n").replaceAll("\r", "\\r")}"` },
-  { holds: /^[^\s#'"`](?:[^#\r\n'"`]*[^\s#'"`])?$/, spell: (value) => value },
+  { holds: /^[^'\r\0]*[^'\r\0\\]$/, spell: (value) => `'${value}'` },
+  { holds: /^[^"\\$`\r\0]*$/, spell: (value) => `"${value}"` },
 ];
 
-/** One line, or null when the value cannot be written in a way that dotenv reads back as it was. */
+/** Returns one assignment, or null when not all of them read the value unchanged. */
 export function dotenvLine(name: string, value: string): string | null {
   const spelling = spellings.find(({ holds }) => holds.test(value));
   return spelling ? `${name}=${spelling.spell(value)}\n` : null;

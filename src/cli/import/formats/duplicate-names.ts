@@ -1,8 +1,8 @@
-/** Owns the finding of names that a JSON object has twice: of such two, JSON.parse keeps the last one in silence. */
+/** Detection of duplicate names in JSON objects, of which JSON.parse silently keeps the last. */
 
 const colon = /\s*:/y;
 
-/** The first such name, or null. The text is valid JSON, so that a string before a colon is a name. */
+/** Returns the first duplicate name, or null. The text must be valid JSON, in which a string before a colon is a name. */
 export function repeatedName(json: string): string | null {
   const open: Set<string>[] = [];
   for (const item of namesAndBraces(json)) {
@@ -28,7 +28,7 @@ function* namesAndBraces(json: string): Generator<"{" | "}" | { readonly name: s
   }
 }
 
-/** Behind the closing quote. A pattern would need a stack as deep as the string is long. */
+/** Index after the closing quote. A regular expression would need a stack as deep as the string is long. */
 function endOfString(json: string, begin: number): number {
   let end = json.indexOf('"', begin + 1);
   while (isEscaped(json, end)) end = json.indexOf('"', end + 1);

@@ -1,25 +1,25 @@
-/** Owns what every kind of file that can be imported is read into, and small means to look at data of unknown shape. */
+/** Entries that every import format is parsed into. */
 
 export type ImportEntry = {
   readonly path: string;
   readonly value: string;
   readonly type?: string | undefined;
   readonly description?: string | undefined;
-  /** Where in the source it is, for messages. */
+  /** Place in the source, for messages. */
   readonly origin: string;
 };
 
-/** It cannot be stored as it is; the rest can. `damaged`: it is what is stored at its path that cannot be read. */
+/** An entry that cannot be stored. `damaged`: because the secret already at its path cannot be read. */
 export type Refused = { readonly origin: string; readonly problem: string; readonly damaged?: true };
 
 export type ParsedSource = {
   readonly found: readonly ImportEntry[];
   readonly refused: readonly Refused[];
-  /** What the source has and a vault has no place for. */
+  /** Parts of the source that a vault cannot hold. */
   readonly leftOut: readonly string[];
 };
 
-/** A path made of names that people have typed: white space around a segment is theirs and not the name's. */
+/** Joins names that people have typed to a path, without the white space around segments. */
 export function pathOfNames(...names: readonly string[]): string {
   return names
     .join("/")

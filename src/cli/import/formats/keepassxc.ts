@@ -1,7 +1,7 @@
 /**
- * Owns the reading of KeePassXC's CSV. Each row becomes a folder, in its group and named as its title, with a secret for
- * each of `username`, `password`, `url`, `notes` and `totp` that is not empty. The root group, in which everything is, is
- * left away; icon and times are not kept.
+ * Parser of KeePassXC's CSV. Each row becomes a folder, in its group and named by its title, with a secret for each of
+ * `username`, `password`, `url`, `notes` and `totp` that is not empty. The root group is dropped; icon and times are not
+ * imported.
  */
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../../session/exit-codes.js";
@@ -16,7 +16,10 @@ export function readKeePassXc(text: string, file: string): ParsedSource {
   const [header = [], ...rows] = parseCsv(text, file);
   const missing = needed.filter((name) => !header.includes(name));
   if (missing.length > 0) {
-    throw new CommandFailure("usage", `${file} has no column ${missing.join(", ")}: it is no CSV of KeePassXC`);
+    throw new CommandFailure(
+      "usage",
+      `${file} has no column ${missing.join(", ")}: it is not a CSV export of KeePassXC`,
+    );
   }
   const records = rows.map((row) => new Map(header.map((name, i) => [name, row[i] ?? ""])));
   const roots = new Set(records.map((record) => groupOf(record)[0]));
@@ -29,7 +32,7 @@ export function readKeePassXc(text: string, file: string): ParsedSource {
     const groups = groupOf(record).slice(roots.size === 1 ? 1 : 0);
     const secrets = secretsOf(record, [...groups, title], origin);
     if (title === "") refused.push({ origin, problem: "it has no title" });
-    else if (secrets.length === 0) leftOut.push(`${origin}: it has nothing but its title`);
+    else if (secrets.length === 0) leftOut.push(`${origin}: it has only a title`);
     else found.push(...secrets);
   }
   return { found, refused, leftOut };
@@ -40,7 +43,7 @@ function parseCsv(text: string, file: string): string[][] {
     return parse(text, { bom: true, skip_empty_lines: true });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    const line = "lines" in error ? `, line ${String(error["lines"])}` : ""; // its text would quote the row
+    const line = "lines" in error ? `, line ${String(error["lines"])}` : ""; // the error's own text would quote the row
     throw new CommandFailure("usage", `${file} is not valid CSV (${error.code}${line})`);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Owns the JSON of exports, which is stable, and the reading of it and of plain JSON: an object of strings, in which
- * nested objects are folders.
+ * JSON of exports, a stable format, written and parsed; and plain JSON, parsed: an object of strings, in which nested
+ * objects are folders.
  *
  *   {"format":"strongroom-export","version":1,"secrets":[
  *   {"path":"app/db/password","value":"…","type":"password","description":"…"},
@@ -21,16 +21,16 @@ export const exportStart = `{"format":"${format}","version":${version},"secrets"
 export const exportEnd = "\n]}\n";
 
 export function exportRow(path: string, value: string, { type, description }: Metadata): string {
-  return JSON.stringify({ path, value, type, description }); // what is undefined is left out
+  return JSON.stringify({ path, value, type, description }); // drops undefined members
 }
 
-/** The text of an import as JSON. @throws CommandFailure usage; what the parser says would quote the text */
+/** Parses a JSON object. @throws CommandFailure usage, without the parser's message, which would quote the text */
 export function parseJson(text: string, file: string): UnknownObject {
   const json = parsed(text.replace(/^\uFEFF/, ""), file);
   if (!isObject(json)) throw new CommandFailure("usage", `${file} is not a JSON object`);
   const twice = repeatedName(text);
   if (twice === null) return json;
-  throw new CommandFailure("usage", `${file} has an object with ${printable(twice)} twice: take one of the two out`);
+  throw new CommandFailure("usage", `${file} has ${printable(twice)} twice in one object: remove one of the two`);
 }
 
 function parsed(text: string, file: string): unknown {
@@ -46,7 +46,7 @@ export function readJson(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["format"] !== format) return readPlain(json);
   if (json["version"] === version && Array.isArray(json["secrets"])) return readExport(json["secrets"]);
-  throw new CommandFailure("usage", `${file} is an export of another version than ${version}: it cannot be read`);
+  throw new CommandFailure("usage", `${file} is an export of another version, and only version ${version} can be read`);
 }
 
 function readExport(secrets: readonly unknown[]): ParsedSource {
@@ -61,13 +61,13 @@ function readExport(secrets: readonly unknown[]): ParsedSource {
 function foundIn(secret: unknown, origin: string): ImportEntry | Refused {
   if (!isObject(secret)) return { origin, problem: "it is not an object" };
   const { path, value, type, description } = secret as Partial<ImportEntry>;
-  if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it lacks a path or a value" };
+  if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it has no path or no value" };
   const isText = (field: unknown) => field === undefined || typeof field === "string";
   if (isText(type) && isText(description)) return { path, value, type, description, origin };
   return { origin, problem: "its type or description is not a string" };
 }
 
-/** No path has more segments. */
+/** The limit of a path's segments. */
 const maxDepth = 32;
 
 function readPlain(json: UnknownObject): ParsedSource {

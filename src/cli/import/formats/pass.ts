@@ -1,7 +1,7 @@
 /**
- * Owns the reading of a password store's decrypted tree: a file for each entry, at its path. The first line is the secret
- * at that path, and what follows, which may hold secrets too, is the secret `notes` under it. A file that begins as PEM
- * does is one secret. Files and folders that begin with a dot are the store's own.
+ * Parser of a password store's decrypted tree, one file per entry. The first line is the secret at the file's path, the
+ * rest, which may hold secrets too, is the secret `notes` under it. A PEM file is one secret. Names that start with a dot
+ * are ignored: they are the store's own.
  */
 import { isUtf8 } from "node:buffer";
 import type { Dirent } from "node:fs";
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { systemCode } from "../../../errors.js";
 import { reasonOf } from "../../../files/file-problem.js";
 import { CommandFailure } from "../../session/exit-codes.js";
+import { printable } from "../../session/output.js";
 import type { ImportEntry, ParsedSource, Refused } from "./import-entry.js";
 
 /** @throws CommandFailure usage */
@@ -24,7 +25,7 @@ export async function readPassStore(root: string): Promise<ParsedSource> {
     }
   };
   const take = async (entry: Dirent, path: string) => {
-    const read = entry.isFile() ? await readEntry(join(root, path)) : problem("it is neither a file nor a folder");
+    const read = entry.isFile() ? await readEntry(join(root, path)) : problem("it is neither a file nor a directory");
     if ("problem" in read) refused.push({ origin: path, ...read });
     else found.push(...secretsIn(read.text, path));
   };
@@ -37,12 +38,15 @@ async function entriesOf(directory: string): Promise<Dirent[]> {
     const entries = await readdir(directory, { withFileTypes: true });
     return entries.filter(({ name }) => !name.startsWith(".")).sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
-    throw new CommandFailure("usage", `${directory} cannot be read as a directory${reasonOf(systemCode(error))}`);
+    throw new CommandFailure(
+      "usage",
+      `${printable(directory)} cannot be read as a directory${reasonOf(systemCode(error))}`,
+    );
   }
 }
 
 async function readEntry(file: string): Promise<{ text: string } | { problem: string }> {
-  if (file.endsWith(".gpg")) return problem("it is still encrypted: decrypt it into a file without .gpg");
+  if (file.endsWith(".gpg")) return problem("it is encrypted: decrypt it to a file without .gpg");
   try {
     const bytes = await readFile(file);
     return isUtf8(bytes) ? { text: bytes.toString("utf8") } : problem("it is not UTF-8");

@@ -1,4 +1,4 @@
-/** Nothing of an answer's bytes stays, whatever becomes of the connection. */
+/** A response's bytes are wiped, whatever happens to the connection. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -6,33 +6,33 @@ import { expect } from "chai";
 import { sendBytes } from "../../src/http/responses.js";
 import { later } from "../support/clean-up.js";
 
-describe("the bytes of an answer", () => {
-  it("are wiped once the client has them", async () => {
+describe("the bytes of a response", () => {
+  it("are wiped once the client has received them", async () => {
     const { client, responses } = await askTwice();
     const [first] = responses;
-    const bytes = answer(first);
+    const bytes = respond(first);
     const [received] = (await once(client, "data")) as [Buffer];
     expect(received.toString()).to.contain("secret");
     await untilWiped(bytes);
   });
 
-  it("are wiped when the client goes while they wait behind another answer", async () => {
+  it("are wiped when the client disconnects while they wait behind another response", async () => {
     const { client, responses } = await askTwice();
-    const bytes = answer(responses[1]);
+    const bytes = respond(responses[1]);
     client.destroy();
     await untilWiped(bytes);
   });
 
-  it("are wiped when the client has gone before", async () => {
+  it("are wiped when the client has already disconnected", async () => {
     const { client, responses } = await askTwice();
     client.destroy();
     const socket = responses[1]?.req.socket;
     if (socket !== undefined && !socket.destroyed) await once(socket, "close");
-    await untilWiped(answer(responses[1]));
+    await untilWiped(respond(responses[1]));
   });
 });
 
-/** Two requests on one connection that nobody has answered yet. */
+/** Two pending requests on one connection. */
 async function askTwice(): Promise<{ client: Socket; responses: readonly ServerResponse[] }> {
   const responses: ServerResponse[] = [];
   const server = createServer((_req, res) => responses.push(res)).listen(0, "127.0.0.1");
@@ -45,14 +45,14 @@ async function askTwice(): Promise<{ client: Socket; responses: readonly ServerR
   return { client, responses };
 }
 
-function answer(res: ServerResponse | undefined): Uint8Array {
+function respond(res: ServerResponse | undefined): Uint8Array {
   if (res === undefined) throw new Error("there is no such request");
   const bytes = Buffer.from("secret");
   sendBytes(res, 200, [bytes]);
   return bytes;
 }
 
-/** The test's own deadline ends this when they never are. */
+/** Fails by the test's own timeout. */
 async function untilWiped(bytes: Uint8Array): Promise<void> {
   while (!bytes.every((byte) => byte === 0)) await new Promise((resolve) => setTimeout(resolve, 5));
 }

@@ -1,4 +1,4 @@
-/** Owns running the whole suite on each Node that is supported; each version comes from the npm registry. Linux, x64. */
+/** The whole suite on each supported Node, which npx installs from the npm registry. Linux, x64. */
 import { spawnSync } from "node:child_process";
 
 const versions = process.argv.length > 2 ? process.argv.slice(2) : ["20", "22", "24"];

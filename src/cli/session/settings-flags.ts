@@ -1,0 +1,38 @@
+/** The flags of `strongroom serve`, made from the table of settings. */
+import { type Command, Option } from "commander";
+import { definitions, type Settings } from "../../config/definitions.js";
+import type { GivenFlags } from "../../config/settings.js";
+import { shownFlag } from "./flags.js";
+
+/**
+ * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
+ * follow: `givenSettings` reports all of that together, where the parser would stop at the first problem.
+ */
+export function withSettings(command: Command): Command {
+  for (const { flag, variable, meaning, shownDefault } of Object.values(definitions)) {
+    if (flag === null) continue;
+    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefault})`);
+    command.addOption(option.preset("").argParser((text, earlier: readonly string[] = []) => [...earlier, text]));
+  }
+  return command
+    .configureHelp({
+      ...command.configureHelp(),
+      optionTerm: ({ flags }) => flags.replace("[value]", "<value>"),
+      optionDescription: ({ description }) => description,
+    })
+    .argument("[unknown...]")
+    .usage("[flags]")
+    .allowUnknownOption();
+}
+
+/** The texts of the flags of `withSettings`, and what is wrong with them as flags. */
+export function givenSettings(command: Command): { readonly flags: GivenFlags; readonly problems: string[] } {
+  const given = Object.entries(command.opts<{ readonly [K in keyof Settings]: readonly string[] }>());
+  const unknown = command.args.filter((text) => text.startsWith("-"));
+  const problems = unknown.map((text) => `there is no flag ${shownFlag(text)}`);
+  if (unknown.length === 0 && command.args.length > 0) problems.push("serve takes no arguments besides its flags");
+  for (const [name, texts] of given) {
+    if (texts.length > 1) problems.push(`--${definitions[name as keyof Settings].flag} is given more than once`);
+  }
+  return { flags: Object.fromEntries(given.map(([name, [text]]) => [name, text])), problems };
+}

@@ -1,0 +1,74 @@
+/** The commands and programs in the documents: they run as printed, and print what the documents show. */
+import { execFile, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { environment, startProcess } from "../support/process.js";
+import { mustInit } from "../support/test-client.js";
+import { blocksIn, documentFiles } from "./document-files.js";
+import { hasPython } from "./page-sandbox.js";
+import { hasCommands, withSessions } from "./sessions.js";
+
+const execute = promisify(execFile);
+
+describe("the commands", () => {
+  before(async function () {
+    const hasCurl = await execute("curl", ["--version"]).then(() => true, () => false); // biome-ignore format: one line
+    if (!hasPython() || !hasCurl) this.skip(); // they make the pseudo-terminal, and the requests
+  });
+
+  for (const file of documentFiles) {
+    const text = readFileSync(file, "utf8");
+    if (!hasCommands(text)) continue;
+    it(`of ${file} run as printed, and print what it shows (npm run docs)`, async () => {
+      expect(await withSessions(file, text)).to.equal(text);
+    });
+  }
+
+  it("trust the server's certificate, and never every one", () => {
+    const all = documentFiles.map((file) => readFileSync(file, "utf8")).join("\n");
+    expect(all)
+      .to.contain("curl -sS --cacert")
+      .and.not.to.match(/curl [^\n]*(?:\s-k\b|--insecure)/);
+  });
+
+  it("begin with npm ci && npm start, which serves", async () => {
+    const [first] = blocksIn(readFileSync("README.md", "utf8"));
+    expect(first?.code).to.equal("npm ci && npm start\n");
+    const env = environment({ STRONGROOM_HOME: join(temporaryDirectory(), "home") });
+    const npm = spawn("npm", ["--ignore-scripts", "start", "--", "--port", "0"], { env, detached: true });
+    const ended = new Promise<void>((resolve) => npm.once("close", () => resolve()));
+    later(async () => {
+      process.kill(-(npm.pid ?? 0), "SIGTERM");
+      await ended;
+    });
+    let shown = "";
+    for await (const chunk of npm.stdout) {
+      shown += String(chunk);
+      if (shown.includes("https://localhost:")) break;
+    }
+    expect(shown).to.contain("https://localhost:");
+  });
+
+  it("are tested by CI as README says", () => {
+    expect(readFileSync("README.md", "utf8")).to.contain("`npm ci && npm test`");
+    expect(readFileSync(".ci/run", "utf8")).to.match(/^npm ci\b.*&& npm test\b/m);
+  });
+});
+
+describe("the Node programs", () => {
+  for (const file of ["README.md", "docs/node-client.md"]) {
+    it(`of ${file} run as printed, and show the value only where they say so`, async () => {
+      const server = await startProcess();
+      await mustInit(server);
+      const program = blocksIn(readFileSync(file, "utf8")).find(({ language }) => language === "js")?.code ?? "";
+      const env = { PATH: process.env["PATH"], STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url };
+      const { stdout } = await execute(process.execPath, ["--input-type=module", "--eval", program], { env });
+      const lines = stdout.trimEnd().split("\n");
+      expect(lines[0]).to.equal("Secret {");
+      expect(lines.filter((line) => line.includes("s3cr3t"))).to.deep.equal(["s3cr3t"]);
+    });
+  }
+});

@@ -1,0 +1,100 @@
+/** What documents say of the vault's states, of the files on disk and of the client, against the real ones. */
+import { readdirSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import { StrongroomClient } from "strongroom/client";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import {
+  type Answer,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/test-client.js";
+import { blocksIn, checkedRows } from "./document-files.js";
+
+function read(file: string): string {
+  return readFileSync(file, "utf8");
+}
+
+describe("docs/http-api.md, States", () => {
+  const initialized = shareTestServer({}, mustInit);
+
+  async function serverThatIs(state: string): Promise<TestServer> {
+    if (state === "not initialized") return startTestServer();
+    await (state === "locked" ? mustLock(initialized()) : mustUnlock(initialized()));
+    return initialized();
+  }
+
+  for (const [from = "", request = "", response = "", next = ""] of checkedRows(read("docs/http-api.md"), "states")) {
+    it(`${from}: ${request} gives ${response} and leads to ${next}`, async () => {
+      const server = await serverThatIs(from);
+      for (const one of requestsFor(request)) expect(outcome(await send(server, one))).to.equal(response);
+      expect(await stateOf(server)).to.equal(next);
+    });
+  }
+});
+
+function outcome({ status, json }: Answer): string {
+  return status === 200 ? "200" : `${status} \`${String(json["code"])}\``;
+}
+
+function requestsFor(words: string): Send[] {
+  const path = "/v1/secrets/a";
+  const [, endpoint = ""] = /^`POST (\S+)`/.exec(words) ?? [];
+  if (endpoint === "") {
+    return [
+      { method: "PUT", path, body: { value: "v" } },
+      { path },
+      { path: "/v1/secrets" },
+      { method: "DELETE", path },
+    ];
+  }
+  const typed = words.includes("wrong") ? "wrong" : passphrase;
+  return [{ method: "POST", path: endpoint, body: { passphrase: typed, force: words.includes("`force`") } }];
+}
+
+async function stateOf(server: TestServer): Promise<string> {
+  const { initialized, locked } = await mustStatus(server);
+  if (initialized === false) return "not initialized";
+  return locked === true ? "locked" : "unlocked";
+}
+
+describe("docs/on-disk.md", () => {
+  it("draws the files of a home after a forced init and a put", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    await mustInit(server, { passphrase, force: true });
+    await mustPut(server, "app/db/password", "s3cr3t");
+    const [tree] = blocksIn(read("docs/on-disk.md"));
+    expect(pathsDrawn(tree?.code ?? "").sort()).to.deep.equal(
+      readdirSync(server.home, { recursive: true, encoding: "utf8" }).sort(),
+    );
+  });
+});
+
+/** Each line has its name four columns deeper than the directory that it is in. */
+function pathsDrawn(tree: string): string[] {
+  const above: string[] = [];
+  return [...tree.matchAll(/^([│ ]*)[├└]── ([^\s/]+)/gm)].map(([, indent = "", name = ""]) => {
+    above.splice(indent.length / 4, above.length, name);
+    return above.join("/");
+  });
+}
+
+describe("docs/node-client.md", () => {
+  const text = read("docs/node-client.md");
+
+  it("names the methods that the client has", () => {
+    const methods = Object.getOwnPropertyNames(StrongroomClient.prototype).filter((name) => name !== "constructor");
+    const named = [...text.matchAll(/`(\w+)\([\w, ]*\)`/g)].map(([, name]) => name).filter((name) => name !== "reveal");
+    expect([...new Set(named)].sort()).to.deep.equal(methods.sort());
+  });
+
+  it("names the client's own codes", () => {
+    for (const [, code] of read("src/client/client-error.ts").matchAll(/\| "([A-Z_]+)"/g))
+      expect(text).to.contain(`\n- \`${code}\``);
+  });
+});

@@ -1,0 +1,118 @@
+/**
+ * The tables of the documents that follow from the code. `npm run docs` writes them between their marks; a test compares.
+ *
+ *   <!-- table: exit-codes -->
+ *   | Exit code | Meaning |
+ *   <!-- end of table -->
+ */
+import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
+import { definitions } from "../../src/config/definitions.js";
+import { meanings } from "../../src/contract/common-responses.js";
+import { operations } from "../../src/contract/operations.js";
+import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { findingCodes } from "../../src/maintenance/doctor/finding.js";
+import { longForms } from "../long/long-forms.js";
+import { contract } from "../support/contract-judge.js";
+import { run } from "../support/process.js";
+
+type Row = readonly string[];
+
+/** Markdown by the name of the table. */
+export async function renderTables(): Promise<ReadonlyMap<string, string>> {
+  return new Map([
+    ["commands", table(["Command", "What it does"], commandRows((await run(["--help"])).stdout))],
+    ["exit-codes", table(["Exit code", "Meaning"], exitCodeRows())],
+    ["settings", table(["Flag", "Environment", "Meaning", "Default"], settingRows())],
+    ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], operations.map(endpointRow))],
+    ["errors", table(["Code", "Status", "Meaning"], errorRows())],
+    ["findings", table(["Finding", "Meaning"], findingRows())],
+    ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
+  ]);
+}
+
+const marked = /(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)/gs;
+
+/** The text with every marked table as it must be. @throws Error for a name that no table has */
+export function withTables(text: string, tables: ReadonlyMap<string, string>): string {
+  return text.replace(marked, (_whole, begin: string, name: string, end: string) => {
+    const rendered = tables.get(name);
+    if (rendered === undefined) throw new Error(`there is no table ${name}`);
+    return `${begin}${rendered}${end}`;
+  });
+}
+
+/** The names of the marked tables. */
+export function tableNamesIn(text: string): string[] {
+  return [...text.matchAll(marked)].map(([, , name = ""]) => name);
+}
+
+/** The text without its marked tables. */
+export function withoutTables(text: string): string {
+  return text.replace(marked, "");
+}
+
+function table(titles: Row, rows: readonly Row[]): string {
+  const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (row: Row) => `| ${widths.map((width, i) => (row[i] ?? "").padEnd(width)).join(" | ")} |\n`;
+  return [line(titles), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("");
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+/** From the help, whose long lines go on deep below. */
+function commandRows(help: string): Row[] {
+  const [, list = ""] = /^commands:\n(.*?)\n\n/ms.exec(help) ?? [];
+  const lines = list.replace(/\n {10,}/g, " ").matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm);
+  return [...lines].map(([, name = "", alias, summary = ""]) => {
+    return [[name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];
+  });
+}
+
+function exitCodeRows(): Row[] {
+  return Object.entries(exitMeanings).map(([name, meaning]) => [
+    String(exitCodes[name as keyof typeof exitCodes]),
+    meaning,
+  ]);
+}
+
+function settingRows(): Row[] {
+  return Object.values(definitions).map(({ flag, variable, meaning, shownDefault }) => {
+    return [flag === null ? "" : code(`--${flag}`), code(variable), meaning, shownDefault];
+  });
+}
+
+function errorRows(): Row[] {
+  return Object.entries(meanings).map(([name, meaning]) => [code(name), String(statusOf[name as ErrorCode]), meaning]);
+}
+
+function findingRows(): Row[] {
+  return Object.entries(findingCodes).map(([name, meaning]) => [code(name), meaning]);
+}
+
+function longFormRows(): Row[] {
+  return Object.entries(longForms).map(([name, { meaning, numbers = {} }]) => {
+    const settings = Object.entries(numbers).map(([variable, number]) => code(`${variable}=${number}`));
+    return [code(name), meaning, settings.join(", ")];
+  });
+}
+
+type Fields = { readonly properties?: object; readonly required?: readonly string[] };
+
+function endpointRow({ method, path, summary, parameters = [], body, response }: (typeof operations)[number]): Row {
+  const { schemas } = contract["components"] as { readonly schemas: Readonly<Record<string, Fields>> };
+  const query = parameters.filter((name) => name !== "path").map((name) => code(`${name}?`));
+  const fields = body === undefined ? [] : fieldsOf(schemas[body.schema]);
+  const returned = typeof response.schema === "string" ? fieldsOf(schemas[response.schema]) : [];
+  return [
+    code(`${method.toUpperCase()} ${path.replace("{path}", ":path")}`),
+    summary,
+    [...fields, ...query].join(", "),
+    returned.join(", ") || response.description,
+  ];
+}
+
+function fieldsOf({ properties = {}, required = [] }: Fields = {}): string[] {
+  return Object.keys(properties).map((name) => code(required.includes(name) ? name : `${name}?`));
+}

@@ -1,0 +1,117 @@
+/** A server, a home and a shell in which the commands of one document are run, questions answered as a person would. */
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+import { blocksIn } from "./document-files.js";
+
+/** What a document's commands expect to be there besides what the document itself shows. */
+export type Setup = {
+  /** The document begins before `strongroom init`. */
+  readonly fresh?: true;
+  /** Values by path. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** Text by file name. */
+  readonly files?: Readonly<Record<string, string>>;
+};
+
+/** The passphrase that is typed at every prompt, and the vault's, unless the document makes it. */
+export const passphrase = "quiet lamp river song";
+const typedValue = "s3cr3t";
+
+/** What the documents show where a sandbox has values of its own. */
+const shownHome = "/home/you/.local/share/strongroom";
+const shownPort = "13100";
+
+/** Programs that documents call, and that this machine need not have: here they do nothing. */
+const inert = ["systemctl", "psql"];
+
+export type Shown = { readonly code: number; readonly output: string };
+
+export type Sandbox = {
+  /** Runs a script of bash on a terminal, in the page's directory; stops at the first command that fails. */
+  run(script: string): Promise<Shown>;
+};
+
+export function hasPython(): boolean {
+  return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
+}
+
+export async function openSandbox(text: string, { fresh, secrets = {}, files = {} }: Setup = {}): Promise<Sandbox> {
+  const server = await startProcess();
+  if (!fresh) await mustInit(server, { passphrase });
+  for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, value);
+  const directory = temporaryDirectory();
+  const fromPage = blocksIn(text).flatMap(({ file, code }) => (file === null ? [] : [[file, code] as const]));
+  for (const [name, content] of [...Object.entries(files), ...fromPage]) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true });
+    writeFileSync(join(directory, name), content, { mode: 0o700 });
+  }
+  const env = environment({
+    PATH: `${programs()}:${dirname(node)}:${process.env["PATH"]}`,
+    HOME: directory,
+    STRONGROOM_HOME: server.home,
+    XDG_RUNTIME_DIR: directory,
+    TERM: "xterm",
+    NO_COLOR: "1",
+  });
+  const asShown = (output: string) =>
+    output
+      .replaceAll("\r\n", "\n")
+      .replace(/[^\n]*\r.\[K/g, "") // a progress bar that has gone
+      .replaceAll(server.home, shownHome)
+      .replaceAll(directory, "/home/you")
+      .replaceAll(String(server.port), shownPort);
+  return {
+    async run(script) {
+      const here = script.replaceAll(shownPort, String(server.port));
+      const { code, output } = await onTerminal(here, directory, env);
+      return { code, output: asShown(output) };
+    },
+  };
+}
+
+/** A directory with the command under its name, and with programs that do nothing. */
+function programs(): string {
+  const directory = temporaryDirectory();
+  const write = (name: string, line: string) =>
+    writeFileSync(join(directory, name), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
+  write("strongroom", `exec '${node}' '${resolve(mainFile)}' "$@"`);
+  for (const name of inert) write(name, "exit 0");
+  return directory;
+}
+
+/** Types an answer whenever a line that ends in a question stands there, hidden input being told by the missing echo. */
+const typist = `
+import fcntl, json, os, re, select, subprocess, sys, termios
+order = json.loads(sys.argv[1])
+master, slave = os.openpty()
+echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
+def begin():
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+shell = ["bash", "--norc", "-euo", "pipefail", "-c", order["script"]]
+child = subprocess.Popen(shell, stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
+shown, seen = b"", 0
+while True:
+    ready = select.select([master], [], [], 0.1)[0]
+    if ready: shown += os.read(master, 65536)
+    line = shown[seen:].rsplit(b"\\n", 1)[-1].decode(errors="replace")
+    keys = ""
+    if line.endswith("[y/N] "): keys = "y\\r"
+    elif line.endswith(": ") and not echoes(): keys = order["value" if "alue" in line else "passphrase"] + "\\r"
+    if keys:
+        seen = len(shown)
+        os.write(master, keys.encode())
+    if not ready and child.poll() is not None: break
+print(json.dumps({"code": child.returncode, "output": shown.decode()}))
+`;
+
+async function onTerminal(script: string, cwd: string, env: NodeJS.ProcessEnv): Promise<Shown> {
+  const order = JSON.stringify({ script, passphrase, value: typedValue });
+  const { code, stdout, stderr } = await collect(spawn("python3", ["-c", typist, order], { cwd, env })).ended;
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout) as Shown;
+}

@@ -1,0 +1,67 @@
+/** The commands of a document, run in their order; what a `console` block shows of each is what it prints. */
+import { type Block, blocksIn } from "./document-files.js";
+import { openSandbox, passphrase, type Sandbox, type Setup } from "./page-sandbox.js";
+
+/** Exits with 0 only when it was given what the documents say. */
+const server =
+  'process.exit(process.env["PASSWORD"] === "s3cr3t" || process.env["DATABASE_URL"]?.includes(":s3cr3t@") ? 0 : 1);\n';
+const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
+const template = "password: {{ strongroom://app/db/password }}\n";
+const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
+
+/** By document; those that are not named need nothing. */
+const setups: Readonly<Record<string, Setup>> = {
+  "README.md": { fresh: true, files: { "server.js": server, "config.template.yaml": template, ".env": dotenv } },
+  "docs/cli.md": { files: { "pw.txt": "another\n" } },
+  "docs/http-api.md": { fresh: true },
+  "docs/operations.md": { secrets },
+  "docs/secrets-for-programs.md": {
+    secrets,
+    files: { "server.js": server, "deploy.sh": "#!/bin/sh\n", "vault.passphrase": `${passphrase}\n` },
+  },
+};
+
+/** The blocks whose commands are run: not those that a page uses as files, nor those of npm, which builds and installs. */
+function scriptsIn(text: string): Block[] {
+  return blocksIn(text).filter(({ language, file, code }) => {
+    return file === null && /^(?:sh|bash|console)$/.test(language) && !/^(?:npm .*\n)+$/.test(code);
+  });
+}
+
+export function hasCommands(text: string): boolean {
+  return scriptsIn(text).length > 0;
+}
+
+/** The text with what its sessions print today. @throws Error that names a command which fails */
+export async function withSessions(file: string, text: string): Promise<string> {
+  const sandbox = await openSandbox(text, setups[file]);
+  let shown = "";
+  let at = 0;
+  for (const block of scriptsIn(text)) {
+    shown += text.slice(at, block.at) + (await played(sandbox, block));
+    at = block.at + block.code.length;
+  }
+  return shown + text.slice(at);
+}
+
+async function played(sandbox: Sandbox, { language, code }: Block): Promise<string> {
+  if (language !== "console") {
+    await mustRun(sandbox, code);
+    return code;
+  }
+  let shown = "";
+  for (const [line, command = ""] of code.matchAll(/^\$ (.+)\n/gm)) shown += line + (await mustShow(sandbox, command));
+  return shown;
+}
+
+async function mustRun(sandbox: Sandbox, script: string): Promise<void> {
+  const { code, output } = await sandbox.run(script);
+  if (code !== 0) throw new Error(`exit code ${code} of\n${script}${output}`);
+}
+
+/** A session may show a refusal, but not a command that does not exist. */
+async function mustShow(sandbox: Sandbox, command: string): Promise<string> {
+  const { code, output } = await sandbox.run(command);
+  if ([1, 2, 126, 127].includes(code)) throw new Error(`exit code ${code} of ${command}\n${output}`);
+  return output === "" || output.endsWith("\n") ? output : `${output}\n`;
+}

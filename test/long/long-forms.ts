@@ -1,0 +1,51 @@
+/** Long forms of the tests: their files and their numbers. */
+
+export type LongForm = {
+  readonly meaning: string;
+  /** Below test/, without the extension: tests for mocha, or one program. */
+  readonly files: readonly string[];
+  /** Environment variables that the files read. */
+  readonly numbers?: Readonly<Record<string, string>>;
+};
+
+export const longForms: Readonly<Record<string, LongForm>> = {
+  crash: {
+    meaning: "kills a server again and again under writes, and checks every acknowledged one",
+    files: ["durability/crash.test"],
+    numbers: { STRONGROOM_KILLS: "200", STRONGROOM_KILL_WRITES: "50000" },
+  },
+  power: {
+    meaning: "cuts the power under writing clients (Linux, root, loop devices)",
+    files: ["durability/power-cut.test"],
+    numbers: { STRONGROOM_CUTS: "40" },
+  },
+  claim: {
+    meaning: "starts 20 servers at once on one vault",
+    files: ["durability/claim.test"],
+    numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
+  },
+  linearizability: {
+    meaning: "checks histories of 8 concurrent clients",
+    files: ["durability/linearizability.test"],
+    numbers: { STRONGROOM_HISTORIES: "10000" },
+  },
+  isolation: {
+    meaning: "scans the process's memory and crashes the key worker",
+    files: ["isolation/memory.test", "isolation/proof.test", "isolation/rules.test"],
+    numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100" },
+  },
+  vectors: {
+    meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
+    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.test"],
+    numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
+  },
+  soak: {
+    meaning: "watches memory, descriptors and handles of a server under full load, in minutes",
+    files: ["durability/soak"],
+    numbers: { STRONGROOM_SOAK_MINUTES: "15" },
+  },
+  nodes: {
+    meaning: "runs all tests on each supported Node (Linux, x64): nodes 20 22 24",
+    files: ["long/nodes"],
+  },
+};
