@@ -36,6 +36,13 @@ describe("the documents", () => {
     expect([...texts.values()].flatMap(tableNamesIn).sort()).to.deep.equal([...tables.keys()].sort());
   });
 
+  it("have a row for each command", async () => {
+    const commands = (await renderTables()).get("commands");
+    for (const name of (await flagsByCommand()).keys()) {
+      if (name !== "flags") expect(commands).to.contain(`\`${name}\``); // a page of the help, and no command
+    }
+  });
+
   it("have no other table that is not checked here", () => {
     const found = [...texts.values()].map(withoutTables).flatMap((text) => [...text.matchAll(/(.*)\n\|.*\n\| ?-/g)]);
     const marks = found.map(([, mark]) => mark).sort();
