@@ -140,7 +140,7 @@ describe("get, ls, find and put", () => {
       "a missing file": {
         args: ["put", "refused/x", "--from-file", "/missing"],
         exit: 2,
-        err: /^(?!.*missing).*ENOENT.*spelled/s,
+        err: /^(?!.*missing).*ENOENT.*no such file/s,
       },
       "two sources for one value": {
         args: ["put", "refused/x", "-", "--from-file", "/f"],
