@@ -62,6 +62,6 @@ async function mustRun(sandbox: Sandbox, script: string): Promise<void> {
 /** A session may show a refusal, but not a command that does not exist. */
 async function mustShow(sandbox: Sandbox, command: string): Promise<string> {
   const { code, output } = await sandbox.run(command);
-  if ([1, 2, 126, 127].includes(code)) throw new Error(`exit code ${code} of ${command}\n${output}`);
+  if (code < 0 || [1, 2, 126, 127].includes(code)) throw new Error(`exit code ${code} of ${command}\n${output}`);
   return output === "" || output.endsWith("\n") ? output : `${output}\n`;
 }
