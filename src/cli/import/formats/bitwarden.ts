@@ -20,10 +20,7 @@ type Field = { readonly name: string; readonly value: string };
 export function readBitwarden(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["encrypted"] === true) {
-    throw new CommandFailure(
-      "usage",
-      `${file} is encrypted: export it from Bitwarden as .json, not as .json (encrypted)`,
-    );
+    throw new CommandFailure("usage", `${file} is encrypted: choose the unencrypted JSON export in Bitwarden`);
   }
   if (!Array.isArray(json["items"]))
     throw new CommandFailure("usage", `${file} has no items: it is not a Bitwarden export`);
