@@ -4,7 +4,7 @@ import { type Schema, schemaNamed } from "./json-schema.js";
 
 /** The table of the README has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
-  BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host` or `Origin`",
+  BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host`, `Origin` or `Sec-Fetch-Site`",
   UNAUTHORIZED: "the token is missing or wrong; the passphrase is wrong",
   VAULT_LOCKED: "unlock (or init) the vault first",
   NOT_FOUND: "no such secret, endpoint or method (`Allow` lists the methods)",

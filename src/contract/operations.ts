@@ -53,7 +53,7 @@ export const operations: readonly Operation[] = [
     summary: "Unlock the vault",
     description:
       "Checks the passphrase even when the vault is already unlocked; a wrong one (401 with `credential: passphrase`) " +
-      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address.",
+      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address; all loopback addresses count as one.",
     body: { schema: "UnlockRequest", example: { passphrase } },
     response: {
       schema: "Acknowledgement",

@@ -41,9 +41,6 @@ const { paths, components, "x-unrouted": unrouted } = contract as unknown as Doc
 /** Headers of HTTP itself, which OpenAPI does not describe. */
 const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
 
-/** Headers of responses to malformed HTTP; see the document's introduction. */
-const malformedHeaders = [...transportHeaders, "cache-control", "x-content-type-options"];
-
 const ajv = new Ajv2020({ strict: false, formats: { "date-time": isTimestamp, uuid: /^[0-9a-f-]{36}$/ } });
 ajv.addSchema({ $id: "contract", ...strict({ components }) });
 
@@ -140,7 +137,7 @@ export function judge(judged: Judged): void {
   const operation = operationAt(method, target);
   const code = text === "" ? "" : codeIn(text);
   const rule = rules.get(`${operation} ${status}`);
-  const problems = isMalformedRequest(judged) ? [] : (rule?.problems(judged) ?? ["this status is not documented"]);
+  const problems = rule?.problems(judged) ?? ["this status is not documented"];
   violations.push(...problems.map((problem) => `${operation} returned ${status} ${code}: ${problem}`));
   unseen.delete(`${operation} ${status} ${code}`.trimEnd());
 }
@@ -156,12 +153,6 @@ function operationAt(method: string, target: string): string {
 function codeIn(text: string): string {
   const { code = "" } = JSON.parse(text) as { readonly code?: string };
   return code;
-}
-
-/** Whether the response is to malformed HTTP. */
-function isMalformedRequest({ status, headers, text }: Judged): boolean {
-  const few = Object.keys(headers).every((name) => malformedHeaders.includes(name));
-  return status === 400 && few && headers.connection === "close" && codeIn(text) === "BAD_REQUEST";
 }
 
 /** Judges raw responses as far as possible: each is JSON, and an error has a text and the code of its status. */
