@@ -55,8 +55,9 @@ const onSome = {
     example: 300,
   },
   "WWW-Authenticate": constant("The required scheme.", "Bearer"),
-  Allow: { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false },
 } satisfies Readonly<Record<string, Schema>>;
+
+const allow: Schema = { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false };
 
 const headersOf: Partial<Record<ErrorCode, keyof typeof onSome>> = {
   UNAUTHORIZED: "WWW-Authenticate",
@@ -89,7 +90,7 @@ export function componentResponses(groups: readonly Group[]): Schema {
 /** Responses to a request that matches no operation. */
 export const unroutedResponses: Schema = {
   ...errorResponses(groupsOf(["BAD_REQUEST", "UNAUTHORIZED", "RATE_LIMITED"])),
-  "404": { ...response(["NOT_FOUND"]), headers: { ...commonHeaders, ...headersNamed(["Allow"]) } },
+  "404": { ...response(["NOT_FOUND"]), headers: { ...commonHeaders, Allow: allow } },
 };
 
 function statusOfGroup([first = "INTERNAL"]: Group): number {

@@ -148,7 +148,11 @@ export const operations: readonly Operation[] = [
       schema: {
         type: "object",
         description: "An OpenAPI document.",
-        properties: { openapi: { type: "string", pattern: "^3\\.1\\." } },
+        properties: {
+          openapi: { type: "string", pattern: "^3\\.1\\.", description: "The version of OpenAPI." },
+          info: { type: "object", additionalProperties: true, description: "The name and version of this API." },
+          paths: { type: "object", additionalProperties: true, description: "The operations." },
+        },
         required: ["openapi", "info", "paths"],
         additionalProperties: true,
       },

@@ -11,7 +11,7 @@ import { readManifest } from "../../src/manifest.js";
 type Schema = { readonly [keyword: string]: unknown };
 type Header = { readonly required?: boolean; readonly schema: Schema };
 type Response = {
-  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly headers: Readonly<Record<string, Header | Reference>>;
   readonly content: { readonly "application/json": { readonly schema: Schema } };
 };
 type Reference = { readonly $ref: string };
@@ -66,7 +66,7 @@ class Rule {
   readonly #isBody: ValidateFunction;
 
   constructor({ headers, content }: Response) {
-    this.#headers = Object.entries(headers).map(([name, { $ref }]) => [name.toLowerCase(), headerAt($ref)]);
+    this.#headers = Object.entries(headers).map(([name, header]) => [name.toLowerCase(), wholeHeader(header)]);
     this.#isBody = ajv.compile(strict(content["application/json"].schema));
   }
 
@@ -82,10 +82,11 @@ class Rule {
   }
 }
 
-function headerAt(reference: string): Header {
-  const header = components.headers[reference.split("/").at(-1) ?? ""];
-  if (header === undefined) throw new Error(`the document has no ${reference}`);
-  return header;
+function wholeHeader(header: Header | Reference): Header {
+  if (!("$ref" in header)) return header;
+  const referenced = components.headers[header.$ref.split("/").at(-1) ?? ""];
+  if (referenced === undefined) throw new Error(`the document has no ${header.$ref}`);
+  return referenced;
 }
 
 function isHeader(value: string | string[] | undefined, { required, schema }: Header): boolean {
