@@ -1,6 +1,6 @@
 /** Table of endpoints and their handlers. */
 import type { Request, RequestHandler, Response } from "express";
-import { addressOf, type Lockout } from "../access/lockout.js";
+import type { Lockout } from "../access/lockout.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
@@ -114,7 +114,7 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
 }
 
 async function unlock(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, passphraseLockout, log } = service;
+  const { vault, passphraseLockout } = service;
   const body = await readBody(req, res, service.maxBodyBytes, mappedMemory);
   try {
     // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
@@ -122,8 +122,7 @@ async function unlock(service: Service, req: Request, res: Response): Promise<vo
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
     passphraseLockout.check(req);
-    const hint = "ten wrong passphrases";
-    if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint, address: addressOf(req) });
+    passphraseLockout.fail(req);
     throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
   }
 }
