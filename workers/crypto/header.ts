@@ -17,7 +17,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import {
   allocate,
-  allocateVanishing,
+  allocateMapped,
   base64url,
   equal,
   fromBase64url,
@@ -55,7 +55,7 @@ export async function createHeader(
   const kdf = { logN, r: 8, p: 1, salt: randomize(allocate(saltBytes)) };
   const kek = await derive(passphrase, kdf.salt, kdf);
   try {
-    const masterKey = randomize(allocateVanishing(masterKeyBytes));
+    const masterKey = randomize(allocateMapped(masterKeyBytes));
     const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
     const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
     const mac = headerMac(kek, utf8(signed));
@@ -72,7 +72,7 @@ export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): P
   try {
     const signed = header.bytes.subarray(0, header.bytes.lastIndexOf(0x2c)); // the comma before "mac"
     if (!timingSafeEqual(headerMac(kek, signed), header.mac)) return null;
-    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateVanishing(masterKeyBytes));
+    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateMapped(masterKeyBytes));
   } finally {
     wipe(kek);
   }
