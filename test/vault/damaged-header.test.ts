@@ -65,6 +65,8 @@ describe("a damaged header", function () {
       Buffer.from(text.replace('"version":1', '"version":2')),
       Buffer.from(text.replace(/"logN":\d+/, '"logN":21')),
       Buffer.from(text.replace(/("logN":\d+)/, "$1.0")),
+      Buffer.from(text.replace('"r":8', '"r":16')),
+      Buffer.from(text.replace('"p":1', '"p":2')),
       Buffer.from(text.replace("strongroom", "Strongroom")),
       Buffer.alloc(1 << 20, "{"),
     ];
