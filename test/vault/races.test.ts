@@ -101,7 +101,7 @@ describe("an unlock", () => {
 
   it("delays a lock for a limited time; it ends unused, and the next unlock waits for that", async () => {
     const clock = new FakeClock();
-    const server = await startTestServer({ clock, scryptLogN: 19, idleTimeoutMs: 0 });
+    const server = await startTestServer({ clock, scryptLogN: 18, idleTimeoutMs: 0 });
     await mustInit(server);
     const before = threadsAlive();
     const refused = send(server, unlockWith(passphrase));
