@@ -10,7 +10,7 @@ import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../test/suppo
 import { mainFile } from "../test/support/process.js";
 import { mustUnlock } from "../test/support/test-client.js";
 import { filledHome } from "./filled-vaults.js";
-import { alternate, contender, type Loader, startLoader } from "./measure.js";
+import { alternate, contender, type Loaders, startLoaders } from "./measure.js";
 import { type Options, readOptions, UsageError } from "./options.js";
 import { compare, cpu, mainCpu, type Outcome, p50, p99, throughput } from "./outcome.js";
 import { cleaningUp } from "./run-scenarios.js";
@@ -39,11 +39,11 @@ try {
 async function compareWith(ref: string, options: Options): Promise<void> {
   const wanted = chosen(options);
   const main = await build(ref);
-  const loader = await startLoader();
+  const loaders = await startLoaders();
   const outcomes: Outcome[] = [];
   for (const workload of wanted) {
     const mark = cleanUpMark();
-    const outcome = await compareIn(workload, ref, main, loader, options);
+    const outcome = await compareIn(workload, ref, main, loaders, options);
     await cleanUpTo(mark);
     outcomes.push(outcome);
     if (!options.json) process.stdout.write(options.markdown ? markdownOutcome(outcome) : showOutcome(outcome));
@@ -87,12 +87,12 @@ async function compareIn(
   workload: Workload,
   ref: string,
   main: string,
-  loader: Loader,
+  loaders: Loaders,
   options: Options,
 ): Promise<Outcome> {
   const here = await unlocked(workload, mainFile, "this tree");
   const there = await unlocked(workload, main, ref);
-  const contenders = [here, there].map((subject) => contender(loader, subject, workload));
+  const contenders = [here, there].map((subject) => contender(loaders, subject, workload));
   const series = await alternate(contenders, options);
   const [ours, theirs] = series;
   const findings = [

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
+import type { TestServer } from "../test/support/server.js";
 import type { Threads } from "./usage.js";
 
 /** A process that can be measured from outside. */
@@ -23,6 +24,9 @@ export type StrongroomSubject = Subject & { readonly server: ServerProcess };
 const programs = new URL("./programs/", import.meta.url);
 const probe = fileURLToPath(new URL("probe.cjs", programs));
 
+/** For `nodeFlags`: measures event-loop delay; see programs/delay-probe.cts. */
+export const delayProbe = ["--require", fileURLToPath(new URL("delay-probe.cjs", programs))];
+
 export type StartOptions = {
   readonly name?: string;
   /** The command's built file, when it is another commit's. */
@@ -34,14 +38,14 @@ export type StartOptions = {
 export async function startStrongroom(home: string, options: StartOptions = {}): Promise<StrongroomSubject> {
   const { name = "strongroom", main = mainFile, nodeFlags = [] } = options;
   const settings = { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0", ...options.environment };
-  const program = { main, nodeFlags: [...nodeFlags, "--require", probe] };
+  const program = { main, nodeFlags: ["--require", probe, ...nodeFlags] };
   const server = await startProcess([], settings, program);
   const headers = { Authorization: `Bearer ${server.token}` };
   const url = `https://127.0.0.1:${server.port}`;
   return { ...(await describe(name, server.child, url)), headers, server };
 }
 
-type Beside = Pick<StrongroomSubject, "server" | "headers">;
+type Beside = { readonly server: TestServer; readonly headers: Subject["headers"] };
 
 const fixed = {
   bare: "bare node:https",

@@ -20,7 +20,7 @@ export const warm: Scenario = {
     const naive = await startNaive(strongroom);
     await storeInNaive(strongroom, naive);
     const series = await alternate(
-      [strongroom, bare, express, naive].map((subject) => contender(bench.loader, subject, get)),
+      [strongroom, bare, express, naive].map((subject) => contender(bench, subject, get)),
       bench.options,
     );
     const findings = againstEach(series, [{ atLeast: 0.4 }, undefined, { atLeast: 2 }]);
@@ -77,7 +77,7 @@ async function onConnections(
   target?: Target,
 ): Promise<Outcome> {
   const series = await alternate(
-    subjects.map((subject) => contender(bench.loader, subject, getOn(count))),
+    subjects.map((subject) => contender(bench, subject, getOn(count))),
     bench.options,
   );
   const [ours, base] = series;
@@ -108,7 +108,7 @@ export async function againstBare(
   scenario: string,
 ): Promise<Outcome> {
   const bare = await startFixed("bare", await replyTo(strongroom, workload), strongroom);
-  const contenders = [strongroom, bare].map((subject) => contender(bench.loader, subject, workload));
+  const contenders = [strongroom, bare].map((subject) => contender(bench, subject, workload));
   const series = await alternate(contenders, bench.options);
   return { scenario, series, findings: againstEach(series, []) };
 }
