@@ -1,11 +1,11 @@
-/** Owns what the program knows of time, as one parameter that tests can move by hand. */
+/** Time as a parameter, so that tests can control it. */
 
 export interface Clock {
   /** The wall clock, in milliseconds since 1970 UTC. */
   now(): number;
-  /** Milliseconds since some moment; whoever sets the wall clock does not move it. */
+  /** Monotonic milliseconds: setting the wall clock does not change them. */
   elapsed(): number;
-  /** Calls back once after `ms` milliseconds, without keeping the process alive; the answer cancels it. */
+  /** Calls back once after `ms` milliseconds without keeping the process alive; returns a function that cancels it. */
   after(ms: number, callback: () => void): () => void;
 }
 

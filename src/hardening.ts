@@ -1,23 +1,38 @@
-/** Owns what the process does about itself before it holds a secret; answers what could not be done. */
-import { writeFile } from "node:fs/promises";
-import inspector from "node:inspector";
+/** Protections of a process that handles secrets: no memory in core dumps, no debugger on SIGUSR1. */
+import { readFileSync, writeFileSync } from "node:fs";
 
-/** For the log: one sentence for each protection that this machine or this start does not allow. */
-export async function hardenProcess(): Promise<readonly string[]> {
-  process.umask(0o077);
-  process.on("SIGUSR1", () => {}); // without a handler, Node answers SIGUSR1 by opening its debugger
+/** Linux, core(5): which mappings a core dump holds; children inherit it, also across exec. */
+const filterFile = "/proc/self/coredump_filter";
+
+/** The filter as this process was started with it, in hex; null where there is none. */
+export const inheritedDumpFilter = readDumpFilter();
+
+/** Hardens the process, as far as the system allows. */
+export function hardenProcess(): void {
+  process.on("SIGUSR1", () => {}); // without a handler, Node opens its debugger
+  try {
+    writeFileSync(filterFile, "0"); // no mapping is dumped; the kernel applies it to all threads
+  } catch {
+    // not Linux, or not permitted: weaknesses() says so
+  }
+}
+
+/** Returns a sentence for the log for each protection that is missing. */
+export async function weaknesses(): Promise<readonly string[]> {
+  const { default: inspector } = await import("node:inspector"); // costs 6 ms: not for every command
   const weak: string[] = [];
-  if (!(await keepMemoryOutOfCoreDumps())) weak.push("memory may be written into a core dump: set ulimit -c 0");
-  if (inspector.url() !== undefined) weak.push("the debugger is open: whoever reaches its port can read every secret");
+  if (!/^0+$/.test(readDumpFilter() ?? "none")) {
+    weak.push("memory may be written into a core dump: set ulimit -c 0");
+  }
+  if (inspector.url() !== undefined)
+    weak.push("the debugger is open: anyone who reaches its port can read every secret");
   return weak;
 }
 
-/** Linux, core(5): a filter of 0 leaves no mapping to dump; the kernel applies it to all threads. */
-async function keepMemoryOutOfCoreDumps(): Promise<boolean> {
+function readDumpFilter(): string | null {
   try {
-    await writeFile("/proc/self/coredump_filter", "0");
-    return true;
+    return readFileSync(filterFile, "latin1").trim();
   } catch {
-    return false;
+    return null;
   }
 }

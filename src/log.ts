@@ -1,48 +1,48 @@
 /**
- * Owns the log: one line of JSON an event, from a closed set of fields, so that no body, token, passphrase, value or
- * secret path can get in. Errors are told by name, system code and the places they passed, never by their text.
+ * Log: one line of JSON per event, from a closed set of fields, so that no body, token, passphrase, value or secret path
+ * can get in. Of an error it has name, system code and stack frames, never the message.
  */
 import { systemCode } from "./errors.js";
 
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** All that a line may hold besides its time and level. */
+/** All fields of a line except time and level. */
 export type LogFields = {
   readonly event: string;
   readonly requestId?: string;
   readonly method?: string;
-  /** The route's pattern, never the path that was asked for. */
+  /** The route's pattern, never the requested path. */
   readonly route?: string;
   readonly status?: number;
   readonly code?: string;
   readonly address?: string;
   readonly durationMs?: number;
   readonly count?: number;
-  /** A sentence from the program's own text. */
+  /** A constant sentence of the program. */
   readonly hint?: string;
   readonly error?: unknown;
 };
 
 export type Log = { readonly [L in LogLevel]: (fields: LogFields) => void } & {
-  /** Whether a line of this level is written at all. */
-  readonly tells: (level: LogLevel) => boolean;
+  /** Whether lines of this level are written. */
+  readonly writes: (level: LogLevel) => boolean;
 };
 
 export function createLog(level: LogLevel, write: (line: string) => void, now: () => number): Log {
   const line = (at: LogLevel) => (fields: LogFields) => write(format(at, now(), fields));
   const silent = () => {};
-  const tells = (at: LogLevel) => logLevels.indexOf(at) <= logLevels.indexOf(level);
-  const enabled = (at: LogLevel) => (tells(at) ? line(at) : silent);
-  return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug"), tells };
+  const writes = (at: LogLevel) => logLevels.indexOf(at) <= logLevels.indexOf(level);
+  const enabled = (at: LogLevel) => (writes(at) ? line(at) : silent);
+  return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug"), writes };
 }
 
 function format(level: LogLevel, now: number, fields: LogFields): string {
   const { event, requestId, method, route, status, code, address, durationMs, count, hint, error } = fields;
-  const told = error === undefined ? undefined : describeError(error);
+  const described = error === undefined ? undefined : describeError(error);
   const time = new Date(now).toISOString();
   const known = { event, requestId, method, route, status, code, address, durationMs, count, hint };
-  return `${JSON.stringify({ time, level, ...known, error: told })}\n`;
+  return `${JSON.stringify({ time, level, ...known, error: described })}\n`;
 }
 
 type ErrorDescription = { name: string; system?: string; at: string[]; cause?: ErrorDescription };

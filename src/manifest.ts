@@ -1,4 +1,4 @@
-/** Owns what package.json tells the program about itself. */
+/** What package.json says about the program. */
 import { readFileSync } from "node:fs";
 
 export type Manifest = { readonly version: string; readonly description: string; readonly license: string };

@@ -1,4 +1,4 @@
-/** Owns where the bearer token comes from: a setting, a file, or 32 random bytes at first start. */
+/** The bearer token: from a setting, from a file, or 32 random bytes made at first start. */
 import { hash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Settings } from "../config/definitions.js";
@@ -7,7 +7,7 @@ import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
 
-export type Token = { readonly text: string /** For people: where to find it. */; readonly source: string };
+export type Token = { readonly text: string /** Where to find it, for messages. */; readonly source: string };
 
 /** @throws StartError when the token file cannot be used. */
 export async function findToken(settings: Pick<Settings, "token" | "tokenFile">, home: Home): Promise<Token> {
@@ -18,7 +18,7 @@ export async function findToken(settings: Pick<Settings, "token" | "tokenFile">,
   return { text: await writeNewToken(file), source: file };
 }
 
-/** For the user alone, whatever was there before. */
+/** Replaces what is there with a new token that only the user can read. */
 export async function writeNewToken(file: string): Promise<string> {
   const made = `srt_${randomBytes(32).toString("base64url")}`;
   await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
@@ -29,7 +29,7 @@ export function digestToken(token: string): Uint8Array {
   return hash("sha256", token, "buffer");
 }
 
-/** A named file is never made: it may be misspelled. Null: there is none in the home yet. */
+/** Returns null if the home has no token yet. A named file is never created: its name may be misspelled. */
 async function readToken(file: string, named: boolean): Promise<string | null> {
   let text: string;
   try {
@@ -37,8 +37,8 @@ async function readToken(file: string, named: boolean): Promise<string | null> {
   } catch (error) {
     const code = systemCode(error);
     if (code === "ENOENT" && !named) return null;
-    const mend = code === "ENOENT" ? `make it with  strongroom token rotate --token-file ${quoted(file)}` : "mend it";
-    throw new StartError(`the token file ${file} cannot be read (${code}): ${mend}, then start again`);
+    const fix = code === "ENOENT" ? `create it with  strongroom token rotate --token-file ${quoted(file)}` : "fix it";
+    throw new StartError(`the token file ${file} cannot be read (${code}): ${fix}, then start again`);
   }
   if (isToken(text)) return text;
   const otherwise = named ? "name the file that does" : "remove it to get a new one";

@@ -1,10 +1,10 @@
-/** Owns the one class of error that the client throws. Messages say what was wrong and what to do next. */
+/** The client's error class. Messages say what is wrong and what to do next. */
 import type { Failure, Refusal } from "./api-types.js";
 
 /**
- * The server's codes, and the client's own: nothing answers (`UNREACHABLE`), somebody answers who is not the server that
- * is trusted (`UNTRUSTED_CERTIFICATE`) or does not speak as it should (`PROTOCOL`), no answer in time (`TIMEOUT`), or the
- * caller has ended the request (`ABORTED`).
+ * The server's codes and the client's own: the server is not reachable (`UNREACHABLE`), is not the trusted one
+ * (`UNTRUSTED_CERTIFICATE`), sent no Strongroom response (`PROTOCOL`) or none in time (`TIMEOUT`), or the caller cancelled
+ * the request (`ABORTED`).
  */
 export type ErrorCode =
   | Refusal["code"]
@@ -25,11 +25,11 @@ type Extras = {
 
 export class StrongroomError extends Error {
   readonly code: ErrorCode;
-  /** The answer's HTTP status; undefined when there was no answer. */
+  /** HTTP status; undefined without a response. */
   readonly status: number | undefined;
   /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined;
-  /** The server's log has more under this id. */
+  /** Identifies the request in the server's log. */
   readonly requestId: string | undefined;
   /** Of UNAUTHORIZED: whether the token or the passphrase was wrong. */
   readonly credential: Refusal["credential"] | undefined;
@@ -45,7 +45,7 @@ export class StrongroomError extends Error {
   }
 }
 
-/** The system's or Node's code of a failed operation (`ENOENT`, …), for a message. */
+/** Returns the code of a failed system call or of Node (`ENOENT`, …), for a message. */
 export function systemCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "unknown";

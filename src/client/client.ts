@@ -1,18 +1,17 @@
-/** Owns the client of a Strongroom server for programs: one method for each endpoint of the contract. */
-
+/** Client of a Strongroom server for programs: one method for each endpoint of the contract. */
 import type {
   Acknowledgement,
   Deleted,
   Initialized,
   PutRequest,
-  Secret as SecretAnswer,
   SecretList,
+  Secret as SecretResponse,
   Snapshot,
   Stored,
   VaultStatus,
 } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
-import { answerIn } from "./decode-response.js";
+import { decodeResponse } from "./decode-response.js";
 import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
 import { type Field, jsonObject } from "./encode-body.js";
 import type { ApiRequest, CallOptions } from "./request.js";
@@ -43,15 +42,15 @@ export type PutOptions = CallOptions & {
 };
 
 export type ListOptions = CallOptions & {
-  /** Only paths that begin with this. */
+  /** Only paths that start with this. */
   readonly prefix?: string | undefined;
-  /** Only paths behind this one. */
+  /** Only paths that sort after this one. */
   readonly after?: string | undefined;
-  /** At most so many, 1 to 1000. */
+  /** Maximum number of entries, 1 to 1000. */
   readonly limit?: number | undefined;
 };
 
-/** Bytes are sent as they are, which must be UTF-8, and are the caller's to wipe. */
+/** Bytes must be UTF-8; the caller wipes them. */
 export type Text = string | Uint8Array;
 
 export class StrongroomClient implements AsyncDisposable {
@@ -59,12 +58,12 @@ export class StrongroomClient implements AsyncDisposable {
   #transport: Promise<Transport> | null = null;
   #closed = false;
 
-  /** Nothing is read and nobody is called before the first request. */
+  /** Reads no file and opens no connection before the first request. */
   constructor(options: ClientOptions = {}) {
     this.#options = options;
   }
 
-  /** Makes a vault and unlocks it. With `force`, a vault that is there is replaced, and kept beside it. */
+  /** Creates a vault and unlocks it. With `force`, replaces an existing vault, which is kept beside it. */
   init(passphrase: Text, options: CallOptions & { readonly force?: boolean | undefined } = {}): Promise<Initialized> {
     return this.#send("POST", "/v1/init", options, { passphrase, force: options.force });
   }
@@ -79,19 +78,19 @@ export class StrongroomClient implements AsyncDisposable {
 
   /** Needs no token. */
   status(options: CallOptions = {}): Promise<VaultStatus> {
-    return this.#ask({ method: "GET", path: "/v1/status" }, options, false);
+    return this.#request({ method: "GET", path: "/v1/status" }, options, false);
   }
 
   shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
     return this.#send("POST", "/v1/shutdown", options);
   }
 
-  /** Puts all sealed secrets of one moment into a new directory on the server's machine; the caller removes it. */
+  /** Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. */
   snapshot(options: CallOptions = {}): Promise<Snapshot> {
     return this.#send("POST", "/v1/snapshot", options);
   }
 
-  /** The contract of the server, an OpenAPI document. */
+  /** Returns the server's contract, an OpenAPI document. */
   openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
     return this.#send("GET", "/v1/openapi.json", options);
   }
@@ -102,9 +101,9 @@ export class StrongroomClient implements AsyncDisposable {
     return this.#send("PUT", secretTarget(path), options, { value, type, description });
   }
 
-  /** The value is in `reveal()`. */
+  /** Returns the secret; `reveal()` returns its value. */
   async get(path: string, options: CallOptions = {}): Promise<Secret> {
-    return new Secret(await this.#send<SecretAnswer>("GET", secretTarget(path), options));
+    return new Secret(await this.#send<SecretResponse>("GET", secretTarget(path), options));
   }
 
   async delete(path: string, options: CallOptions = {}): Promise<Deleted> {
@@ -118,7 +117,7 @@ export class StrongroomClient implements AsyncDisposable {
     return this.#send("GET", `/v1/secrets${query && `?${query}`}`, options);
   }
 
-  /** A list in pages of `limit` entries, 100 unless told; each is asked for when it is wanted. */
+  /** Lists in pages of `limit` entries (default 100), each requested when the caller asks for it. */
   async *pages({ limit = 100, ...options }: ListOptions = {}): AsyncGenerator<SecretList, void, void> {
     let page = await this.list({ ...options, limit });
     yield page;
@@ -128,7 +127,7 @@ export class StrongroomClient implements AsyncDisposable {
     }
   }
 
-  /** Ends all connections, and requests that are under way. A closed client stays closed. */
+  /** Closes all connections and cancels running requests. A closed client stays closed. */
   async close(): Promise<void> {
     this.#closed = true;
     const transport = await this.#transport?.catch(() => null);
@@ -139,7 +138,7 @@ export class StrongroomClient implements AsyncDisposable {
     return this.close();
   }
 
-  /** With a body of these fields, where there are any. */
+  /** Sends the fields, if any, as the JSON body. */
   async #send<T extends object>(
     method: ApiRequest["method"],
     path: string,
@@ -148,13 +147,13 @@ export class StrongroomClient implements AsyncDisposable {
   ): Promise<T> {
     const body = fields && jsonObject(fields);
     try {
-      return await this.#ask<T>({ method, path, body }, options, true);
+      return await this.#request<T>({ method, path, body }, options, true);
     } finally {
       body?.fill(0);
     }
   }
 
-  async #ask<T extends object>(ask: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
+  async #request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
     this.#transport ??= findServer(this.#options).then((place) => new Transport(place));
@@ -162,26 +161,26 @@ export class StrongroomClient implements AsyncDisposable {
     try {
       const transport = await connecting;
       const token = withToken ? mustHaveToken(transport.place) : null;
-      return answerIn<T>(await transport.send(ask, token, { signal, timeoutMs }), transport.place);
+      return decodeResponse<T>(await transport.send(request, token, { signal, timeoutMs }), transport.place);
     } catch (error) {
-      if (this.#transport === connecting && looksAgainAfter(error)) {
+      if (this.#transport === connecting && isStalePlace(error)) {
         this.#transport = null;
-        connecting.then((transport) => transport.retire()).catch(() => {}); // there may be none
+        connecting.then((transport) => transport.retire()).catch(() => {}); // the server was never found
       }
       throw error;
     }
   }
 }
 
-/** The server may have been restarted elsewhere, or with another certificate or token. */
-function looksAgainAfter(error: unknown): boolean {
+/** Whether to find the server again: it may have been restarted elsewhere, or with a new certificate or token. */
+function isStalePlace(error: unknown): boolean {
   if (!(error instanceof StrongroomError)) return true;
   return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
 }
 
-/** An empty path would ask for the list. */
+/** Refuses an empty path, which would request the list. */
 function secretTarget(path: string): string {
-  if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: name one");
+  if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: give one");
   return `/v1/secrets/${encoded(path)}`;
 }
 
@@ -189,6 +188,6 @@ function encoded(text: string): string {
   try {
     return encodeURIComponent(text);
   } catch {
-    throw new StrongroomError("BAD_REQUEST", "a path must not have a lone surrogate, which UTF-8 cannot express");
+    throw new StrongroomError("BAD_REQUEST", "a path must not contain a lone surrogate, which UTF-8 cannot encode");
   }
 }

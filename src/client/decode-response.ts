@@ -1,28 +1,27 @@
-/** Owns what the server's answers become: the contract's objects, or an error. Their bytes are wiped. */
-
+/** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
 import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import type { Place } from "./discovery.js";
 import type { Received } from "./request.js";
 
-/** @throws StrongroomError the server's, or PROTOCOL when it is no answer of a Strongroom server. */
-export function answerIn<T extends object>(received: Received, place: Place): T {
-  const answer = objectIn(received);
-  if (answer !== null && received.status === 200) return answer as T;
-  if (answer !== null && isError(answer)) throw errorOf(received, answer, place);
+/** @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this. */
+export function decodeResponse<T extends object>(received: Received, place: Place): T {
+  const content = parseObject(received);
+  if (content !== null && received.status === 200) return content as T;
+  if (content !== null && isError(content)) throw errorFrom(received, content, place);
   throw new StrongroomError(
     "PROTOCOL",
-    `what answers at ${place.address.origin} is no Strongroom server of this version: see that the address is right`,
+    `what responds at ${place.address.origin} is not a Strongroom server of this version: check the address`,
     { status: received.status },
   );
 }
 
-type ErrorAnswer = Pick<Refusal, "error" | "credential"> & {
+type ErrorContent = Pick<Refusal, "error" | "credential"> & {
   readonly code: Refusal["code"] | Failure["code"];
   readonly requestId?: string;
 };
 
-function objectIn({ body }: Received): object | null {
+function parseObject({ body }: Received): object | null {
   try {
     const json: unknown = JSON.parse(body.toString("utf8"));
     return typeof json === "object" && json !== null ? json : null;
@@ -33,16 +32,16 @@ function objectIn({ body }: Received): object | null {
   }
 }
 
-function isError(answer: object): answer is ErrorAnswer {
-  const { error, code } = answer as Partial<ErrorAnswer>;
+function isError(content: object): content is ErrorContent {
+  const { error, code } = content as Partial<ErrorContent>;
   return typeof error === "string" && typeof code === "string";
 }
 
-function errorOf({ status, headers }: Received, answer: ErrorAnswer, place: Place): StrongroomError {
-  const { error, code, requestId, credential } = answer;
+function errorFrom({ status, headers }: Received, content: ErrorContent, place: Place): StrongroomError {
+  const { error, code, requestId, credential } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
-  return new StrongroomError(code, `${error}${hint(answer, retryAfter, place)}`, {
+  return new StrongroomError(code, `${error}${hint(content, retryAfter, place)}`, {
     status,
     retryAfter,
     requestId,
@@ -50,11 +49,12 @@ function errorOf({ status, headers }: Received, answer: ErrorAnswer, place: Plac
   });
 }
 
-function hint({ credential }: ErrorAnswer, retryAfter: number | undefined, { tokenSource }: Place): string {
+function hint({ credential }: ErrorContent, retryAfter: number | undefined, { tokenSource }: Place): string {
   if (credential === "token" && tokenSource === "STRONGROOM_TOKEN") {
-    return ": STRONGROOM_TOKEN is not what this server wants, unset it or put the right token into it";
+    return ": STRONGROOM_TOKEN is not this server's token, unset it or set the right one";
   }
-  if (credential === "token")
-    return `: ${tokenSource} is not what this server wants, name the right file with STRONGROOM_TOKEN_FILE`;
+  if (credential === "token") {
+    return `: ${tokenSource} does not hold this server's token, name the right file with STRONGROOM_TOKEN_FILE`;
+  }
   return retryAfter === undefined ? "" : ` (${retryAfter} s)`;
 }

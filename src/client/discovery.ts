@@ -1,7 +1,4 @@
-/**
- * Owns where the server is, what it is recognised by and how to get in: from the caller, else from the environment, else
- * as the server left it in its home directory.
- */
+/** Discovery of the server's address, certificate and token: options first, then environment, then the home directory. */
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -9,25 +6,25 @@ import { join, resolve } from "node:path";
 import { StrongroomError, systemCode } from "./client-error.js";
 
 export type PlaceOptions = {
-  /** The server's home directory; else `STRONGROOM_HOME`, else the user's data directory for strongroom. */
+  /** The server's home directory (default: `STRONGROOM_HOME`, then the user's data directory for strongroom). */
   readonly home?: string | undefined;
-  /** `https://host:port`; else `STRONGROOM_ADDRESS`, else where the running server says it is, else localhost:13100. */
+  /** `https://host:port` (default: `STRONGROOM_ADDRESS`, then what the running server announced, then localhost:13100). */
   readonly address?: string | undefined;
   readonly token?: string | undefined;
-  /** File of the token; else `STRONGROOM_TOKEN`, `STRONGROOM_TOKEN_FILE`, else `token` in the home. */
+  /** File of the token (default: `STRONGROOM_TOKEN`, then `STRONGROOM_TOKEN_FILE`, then `token` in the home). */
   readonly tokenFile?: string | undefined;
   /** The certificate to trust, in PEM. */
   readonly certificate?: string | undefined;
-  /** File of the certificate to trust; else `STRONGROOM_TLS_CERT`, else `tls/cert.pem` in the home. */
+  /** File of the certificate to trust (default: `STRONGROOM_TLS_CERT`, then `tls/cert.pem` in the home). */
   readonly certificateFile?: string | undefined;
 };
 
 export type Place = {
   readonly address: URL;
   readonly certificate: string;
-  /** Where the certificate is from, for messages. */
+  /** Where the certificate was found, for messages. */
   readonly certificateSource: string;
-  /** Null: none was found. */
+  /** Null if none was found. */
   readonly token: string | null;
   readonly tokenSource: string;
 };
@@ -47,7 +44,7 @@ export async function findServer(options: PlaceOptions, environment: Environment
   };
 }
 
-/** The server's own rule, which it has from a library: a test holds the two together. */
+/** The server uses a library for this rule: a test compares the two. */
 export function defaultHome(environment: Environment, platform: string = process.platform): string {
   if (platform === "darwin") return join(homedir(), "Library", "Application Support", "strongroom");
   if (platform === "win32") {
@@ -57,17 +54,17 @@ export function defaultHome(environment: Environment, platform: string = process
 }
 
 async function findAddress(given: string | undefined, home: string): Promise<URL> {
-  const text = given || (await addressLeft(home)) || defaultAddress;
+  const text = given || (await announcedAddress(home)) || defaultAddress;
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === "https:" && url.href === `${url.origin}/`) return url;
   throw new StrongroomError(
     "BAD_REQUEST",
-    "the server's address must be https://, a name and perhaps a port, as in https://localhost:13100",
+    "the server's address must be https://, a host name and an optional port, as in https://localhost:13100",
   );
 }
 
-/** What the running server has written; a dead server's address is not answered by anyone who has its certificate. */
-async function addressLeft(home: string): Promise<string | undefined> {
+/** May be a dead server's: whatever listens there now does not have its certificate. */
+async function announcedAddress(home: string): Promise<string | undefined> {
   try {
     const { url } = JSON.parse(await readFile(join(home, "vault", "server.pid"), "utf8")) as { url?: unknown };
     return typeof url === "string" ? url : undefined;
@@ -83,18 +80,18 @@ async function findCertificate(
   environment: Environment,
   home: string,
 ): Promise<FoundCertificate> {
-  if (certificate !== undefined) return checked(certificate, "the option certificate");
+  if (certificate !== undefined) return mustBePem(certificate, "the option certificate");
   const named = certificateFile ?? (environment["STRONGROOM_TLS_CERT"] || undefined);
   const file = named ?? join(home, "tls", "cert.pem");
   try {
-    return checked(await readFile(file, "utf8"), file);
+    return mustBePem(await readFile(file, "utf8"), file);
   } catch (error) {
     if (error instanceof StrongroomError) throw error;
     const code = systemCode(error);
     if (named === undefined && code === "ENOENT") throw neverServed(home);
     throw new StrongroomError(
       "UNTRUSTED_CERTIFICATE",
-      `the certificate ${file} cannot be read (${code}): see that it is there and that you may read it`,
+      `the certificate ${file} cannot be read (${code}): check that it exists and that you may read it`,
     );
   }
 }
@@ -102,15 +99,15 @@ async function findCertificate(
 function neverServed(home: string): StrongroomError {
   return new StrongroomError(
     "UNREACHABLE",
-    `no server has left its certificate in ${home}: start one with  strongroom serve  or name its home with STRONGROOM_HOME`,
+    `no server is running for the vault in ${home}: start it with  strongroom serve  or name its home with STRONGROOM_HOME`,
   );
 }
 
-function checked(certificate: string, certificateSource: string): FoundCertificate {
+function mustBePem(certificate: string, certificateSource: string): FoundCertificate {
   try {
     new X509Certificate(certificate);
   } catch {
-    throw new StrongroomError("UNTRUSTED_CERTIFICATE", `${certificateSource} holds no certificate in PEM: mend it`);
+    throw new StrongroomError("UNTRUSTED_CERTIFICATE", `${certificateSource} holds no certificate in PEM: correct it`);
   }
   return { certificate, certificateSource };
 }
@@ -129,7 +126,7 @@ async function findToken(options: PlaceOptions, environment: Environment, home: 
   }
 }
 
-/** What a header takes (RFC 6750's b64token): of anything else Node's own error would come, with what was read. */
+/** RFC 6750's b64token: for other text Node's own error would quote the header. */
 const tokenText = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /** @throws StrongroomError UNAUTHORIZED */
@@ -138,10 +135,10 @@ export function mustHaveToken({ token, tokenSource }: FoundToken): string {
   const problem =
     token === null
       ? `there is no token in ${tokenSource} that can be read: start the server once, or name the file that holds it`
-      : `${tokenSource} does not hold a token: mend it, or ${otherToken(tokenSource)}`;
+      : `${tokenSource} does not hold a token: correct it, or ${otherToken(tokenSource)}`;
   throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }
 
 function otherToken(source: string): string {
-  return source === tokenVariable ? "unset it, so that the token file counts" : "name the file that does";
+  return source === tokenVariable ? "unset it to use the token file" : "name the file that does";
 }

@@ -1,7 +1,4 @@
-/**
- * Owns request bodies: one JSON object as bytes in memory of our own, which is wiped once it is sent. Bytes that the
- * caller gives, a passphrase above all, never become a string.
- */
+/** Request bodies: one JSON object as bytes that can be wiped. The caller's bytes, such as a passphrase, never become a string. */
 import { StrongroomError } from "./client-error.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -11,7 +8,7 @@ const quote = 0x22;
 const backslash = 0x5c;
 const firstPrintable = 0x20;
 
-/** Undefined fields are left out. @throws StrongroomError BAD_REQUEST for a string that UTF-8 cannot express. */
+/** Omits undefined fields. @throws StrongroomError BAD_REQUEST for a string that UTF-8 cannot encode. */
 export function jsonObject(fields: Readonly<Record<string, Field>>): Bytes {
   const parts: Bytes[] = [];
   for (const [name, field] of Object.entries(fields)) {
@@ -33,7 +30,7 @@ function fieldBytes(name: string, field: string | Uint8Array | boolean): Bytes {
   if (typeof field === "boolean") return utf8(String(field));
   if (typeof field !== "string") return jsonString(field);
   if (/\p{Surrogate}/u.test(field)) {
-    throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: leave it out`);
+    throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);
   }
   const bytes = utf8(field);
   try {

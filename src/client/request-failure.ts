@@ -1,11 +1,11 @@
-/** Owns what it means when a request has no answer: which code it is, and what the caller can do. */
+/** Mapping of a request without a response to an error: its code, and what the caller can do. */
 import type { ClientRequest } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { StrongroomError, systemCode } from "./client-error.js";
 import type { Place } from "./discovery.js";
 import type { ApiRequest } from "./request.js";
 
-const nobodyThere = [
+const notListening = [
   "ECONNREFUSED",
   "ENOTFOUND",
   "EAI_AGAIN",
@@ -15,36 +15,37 @@ const nobodyThere = [
   "ETIMEDOUT",
 ];
 
-export function failureOf(error: Error, request: ClientRequest, ask: ApiRequest, place: Place): StrongroomError {
+export function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, place: Place): StrongroomError {
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
   const at = place.address.origin;
-  const socket = request.socket as TLSSocket | null;
+  const socket = sent.socket as TLSSocket | null;
   if (socket?.authorizationError) {
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, place), { cause: error });
   }
-  if (nobodyThere.includes(code)) {
-    const message = `no server answers at ${at} (${code}): start it with  strongroom serve  or name its address with STRONGROOM_ADDRESS`;
+  if (notListening.includes(code)) {
+    const message = `no server responds at ${at} (${code}): start it with  strongroom serve  or set its address with STRONGROOM_ADDRESS`;
     return new StrongroomError("UNREACHABLE", message, { cause: error });
   }
   if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {
-    const message = `what listens at ${at} does not speak HTTPS as it should (${code}): see that the address is the server's`;
-    return new StrongroomError("PROTOCOL", message); // the cause would hold what was received
+    const message = `what listens at ${at} does not speak HTTPS correctly (${code}): check the address`;
+    return new StrongroomError("PROTOCOL", message); // the cause would quote what was received
   }
-  const message = `the connection to ${at} ended before the answer (${code}): see that the server runs`;
-  return new StrongroomError("UNREACHABLE", `${message}${afterwards(ask)}`, { cause: error });
+  const message = `the connection to ${at} closed before the response (${code}): check that the server is running`;
+  return new StrongroomError("UNREACHABLE", `${message}${afterwards(request)}`, { cause: error });
 }
 
-/** A write may have been done although nobody has said so. */
+/** Returns a warning, for a write, that it may have been done without a response. */
 export function afterwards({ method }: ApiRequest): string {
   return method === "GET" ? "" : "; it may have been done all the same: look before you repeat it";
 }
 
 function untrusted(code: string, { address, certificateSource }: Place): string {
-  if (code === "CERT_HAS_EXPIRED")
+  if (code === "CERT_HAS_EXPIRED") {
     return `the certificate of ${address.origin} has expired: restart the server to renew it`;
+  }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    return `the certificate of ${address.origin} is not for that name: use a name that it has, or set STRONGROOM_SERVER_NAMES for the server`;
+    return `the certificate of ${address.origin} is not for that name: use one of its names, or set STRONGROOM_SERVER_NAMES for the server`;
   }
   return (
     `the certificate of ${address.origin} is not the one in ${certificateSource} (${code}): ` +

@@ -1,4 +1,4 @@
-/** One request of the client, and what it received. */
+/** A request of the client, and what it received. */
 import type { IncomingHttpHeaders } from "node:http";
 
 export type ApiRequest = {
@@ -9,7 +9,7 @@ export type ApiRequest = {
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined;
-  /** How long to wait for the whole answer; 0 is for ever. */
+  /** Milliseconds to wait for the whole response (default 30,000); 0 waits forever. */
   readonly timeoutMs?: number | undefined;
 };
 

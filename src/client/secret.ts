@@ -1,5 +1,5 @@
-/** Owns a secret in the caller's hands: printing it, logging it or making JSON of it never shows its value. */
-import type { Metadata, Secret as SecretAnswer } from "./api-types.js";
+/** Secret as callers get it: printing it, logging it or converting it to JSON never shows its value. */
+import type { Metadata, Secret as SecretResponse } from "./api-types.js";
 
 export class Secret {
   readonly path: string;
@@ -8,7 +8,7 @@ export class Secret {
   readonly updatedAt: string;
   readonly #value: string;
 
-  constructor({ path, value, metadata, createdAt, updatedAt }: SecretAnswer) {
+  constructor({ path, value, metadata, createdAt, updatedAt }: SecretResponse) {
     this.path = path;
     this.metadata = metadata;
     this.createdAt = createdAt;
@@ -16,7 +16,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value. A method, and not a property: nothing that walks through objects ever calls it. */
+  /** Returns the value. A method, not a property: inspection and serialization never call it. */
   reveal(): string {
     return this.#value;
   }

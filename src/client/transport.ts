@@ -1,6 +1,6 @@
 /**
- * Owns the connections to one server: kept alive and reused, trusting its certificate and no other. What may have reached
- * the server is not sent again, but for a read whose kept connection had ended before any answer began.
+ * Connections to one server: kept alive and reused, trusting its certificate and no other. A request that may have reached
+ * the server is never sent again, except a read whose kept connection closed before a response began.
  */
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { Agent, type AgentOptions, request as httpsRequest, type RequestOptions } from "node:https";
@@ -22,31 +22,31 @@ export class Transport {
     this.place = place;
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
       ca: place.certificate,
-      allowPartialTrustChain: true, // a certificate that somebody else has signed is trusted, and its signer is not
+      allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
     this.#agent = new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections });
   }
 
-  /** @throws StrongroomError when there is no whole answer. */
-  async send(ask: ApiRequest, token: string | null, call: CallOptions): Promise<Received> {
+  /** @throws StrongroomError without a complete response. */
+  async send(request: ApiRequest, token: string | null, call: CallOptions): Promise<Received> {
     try {
-      return await this.#sendOnce(ask, token, call);
+      return await this.#sendOnce(request, token, call);
     } catch (error) {
       if (this.#closed) throw closed();
       if (!(error instanceof StaleConnection)) throw error;
       await this.#dropIdleConnections();
-      return this.#sendOnce(ask, token, call);
+      return this.#sendOnce(request, token, call);
     }
   }
 
-  /** Ends what is under way, too. */
+  /** Cancels running requests. */
   close(): void {
     this.#closed = true;
     this.#agent.destroy();
   }
 
-  /** Lets what is under way end by itself, and keeps no connection any more. */
+  /** Lets running requests finish and keeps no connection afterwards. */
   retire(): void {
     this.#agent.maxFreeSockets = 0;
     void this.#dropIdleConnections();
@@ -58,27 +58,27 @@ export class Transport {
   }
 
   async #sendOnce(
-    ask: ApiRequest,
+    request: ApiRequest,
     token: string | null,
     { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
   ): Promise<Received> {
     if (this.#closed) throw closed();
-    if (signal?.aborted) throw aborted(ask, signal);
+    if (signal?.aborted) throw aborted(request, signal);
     return new Promise((resolve, reject) => {
-      const request = httpsRequest(this.#optionsOf(ask, token));
+      const sent = httpsRequest(this.#optionsOf(request, token));
       const end = (error: StrongroomError) => {
         reject(error);
-        request.destroy();
+        sent.destroy();
       };
-      const onAbort = () => signal && end(aborted(ask, signal));
-      const timer = timeoutMs > 0 ? setTimeout(() => end(tooLate(ask, timeoutMs)), timeoutMs) : undefined;
+      const onAbort = () => signal && end(aborted(request, signal));
+      const timer = timeoutMs > 0 ? setTimeout(() => end(tooLate(request, timeoutMs)), timeoutMs) : undefined;
       const settled = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
       };
       signal?.addEventListener("abort", onAbort, { once: true });
-      answerTo(request, ask, this.place).finally(settled).then(resolve, reject);
-      request.end(ask.body);
+      receive(sent, request, this.place).finally(settled).then(resolve, reject);
+      sent.end(request.body);
     });
   }
 
@@ -99,19 +99,19 @@ export class Transport {
   }
 }
 
-/** A read on a kept connection that had ended: it can be sent again, since no answer has begun. */
+/** A kept connection closed before the response to a read began: the read can be sent again. */
 class StaleConnection extends Error {}
 
-function answerTo(request: ClientRequest, ask: ApiRequest, place: Place): Promise<Received> {
+function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promise<Received> {
   return new Promise((resolve, reject) => {
-    let answering = false;
-    request.on("error", (error) => {
-      const stale = request.reusedSocket && !answering && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
-      reject(stale && ask.method === "GET" ? new StaleConnection() : failureOf(error, request, ask, place));
+    let responding = false;
+    sent.on("error", (error) => {
+      const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
+      reject(stale && request.method === "GET" ? new StaleConnection() : failureOf(error, sent, request, place));
     });
-    request.on("response", (response) => {
-      answering = true;
-      collect(response).then(resolve, (error) => reject(failureOf(error, request, ask, place)));
+    sent.on("response", (response) => {
+      responding = true;
+      collect(response).then(resolve, (error) => reject(failureOf(error, sent, request, place)));
     });
   });
 }
@@ -125,16 +125,18 @@ async function collect(response: IncomingMessage): Promise<Received> {
 }
 
 export function closed(): StrongroomError {
-  return new StrongroomError("ABORTED", "the client is closed: make another");
+  return new StrongroomError("ABORTED", "the client is closed: create another");
 }
 
-function aborted(ask: ApiRequest, { reason }: AbortSignal): StrongroomError {
-  return new StrongroomError("ABORTED", `the request was ended by its caller${afterwards(ask)}`, { cause: reason });
+function aborted(request: ApiRequest, { reason }: AbortSignal): StrongroomError {
+  return new StrongroomError("ABORTED", `the request was cancelled by its caller${afterwards(request)}`, {
+    cause: reason,
+  });
 }
 
-function tooLate(ask: ApiRequest, timeoutMs: number): StrongroomError {
+function tooLate(request: ApiRequest, timeoutMs: number): StrongroomError {
   return new StrongroomError(
     "TIMEOUT",
-    `there was no answer within ${timeoutMs} ms: wait longer, or see what the server is at${afterwards(ask)}`,
+    `there was no response within ${timeoutMs} ms: wait longer, or check the server${afterwards(request)}`,
   );
 }

@@ -1,8 +1,8 @@
-/** Owns how the text of a setting is read: each reader answers the value, or says what it must be. */
+/** Readers of settings: each returns the value, or throws what the text must be. */
 import { isIP } from "node:net";
 import { type LogLevel, logLevels } from "../log.js";
 
-/** A problem with a setting's text: what it must be. */
+/** An invalid setting; the message says what it must be. */
 export class Problem extends Error {}
 
 export function integer(min: number, max: number): (text: string) => number {
@@ -10,6 +10,18 @@ export function integer(min: number, max: number): (text: string) => number {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
     throw new Problem(`a whole number from ${min} to ${max}`);
+  };
+}
+
+const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Reads 500ms, 30s, 15m, 2h or 90d; a bare number counts `bareUnitMs`. Returns milliseconds. */
+export function duration(bareUnitMs: number, maxMs: number): (text: string) => number {
+  return (text) => {
+    const [, number, unit] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])?$/.exec(text) ?? [];
+    const ms = Number(number) * (unitsInMs[unit ?? ""] ?? bareUnitMs);
+    if (Number.isInteger(ms) && ms <= maxMs) return ms;
+    throw new Problem(`a duration, such as 30s, 15m or 2h, of at most ${Math.floor(maxMs / 1000)} seconds`);
   };
 }
 
@@ -31,7 +43,7 @@ export function readNames(text: string): string[] {
   });
 }
 
-/** RFC 6750's b64token, so that it can stand in a header as it is. */
+/** RFC 6750's b64token, which needs no escaping in a header. */
 export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
 }

@@ -1,4 +1,4 @@
-/** Settings: flag before environment before default, all problems reported together. */
+/** Reading of the settings: flag, then environment, then default. One error lists all problems. */
 import { StartError } from "../errors.js";
 import { type Definition, definitions, type Settings } from "./definitions.js";
 import { Problem } from "./readers.js";
@@ -25,6 +25,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     scryptLogN: read("scryptLogN"),
     maxValueBytes: read("maxValueBytes"),
     cacheBytes: read("cacheBytes"),
+    maxConnections: read("maxConnections"),
     logLevel: read("logLevel"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {
@@ -35,7 +36,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
   throw new StartError(`invalid settings:\n${list}strongroom serve --help lists all settings`, 2);
 }
 
-/** One setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */
+/** Reads one setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */
 export function readOneSetting<K extends keyof Settings>(
   name: K,
   given: string | undefined,

@@ -1,9 +1,9 @@
 /**
- * Owns writing so that it survives a power cut, and nothing half-written is ever seen:
- * temp file in the same directory → write all → fsync → close → rename → fsync the directory.
+ * Durable file operations: a replaced file survives a power cut, and no reader ever sees a partial one.
+ * Temp file in the same directory → write all → fsync → close → rename → fsync the directory.
  *
- * After a failed fsync nothing is tried again on that file: the kernel may have dropped the pages and would then report
- * success for data that is not there.
+ * DANGER: never retry after a failed fsync. The kernel may have dropped the pages and would then report success for data
+ * that is not on the disk.
  */
 
 import { randomUUID } from "node:crypto";
@@ -16,12 +16,12 @@ import { OpenFile, renameFile } from "./open-file.js";
 /** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
 export type FileOperations = Pick<
   typeof nodeFiles,
-  "copyFile" | "link" | "lstat" | "mkdir" | "readdir" | "rm" | "rmdir" | "unlink"
+  "copyFile" | "link" | "lstat" | "mkdir" | "readdir" | "rmdir" | "unlink"
 > & { readonly open: typeof OpenFile.open; readonly rename: typeof renameFile };
 
 export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile };
 
-/** Sixteen hex digits that nobody else has: of a UUID, since Node draws the randomness of many of those at once. */
+/** Returns 16 random hex digits; of a UUID, because Node draws the randomness of many UUIDs at once. */
 export function randomName(): string {
   return randomUUID().replaceAll("-", "").slice(0, 16);
 }
@@ -32,13 +32,13 @@ export function isTempName(name: string): boolean {
   return tempName.test(name);
 }
 
-/** Replaces a file durably. When it throws, the old file stands as it was, or the new one does, whole. */
+/** Replaces a file durably. After an error, the file is the old one or the new one, complete. */
 export async function replaceFile(files: FileOperations, path: string, bytes: Uint8Array, mode = 0o600): Promise<void> {
   await moveIntoPlace(files, path, bytes, mode);
   await syncDirectory(files, dirname(path));
 }
 
-/** Gives a file that lasts a name that nobody has; false, and nothing has changed, when somebody does. */
+/** Renames a durable file without replacing another; returns false, and changes nothing, if the name is taken. */
 export async function giveNewName(temp: string, target: string): Promise<boolean> {
   try {
     await nodeFiles.link(temp, target);
@@ -51,8 +51,8 @@ export async function giveNewName(temp: string, target: string): Promise<boolean
 }
 
 /**
- * All of a durable replace but its last step: `syncDirectory` of the directory makes it last. `beforeReplace` is awaited
- * just before the old file goes.
+ * Does a durable replace except its last step, `syncDirectory` of the directory. Awaits `beforeReplace` just before the
+ * old file is replaced.
  */
 export async function moveIntoPlace(
   files: FileOperations,
@@ -67,12 +67,12 @@ export async function moveIntoPlace(
     await beforeReplace?.();
     await files.rename(temp, path);
   } catch (error) {
-    await files.unlink(temp).catch(() => {}); // or at the next start
-    throw error instanceof Error ? Object.assign(error, { path }) : error; // a failed write does not say of what
+    await files.unlink(temp).catch(() => {}); // the next start removes it otherwise
+    throw error instanceof Error ? Object.assign(error, { path }) : error; // a failed write does not name its file
   }
 }
 
-/** Writes a file that is not there yet; its bytes last, its name only once its directory is synced. */
+/** Writes a new file and syncs its bytes; its name is durable once its directory is synced. */
 export async function writeNew(files: FileOperations, path: string, bytes: Uint8Array, mode: number): Promise<void> {
   const file = await files.open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow, mode);
   try {
@@ -83,12 +83,12 @@ export async function writeNew(files: FileOperations, path: string, bytes: Uint8
   }
 }
 
-/** What the system says of a directory that may be used and not be synced; one that may not be read is such a one. */
+/** Errors for a directory that can be used but not synced, for example because it must not be read. */
 const unsyncable = ["EACCES", "EROFS", "EINVAL", "ENOTSUP"];
 
 /**
- * Makes a directory whose name lasts; false when something has that name already, which lasts then, too: whoever gave it
- * may have been killed before it did.
+ * Makes a directory durably; returns false if the name exists. That name is synced as well: the process that made it may
+ * have been killed before its own sync.
  */
 export async function makeDirectory(files: FileOperations, path: string): Promise<boolean> {
   const made = await ignoring(files.mkdir(path, { mode: 0o700 }), "EEXIST");
@@ -96,7 +96,7 @@ export async function makeDirectory(files: FileOperations, path: string): Promis
     await ignoring(syncDirectory(files, dirname(path)), ...(made ? ["EACCES"] : unsyncable));
     return made;
   } catch (error) {
-    if (made) await files.rmdir(path).catch(() => {}); // so that the next attempt makes, and syncs, a new name
+    if (made) await files.rmdir(path).catch(() => {}); // so that the next attempt makes and syncs it again
     throw error;
   }
 }
@@ -121,13 +121,13 @@ export type OpenDirectory = Pick<OpenFile, "sync" | "close">;
 
 export async function openDirectory(files: FileOperations, path: string): Promise<OpenDirectory> {
   if (process.platform !== "win32") return files.open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  return { sync: async () => {}, close: async () => {} }; // Windows cannot open directories, and journals names itself
+  return { sync: async () => {}, close: async () => {} }; // Windows cannot open directories; it journals names itself
 }
 
-/** Never follow a link that somebody put where a file of ours should be. Windows has no such flag. */
+/** Refuses a link where a file of ours should be. Windows has no such flag. */
 export const noFollow = constants.O_NOFOLLOW ?? 0;
 
-/** Awaits an operation; null when what it is about does not exist. */
+/** Awaits an operation; returns null if its file does not exist. */
 export async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {
   try {
     return await attempt;
@@ -137,7 +137,7 @@ export async function missingAsNull<T>(attempt: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Awaits an operation whose failure for one of these reasons changes nothing; true when it succeeded. */
+/** Awaits an operation and ignores errors with these codes; returns whether it succeeded. */
 export async function ignoring(attempt: Promise<unknown>, ...codes: readonly string[]): Promise<boolean> {
   try {
     await attempt;

@@ -1,29 +1,29 @@
-/** Owns what a failed file operation means to people, and what helps. */
+/** Messages for failed file operations: the reason and a remedy. */
 import { systemCode } from "../errors.js";
 
-/** By the system's code (errno(3)). */
+/** By the system's error code (errno(3)). */
 const remedies: Readonly<Record<string, string>> = {
-  EACCES: "see its owner and mode, and those of the directories above it",
+  EACCES: "check its owner and mode, and those of its parent directories",
   EBADF: "no file is open there",
-  EBUSY: "something else uses it",
-  EDQUOT: "make room on its disk",
+  EBUSY: "another program uses it",
+  EDQUOT: "free space on its disk",
   EINVAL: "it cannot be read or written like a file",
-  EIO: "see whether its disk is well",
+  EIO: "check its disk",
   EISDIR: "it is a directory, name a file",
-  ELOOP: "links on its way lead in a circle",
+  ELOOP: "symbolic links form a loop",
   EMFILE: "too many files are open, raise the limit (ulimit -n)",
   ENAMETOOLONG: "choose a shorter name",
-  ENOENT: "no such file or directory, see how it is spelled",
-  ENOSPC: "make room on its disk",
-  ENOTDIR: "a part of its path is no directory",
-  EPERM: "see its owner and mode, and those of the directories above it",
+  ENOENT: "no such file or directory, check the spelling",
+  ENOSPC: "free space on its disk",
+  ENOTDIR: "a part of its path is not a directory",
+  EPERM: "check its owner and mode, and those of its parent directories",
   EROFS: "its disk is read-only",
-  "not a plain file": "see what it is, and move it away",
+  "not a plain file": "look at it, and move it away",
 };
 
 /**
- * Which file could not be used, why, and what helps; null of an error that is about no file operation. One on an open file
- * does not say which, and only its code tells it from one on a socket.
+ * Returns which file could not be used, why, and a remedy; null if the error is not from a file operation. An error on an
+ * open file does not name it, and only its code distinguishes it from one on a socket.
  */
 export function problemOfFile(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
@@ -32,7 +32,7 @@ export function problemOfFile(error: unknown): string | null {
   return code !== undefined && code in remedies ? `a file cannot be used${reasonOf(code)}` : null;
 }
 
-/** To stand behind "… cannot be read": ` (ENOENT): no such file or directory, see how it is spelled`. */
+/** Returns the end of a message such as "… cannot be read": ` (ENOENT): no such file or directory, check the spelling`. */
 export function reasonOf(code = "unknown reason"): string {
-  return ` (${code}): ${remedies[code] ?? "see whether its disk is well"}`;
+  return ` (${code}): ${remedies[code] ?? "check its disk"}`;
 }

@@ -1,4 +1,4 @@
-/** Owns the home directory: makes what is missing for the user alone, and refuses what others could read or write. */
+/** Home directory: creates what is missing, private to the user, and refuses what other users could read or write. */
 import { chmod, lstat, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Settings } from "../config/definitions.js";
@@ -26,11 +26,11 @@ export function homeAt(path: string): Home {
   };
 }
 
-/** @throws StartError that says how to mend what is wrong. */
+/** @throws StartError that says how to fix the problem. */
 export async function openHome(path: string, files = systemFiles): Promise<Home> {
   const home = homeAt(path);
   await refuseUnmakeable(path, () => makeWithParents(files, path));
-  refuseOddDirectory(path, await stat(path)); // it may be a link of the user's own; what is in it may not
+  refuseOddDirectory(path, await stat(path)); // the home may be a link, its contents may not
   for (const directory of [home.tls, home.vault]) {
     await refuseUnmakeable(directory, () => makePrivate(files, directory));
     refuseOddDirectory(directory, await lstat(directory));
@@ -48,13 +48,13 @@ async function refuseUnmakeable(path: string, make: () => Promise<void>): Promis
   }
 }
 
-/** One by one: a recursive mkdir never ends where the system says that a parent is missing which is there, as in /proc. */
+/** One by one: a recursive mkdir never returns where the system reports an existing parent as missing, as in /proc. */
 async function makeWithParents(files: FileOperations, path: string): Promise<void> {
   if ((await missingAsNull(stat(dirname(path)))) === null) await makeWithParents(files, dirname(path));
   await makePrivate(files, path);
 }
 
-/** Makes it if it is missing: it lasts, since puts are acknowledged in it, and is the user's alone whatever the umask. */
+/** Makes a missing directory: durable, since puts in it are acknowledged, and private whatever the umask. */
 async function makePrivate(files: FileOperations, path: string): Promise<void> {
   if (await makeDirectory(files, path)) await chmod(path, 0o700);
 }
@@ -79,30 +79,30 @@ async function refuseLooseFile(path: string, forbidden: number): Promise<void> {
 type Found = { readonly mode: number | bigint; readonly uid: number | bigint };
 
 function refuseLoose(path: string, found: Found, forbidden: number, wanted: string): void {
-  if (process.platform === "win32") return; // it has no modes
+  if (process.platform === "win32") return; // Windows has no modes
   if (Number(found.uid) !== process.getuid?.()) {
-    throw new StartError(`${path} belongs to another user: give it to yourself (chown), or choose another home`);
+    throw new StartError(`${path} belongs to another user: change its owner (chown), or choose another home`);
   }
   if ((Number(found.mode) & forbidden) !== 0) {
-    throw new StartError(`others may use ${path}: run  chmod ${wanted} ${quoted(path)}  and start again`);
+    throw new StartError(`other users can access ${path}: run  chmod ${wanted} ${quoted(path)}  and start again`);
   }
 }
 
 /**
- * For the log: which of the files in use that settings name are open to others. That is no error as it is in the home:
- * who else may use them, a supervisor's group that reads them for instance, is not ours to decide.
+ * Returns, for the log, which of the files named by settings other users can access. In the home that is an error; here it
+ * may be intended, for example a supervisor's group that reads them.
  */
 export async function hintsOnNamedFiles({ token, tokenFile, tlsKey }: Settings): Promise<readonly string[]> {
-  if (process.platform === "win32") return []; // it has no modes
+  if (process.platform === "win32") return []; // Windows has no modes
   const hints: string[] = [];
   for (const file of [token === null ? tokenFile : null, tlsKey]) {
     if (file === null || ((await stat(file)).mode & 0o027) === 0) continue;
-    hints.push(`others may use ${file}: take their rights away with  chmod 600 ${quoted(file)}`);
+    hints.push(`other users can access ${file}: run  chmod 600 ${quoted(file)}`);
   }
   return hints;
 }
 
-/** As a shell takes it. */
+/** Quotes a path for a shell. */
 export function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -1,6 +1,6 @@
 /**
- * Owns an open file or directory, as a bare descriptor. Node's FileHandle does the same at a higher price: a durable
- * replace takes the main thread 128 µs with it, and 90 µs without.
+ * Open file or directory, as a bare descriptor. Node's FileHandle does the same at a higher cost: a durable replace takes
+ * the main thread 128 µs with it, and 90 µs without.
  */
 import { close, closeSync, fstat, fsync, open, read, rename, type Stats, write } from "node:fs";
 
@@ -16,7 +16,7 @@ export class OpenFile {
     return new OpenFile(await outcome<number>((done) => open(path, flags, mode, done)));
   }
 
-  /** Writes all of it; a disk that runs full takes a part and fails at the rest. */
+  /** Writes all bytes; on a disk that fills up, a first write is short and the next one fails. */
   async writeFile(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       const left = bytes.length - at;
@@ -24,7 +24,7 @@ export class OpenFile {
     }
   }
 
-  /** How many bytes were read into `bytes` from `at` on; 0 at the end of the file. */
+  /** Reads into `bytes` at index `at`; returns the number of bytes, 0 at the end of the file. */
   read(bytes: Uint8Array, at: number): Promise<number> {
     return outcome((done) => read(this.#descriptor, bytes, at, bytes.length - at, null, done));
   }
@@ -38,14 +38,14 @@ export class OpenFile {
     this.#synced = true;
   }
 
-  /** What is synced is closed at once. Another may be the last hold on a file that was replaced: its space is freed then. */
+  /** Synchronous after a sync. Otherwise closing may free the space of a replaced file, which takes time. */
   async close(): Promise<void> {
     if (this.#synced) closeSync(this.#descriptor);
     else await outcome((done) => close(this.#descriptor, done));
   }
 }
 
-/** As in node:fs/promises, for less, like the rest here. */
+/** As in node:fs/promises, at a lower cost. */
 export function renameFile(from: string, to: string): Promise<void> {
   return outcome((done) => rename(from, to, done));
 }

@@ -1,13 +1,13 @@
-/** Owns reading a file that should be ours: a plain one, whatever somebody has put in its place. */
+/** Reading of plain files only, whatever another program has put in their place. */
 import { constants } from "node:fs";
 import { systemCode } from "../errors.js";
 import { type FileOperations, missingAsNull, noFollow } from "./durable.js";
 import type { OpenFile } from "./open-file.js";
 
-/** Opening a pipe that nobody writes to would wait for ever. */
+/** Opening a pipe without a writer would block forever. */
 const noWait = constants.O_NONBLOCK ?? 0;
 
-/** A link, a directory, a pipe or the like stands where a file should. */
+/** There is a link, a directory, a pipe or the like instead of a file. */
 export class NotPlainFile extends Error {
   readonly code = "not a plain file";
   readonly path: string;
@@ -18,11 +18,11 @@ export class NotPlainFile extends Error {
   }
 }
 
-/** What opening says of a link, a socket, and a directory or a device. */
+/** Errors of opening a link, a socket, a directory or a device. */
 const notPlainCodes = new Set(["ELOOP", "EMLINK", "ENXIO", "ENODEV", "EISDIR"]);
 
 /**
- * The first `limit` bytes of a plain file, in memory that can be moved to another thread; null when there is none.
+ * Returns the first `limit` bytes of a plain file, in memory that can be moved to another thread; null if it does not exist.
  * @throws NotPlainFile
  */
 export async function readFileBytes(

@@ -35,7 +35,7 @@ export function createApp(
   const app = express();
   adoptMessageClasses(app, messages);
   app.disable("x-powered-by").disable("etag");
-  if (service.log.tells("debug")) app.use(logRequests(service.log, routeOf));
+  if (service.log.writes("debug")) app.use(logRequests(service.log, routeOf));
   app.use(guardOrigin(settings));
   app.use(serveStatus(full));
   app.use(tokenLockout.gate);

@@ -5,6 +5,7 @@ import { addressOf, type Lockout } from "../access/lockout.js";
 import { digestToken } from "../access/root-token.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import { markAuthenticated } from "./open-connections.js";
 import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
 
@@ -20,6 +21,7 @@ export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout, log: Lo
       throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
     }
     contextOf(req).authenticated = true;
+    markAuthenticated(req.socket);
     next();
   };
 }

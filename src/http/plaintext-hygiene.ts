@@ -3,7 +3,6 @@
  * process from outside, on Node 20, 22 and 24.
  */
 import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
 import type { Bytes } from "../../workers/protocol.js";
 
 /** Allocates the memory for a body. */
@@ -24,14 +23,6 @@ export function mappedMemory(length: number): Bytes {
 
 /** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT, for which Node has no name: wipes the record buffer once it has been read. */
 export const cleansePlaintext = 0x2;
-
-/**
- * Wipes each chunk of a connection's plaintext after Node's HTTP parser, which listens first, has copied it. The listener
- * also keeps Node from reading into one buffer for the whole process, which no code can reach.
- */
-export function wipeReceived(socket: TLSSocket): void {
-  socket.on("data", (chunk: Buffer) => chunk.fill(0));
-}
 
 /** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
 export function discardBody(req: IncomingMessage): void {

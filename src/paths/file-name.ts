@@ -1,7 +1,6 @@
 /**
- * Owns how a segment of a secret path is spelled as a file name. The spelling can be read by a person, is undone by any
- * URL decoder, and never lets two segments share a name: not on file systems that ignore case, normalise Unicode, or
- * follow Windows' rules.
+ * Encoding of a secret path's segment as a file name. It stays readable, any URL decoder reverses it, and two segments
+ * never share a name, even on file systems that ignore case, normalise Unicode, or follow Windows' rules.
  *
  *   a secret a/B/c is the file  a/%42/c.sealed   the segment a is the directory  a
  *
@@ -12,11 +11,11 @@
 
 export const sealedSuffix = ".sealed";
 
-/** In bytes: what every usual file system takes as one name. */
+/** In bytes; the limit of common file systems. */
 const maxNameLength = 255;
 
 const escaped = /[^a-z0-9._-]|^\.|\.$|\.(?=sealed$)/gu;
-/** Most segments: they stand for themselves. */
+/** Most segments: they need no escaping. */
 const plain = /^[a-z0-9_-]+$/;
 const deviceName = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/;
 
@@ -34,7 +33,7 @@ export function fitsFileName(segment: string): boolean {
   return secretFileName(segment).length <= maxNameLength;
 }
 
-/** The segment that a directory of ours stands for; null for a name that we would not have given. */
+/** Returns the segment that a directory stands for; null for a name that `directoryName` never returns. */
 export function segmentOfDirectory(name: string): string | null {
   if (plain.test(name) && !deviceName.test(name)) return name;
   try {
@@ -45,7 +44,7 @@ export function segmentOfDirectory(name: string): string | null {
   }
 }
 
-/** The last segment of the secret that a file of ours holds; null for a name that we would not have given. */
+/** Returns the last segment of the secret in a file; null for a name that `secretFileName` never returns. */
 export function segmentOfFile(name: string): string | null {
   return name.endsWith(sealedSuffix) ? segmentOfDirectory(name.slice(0, -sealedSuffix.length)) : null;
 }

@@ -1,4 +1,4 @@
-/** Owns what a secret path is: its canonical form, what is refused, and the order of paths. */
+/** Secret paths: canonical form, rules and order. */
 import { VaultError } from "../errors.js";
 import { fitsFileName } from "./file-name.js";
 
@@ -6,8 +6,8 @@ const maxPathBytes = 1024;
 const maxSegments = 32;
 
 /**
- * The canonical path for what stands behind `/v1/secrets/` in a request's target: percent-decoded once, NFC.
- * @throws VaultError BAD_REQUEST that says which rule was broken.
+ * Returns the canonical path for what follows `/v1/secrets/` in a request target: percent-decoded once, NFC.
+ * @throws VaultError BAD_REQUEST that names the rule.
  */
 export function parseSecretPath(raw: string): string {
   if (isPlain(raw)) return raw;
@@ -17,19 +17,19 @@ export function parseSecretPath(raw: string): string {
   return path;
 }
 
-/** Whether a path found on disk is one that we could have stored. */
+/** Whether a path found on disk is canonical and valid. */
 export function isSecretPath(path: string): boolean {
   return isPlain(path) || (path.normalize("NFC") === path && problemOf(path) === null);
 }
 
-/** Most paths: one look tells that nothing in them needs another. With ".sealed", a segment makes 255 bytes at most. */
+/** Most paths: canonical and valid without further checks. With ".sealed", a segment makes 255 bytes at most. */
 const plainPath = /^[a-z0-9_-]{1,248}(?:\/[a-z0-9_-]{1,248}){0,31}$/;
 
 function isPlain(path: string): boolean {
   return path.length <= maxPathBytes && plainPath.test(path);
 }
 
-/** Undoes percent-encoding exactly once; `+` stays a plus. @throws VaultError BAD_REQUEST */
+/** Decodes percent-encoding exactly once; `+` stays a plus. @throws VaultError BAD_REQUEST */
 export function percentDecode(raw: string, what: string): string {
   try {
     return decodeURIComponent(raw);
@@ -60,12 +60,12 @@ function problemOfSegment(segment: string): string | null {
   return null;
 }
 
-/** Sorts in place, as `compareUtf8` does; by JavaScript's own order, which is quicker, where that is the same. */
+/** Sorts in place in the order of `compareUtf8`; by JavaScript's own order, which is faster, where it is the same. */
 export function sortUtf8(texts: string[]): string[] {
   return texts.some((text) => /[\ud800-\uffff]/.test(text)) ? texts.sort(compareUtf8) : texts.sort();
 }
 
-/** Orders texts by their UTF-8 bytes; JavaScript's own order differs where surrogates meet U+E000 to U+FFFF. */
+/** Compares texts by their UTF-8 bytes; JavaScript's own order differs where surrogates meet U+E000 to U+FFFF. */
 export function compareUtf8(a: string, b: string): number {
   const shared = Math.min(a.length, b.length);
   for (let i = 0; i < shared; i++) {

@@ -1,18 +1,18 @@
-/** Owns what is asked of a certificate: whom it must name, how long it must last, whether it was made here. */
+/** Rules for certificates: the names that they must have, how long they must last, and whether one is self-made. */
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 
 export const day = 24 * 3600 * 1000;
 
-/** In milliseconds; one of ours that has less left is made anew at the next start. */
+/** Milliseconds of validity; one of ours that has less left is renewed at the next start. */
 export const renewWhenLeft = 30 * day;
 
-/** What every certificate of the server names. */
+/** The names in every certificate of the server. */
 export const ownNames: readonly string[] = ["localhost", "127.0.0.1", "::1"];
 
 const commonName = "CN=strongroom";
 
-/** Whether it was made here: what somebody has put there is never written over. */
+/** Whether the server made it: a certificate that the user put there is never overwritten. */
 export function isSelfMade({ subject, issuer }: X509Certificate): boolean {
   return subject === commonName && issuer === commonName;
 }

@@ -1,4 +1,4 @@
-/** Owns the certificate: the user's own by setting, or a self-signed one, made at first start and renewed in time. */
+/** The server's certificate: the user's own by setting, or a self-signed one, made at first start and renewed in time. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -14,11 +14,11 @@ const lifetime = 730 * day;
 
 export type Certificate = Credentials & {
   readonly file: string;
-  /** It was made at this start, so clients that kept the old one must fetch it anew. */
+  /** Made at this start: clients that kept the old one must fetch the new one. */
   readonly made: boolean;
 };
 
-/** @throws StartError when a certificate or key is there and cannot be used. */
+/** @throws StartError when a certificate or key exists and cannot be used. */
 export async function findCertificate(settings: Settings, home: Home, clock: Clock): Promise<Certificate> {
   const { tlsCert, tlsKey } = settings;
   if (tlsCert !== null && tlsKey !== null) return describe(await readOwn(tlsCert, tlsKey, clock), tlsCert, false);
@@ -29,7 +29,7 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   if (kept && isGood({ cert, key }, names, clock)) return describe({ cert, key }, home.certificate, false);
   refuseForeign(home, cert, key, kept);
   const made = await makeCertificate(names, clock);
-  // In this order: a crash between the two leaves a certificate of ours without its key, which is made anew.
+  // In this order: after a crash between the two, a self-made certificate without its key is replaced.
   await replaceFile(systemFiles, home.certificate, Buffer.from(made.cert), 0o644);
   await replaceFile(systemFiles, home.privateKey, Buffer.from(made.key));
   return describe(made, home.certificate, true);
@@ -39,24 +39,26 @@ function describe(credentials: Credentials, file: string, made: boolean): Certif
   return { ...credentials, file, made };
 }
 
-/** What somebody has put there is never written over. @throws StartError */
+/** Never overwrites what the user put there. @throws StartError */
 function refuseForeign(home: Home, cert: string | null, key: string | null, fit: boolean): void {
   const { certificate, privateKey } = home;
   if (cert === null && key === null) return;
   if (cert === null) {
     throw new StartError(
-      `${privateKey} has no certificate beside it: put it there as cert.pem, or move the key away to have a pair made`,
+      `${privateKey} has no certificate beside it: add it as cert.pem, or move the key away to have a pair made`,
     );
   }
   if (isSelfMade(parseCertificate(cert, certificate))) return;
-  const why = fit ? "has less than 30 days left or lacks a name of this server" : "its key is missing or another's";
+  const why = fit
+    ? "expires within 30 days or lacks a name of this server"
+    : "its key is missing or belongs to another certificate";
   throw new StartError(
-    `${certificate} is not one that strongroom made, and ${why}: mend it, set STRONGROOM_TLS_CERT and ` +
-      "STRONGROOM_TLS_KEY to use what is elsewhere, or move it and key.pem away to have a pair made",
+    `${certificate} was not made by strongroom, and ${why}: replace it, set STRONGROOM_TLS_CERT and ` +
+      "STRONGROOM_TLS_KEY to use another pair, or move it and key.pem away to have a pair made",
   );
 }
 
-/** Every name by which a client may reach the server; an address that stands for "all" is no name. */
+/** Every name by which a client may reach the server; an address that means "all" is not a name. */
 function namesFor({ host, serverNames }: Settings): string[] {
   const listening = host === "0.0.0.0" || host === "::" ? [] : [host];
   return [...new Set([...ownNames, ...listening, ...serverNames])];
@@ -65,7 +67,7 @@ function namesFor({ host, serverNames }: Settings): string[] {
 async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<Credentials> {
   const credentials = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
   if (!fits(credentials, certFile, keyFile)) {
-    throw new StartError(`${keyFile} is not the private key of ${certFile}: name the pair that belongs together`);
+    throw new StartError(`${keyFile} is not the private key of ${certFile}: name a matching pair`);
   }
   if (clock.now() >= endOf(new X509Certificate(credentials.cert))) {
     throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
@@ -75,7 +77,7 @@ async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise
 
 async function mustRead(file: string): Promise<string> {
   const text = await readIfThere(file);
-  if (text === null) throw new StartError(`${file} is missing: mend the setting, or put the file there`);
+  if (text === null) throw new StartError(`${file} is missing: correct the setting, or put the file there`);
   return text;
 }
 
@@ -84,7 +86,7 @@ async function readIfThere(file: string): Promise<string | null> {
     return await readFile(file, "utf8");
   } catch (error) {
     if (systemCode(error) === "ENOENT") return null;
-    throw new StartError(`${file} cannot be read (${systemCode(error)}): mend it, then start again`);
+    throw new StartError(`${file} cannot be read (${systemCode(error)}): fix it, then start again`);
   }
 }
 
@@ -100,7 +102,7 @@ function parse<T>(file: string, make: () => T): T {
   try {
     return make();
   } catch {
-    throw new StartError(`${file} is not PEM that can be read without a password: mend it, or choose another file`);
+    throw new StartError(`${file} is not PEM that can be read without a password: correct it, or choose another file`);
   }
 }
 
@@ -110,7 +112,7 @@ function isGood(credentials: Credentials, names: readonly string[], clock: Clock
 }
 
 async function makeCertificate(names: readonly string[], clock: Clock): Promise<Credentials> {
-  const { generate } = await import("selfsigned"); // half of a start's time to load, and hardly ever needed
+  const { generate } = await import("selfsigned"); // half of a start's time to load, and rarely needed
   const altNames = names.map((name) =>
     isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
   );

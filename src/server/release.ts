@@ -1,4 +1,4 @@
-/** Owns giving back what was opened before, when the next step of the start fails. */
+/** Release of what was opened before, when the next step of the start fails. */
 
 export async function openOrRelease<T>(opened: { close(): Promise<void> }, next: () => Promise<T>): Promise<T> {
   try {

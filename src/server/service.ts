@@ -1,4 +1,5 @@
-/** Owns the service on a claimed vault: puts the rooms together, and takes them apart in order at the end. */
+/** Service on a claimed vault: connects vault, application and listener, and stops them in order. */
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { digestToken, findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
@@ -6,10 +7,10 @@ import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
-import { createApp, type Handler } from "../http/app.js";
+import { createApp } from "../http/app.js";
 import { createMessageClasses } from "../http/express-prototypes.js";
 import { isLoopback } from "../http/host-guard.js";
-import { createListener, drain, listen } from "../http/listener.js";
+import { createListener, defaultLimits, drain, handleRequests, type Listener, listen } from "../http/listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
 import type { FileStore } from "../storage/files/file-store.js";
@@ -21,7 +22,7 @@ import type { Strongroom, Surroundings } from "./server-handle.js";
 
 const drainMs = 5_000;
 
-/** The claim on the vault is held from here on: nothing else in the home is written before it. */
+/** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
   store: FileStore,
   home: Home,
@@ -33,44 +34,40 @@ export async function serveStore(
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
-  if (store.madeSecrets)
-    log.warn({ event: "secrets-missing", hint: "an empty directory was made: had it secrets, they are gone" });
-  if (store.foreignFiles > 0) log.warn({ event: "foreign-files", count: store.foreignFiles, hint: "left alone" });
-  const stopper = createStopper();
+  warnOfOddFiles(store, log);
   const messages = createMessageClasses();
-  let handle: Handler = () => {};
-  const listener = createListener(certificate, messages, (req, res) => handle(req, res), log, limits);
+  const listenerLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
+  const listener = createListener(certificate, messages, log, listenerLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
+  const { isStopping, stop, stopped } = createStopper(() => stopServing(vault, listener, log));
   const service = {
     vault,
     log,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
     port,
-    isShuttingDown: () => stopper.begun(),
-    shutDown: () => void stopper.stop(),
+    isShuttingDown: isStopping,
+    shutDown: () => void stop(),
   };
-  handle = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
-  stopper.does(async () => {
-    log.info({ event: "stopping" });
-    const ends = within(drainMs, Promise.allSettled([vault.close(), drain(listener, drainMs)]));
-    for (const end of (await ends) ?? []) {
-      if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
-    }
-    log.info({ event: "stopped" });
-  });
+  const appSettings = { ...settings, address, tokenDigest: digestToken(token.text) };
+  handleRequests(listener, createApp(service, appSettings, clock, messages));
   const url = urlOf(address, port);
   await announce(store, url, log);
-  const { stopped, stop } = stopper;
   const { source: tokenSource } = token;
   const { file: certificateFile } = certificate;
   return { url, port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
 }
 
-/** A disk that cannot take it, a full one for instance, is no reason not to serve. */
+function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
+  const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
+  if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
+  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
+}
+
+/** A disk that cannot take the file, a full one for instance, does not prevent serving. */
 async function announce(store: FileStore, url: string, log: Log): Promise<void> {
   try {
     await store.announce(url);
@@ -79,7 +76,16 @@ async function announce(store: FileStore, url: string, log: Log): Promise<void> 
   }
 }
 
-/** Waits for the work, but not longer: a disk that hangs must not keep the process. */
+async function stopServing(vault: Vault, listener: Listener, log: Log): Promise<void> {
+  log.info({ event: "stopping" });
+  const ends = within(drainMs, Promise.allSettled([vault.close(), drain(listener, drainMs)]));
+  for (const end of (await ends) ?? []) {
+    if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
+  }
+  log.info({ event: "stopped" });
+}
+
+/** Waits for the work at most this long: a disk that hangs must not keep the process alive. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const limit = new AbortController();
   const result = await Promise.race([work, sleep(ms, undefined, { signal: limit.signal }).catch(() => undefined)]);
@@ -87,24 +93,15 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   return result;
 }
 
-/** One stop, whoever asks first: the endpoint, a signal, a test. */
-function createStopper() {
-  let begun = false;
-  let work: () => Promise<void> = async () => {};
-  let settle: (ended: Promise<void>) => void = () => {};
-  const stopped = new Promise<void>((resolve) => {
-    settle = resolve;
-  });
+/** Stops once, whether the endpoint, a signal or a test asks first. */
+function createStopper(work: () => Promise<void>) {
+  const request = new AbortController();
+  const stopped = once(request.signal, "abort").then(work);
   const stop = (): Promise<void> => {
-    if (begun) return stopped;
-    begun = true;
-    settle(work());
+    request.abort();
     return stopped;
   };
-  const does = (next: () => Promise<void>): void => {
-    work = next;
-  };
-  return { begun: () => begun, does, stop, stopped };
+  return { isStopping: () => request.signal.aborted, stop, stopped };
 }
 
 function urlOf(address: string, port: number): string {

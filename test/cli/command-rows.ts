@@ -1,4 +1,4 @@
-/** Owns how tests of the command line call it: rows that run a few at a time, since each is a process. */
+/** Table-driven tests of the command line; rows run a few at a time, since each is a process. */
 import { expect } from "chai";
 import pMap from "p-map";
 import type { Ended } from "../support/process.js";
@@ -15,7 +15,7 @@ export function strongroom(
   return runWithoutTerminal(args, [input], environment);
 }
 
-/** The command has to succeed; answers what it printed. */
+/** Runs the command, which must succeed; returns what it printed. */
 export async function must(environment: Environment, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await strongroom(environment, args, input);
   expect(code, `strongroom ${args.join(" ")}: ${stderr}`).to.equal(0);
@@ -27,13 +27,13 @@ export type Row = {
   readonly input?: string | Uint8Array;
   readonly more?: Environment;
   readonly exit: number;
-  /** What it prints on standard output: all of it, or what it must match. */
+  /** Standard output: all of it, or a pattern. */
   readonly out?: string | RegExp;
-  /** What it prints on standard error; nothing when it is left out and the exit code is 0. */
+  /** Standard error; when omitted, empty for exit code 0. */
   readonly err?: RegExp;
 };
 
-/** One test a row. No row may change what another one looks at: they run at once. */
+/** One test per row. Rows run concurrently: none may change what another one reads. */
 export function testRows(environment: () => Environment, rows: Readonly<Record<string, Row>>): void {
   const ended = new Map<string, Ended>();
   before(async () => {
@@ -44,7 +44,7 @@ export function testRows(environment: () => Environment, rows: Readonly<Record<s
   });
   for (const [name, { args, exit, out = "", err }] of Object.entries(rows)) {
     it(`${name}: ${args[0]} exits ${exit}`, () => {
-      const { code, stdout, stderr } = ended.get(name) ?? { code: null, stdout: "", stderr: "it has not run" };
+      const { code, stdout, stderr } = ended.get(name) ?? { code: null, stdout: "", stderr: "not run" };
       expect(code, stdout + stderr).to.equal(exit);
       if (typeof out === "string") expect(stdout).to.equal(out);
       else expect(stdout).to.match(out);

@@ -1,4 +1,4 @@
-/** `strongroom completion`: the real shells complete commands, flags and the paths of secrets, or are silent. */
+/** `strongroom completion`: the real shells complete commands, flags and the paths of secrets, or nothing. */
 import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
 
-/** Prints the candidates for a line that ends at the cursor, one a line. */
+/** Prints the candidates for a line that ends at the cursor, one per line. */
 const programs: { readonly [S in Shell]: (script: string, words: readonly string[]) => readonly string[] } = {
   bash: (script, words) => {
     const program = `source "$1"; shift; COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -42,13 +42,13 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],
   ["words that a flag has in one command alone", ["import", "--format", "bit"], ["bitwarden"]],
   ["paths behind a flag", ["run", "--prefix", "a"], ["app/"]],
-  ["commands to be helped with", ["help", "gener"], ["generate"]],
+  ["commands after help", ["help", "gener"], ["generate"]],
   ["words of a command", ["token", "ro"], ["rotate"]],
   ["folders", ["get", "a"], ["app/"]],
   ["paths", ["get", "app/db/"], ["app/db/name", "app/db/password"]],
   ["paths of an alias", ["set", "app/db/n"], ["app/db/name"]],
   ["second paths", ["mv", "x", "app/db/n"], ["app/db/name"]],
-  ["no path that is not there", ["get", "nothing/"], []],
+  ["no missing path", ["get", "nothing/"], []],
 ];
 
 describe("completion", () => {
@@ -57,7 +57,7 @@ describe("completion", () => {
     for (const path of ["app/db/password", "app/db/name", "b/c:d"]) await mustPut(started, path, "v");
   });
 
-  /** Has the shells' scripts, and a `strongroom` that is this one. */
+  /** Holds the shells' scripts and a `strongroom` that runs this build. */
   let directory = "";
   before(async () => {
     directory = temporaryDirectory();
@@ -84,7 +84,7 @@ describe("completion", () => {
   for (const shell of shells) {
     describe(shell, () => {
       before(function () {
-        if (spawnSync(shell, ["-c", "true"]).status !== 0) this.skip(); // it is not on this machine
+        if (spawnSync(shell, ["-c", "true"]).status !== 0) this.skip(); // not installed
       });
 
       it(`${shell} completes commands, flags, words and paths`, async () => {
@@ -92,7 +92,7 @@ describe("completion", () => {
         for (const [index, [what, , want]] of rows.entries()) expect(found[index], what).to.deep.equal(want);
       });
 
-      it(`${shell} is silent about paths while the vault is locked`, async () => {
+      it(`${shell} completes no paths while the vault is locked`, async () => {
         await mustLock(server());
         try {
           expect(await complete(shell, ["get", "a"])).to.deep.equal([]);
@@ -104,7 +104,7 @@ describe("completion", () => {
     });
   }
 
-  it("bash completes a path with a colon, at which it cuts words", async () => {
+  it("bash completes a path with a colon, where it splits words", async () => {
     const program = `source "$1"; COMP_LINE="strongroom get b/c:"; COMP_POINT=19; COMP_WORDS=(strongroom get b/c : "")
 COMP_CWORD=4; _strongroom; echo "\${COMPREPLY[@]}"`;
     const script = join(directory, "completion.bash");
@@ -123,7 +123,7 @@ COMP_CWORD=4; _strongroom; echo "\${COMPREPLY[@]}"`;
     expect(help).not.to.contain("complete-paths");
   });
 
-  it("of an unknown shell exits 2 and names those that are known", async () => {
+  it("exits 2 on an unknown shell and names the known ones", async () => {
     const { code, stderr } = await run(["completion", "tcsh"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("bash, zsh, fish");

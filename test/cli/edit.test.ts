@@ -1,6 +1,19 @@
 /** `strongroom edit`: what is stored, and that the plaintext file is always removed. */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
@@ -70,13 +83,13 @@ describe("strongroom edit", () => {
         const kept = before === null ? {} : metadata;
         if (want !== null)
           expect(await mustGet(server(), `edit/${what}`)).to.deep.include({ value: want, metadata: kept });
-        else expect(await must(here(), ["ls", `edit/${what}`])).to.equal("");
+        else expect((await strongroom(here(), ["ls", `edit/${what}`])).code).to.equal(4);
       });
     }
 
     it("edit says why a value is rejected", () => {
       const said = rows.filter(([, , , , exit]) => exit === 2).map(([what]) => ended.get(what)?.stderr);
-      const reason = /^strongroom: the value (?:is not UTF-8|has 1048577 bytes).*: nothing was stored\n$/;
+      const reason = /^strongroom: the value (?:is not UTF-8|is 1,048,577 bytes).*: nothing was stored\n$/;
       for (const stderr of said) expect(stderr).to.match(reason);
     });
   });
@@ -149,6 +162,64 @@ describe("strongroom edit", () => {
     const file = readFileSync(told, "utf8");
     expect(statSync(file).size).to.be.above(0);
     return { child, file };
+  }
+
+  it("leaves the plaintext of a killed edit to the next command, which overwrites and removes it", async () => {
+    const { child, file } = await startEditing();
+    const other = await startEditing();
+    const kept = join(memory, "kept"); // a second name of the file, which shows its content
+    linkSync(file, kept);
+    try {
+      child.kill("SIGKILL");
+      await once(child, "exit"); // its editor still has its streams
+      expect(existsSync(file)).to.equal(true);
+      await must(here(), ["version"]);
+      expect(existsSync(dirname(file))).to.equal(false);
+      expect(readFileSync(kept).every((byte) => byte === 0)).to.equal(true);
+      expect(existsSync(other.file), "an edit that is still open").to.equal(true);
+    } finally {
+      rmSync(kept, { force: true });
+      for (const { pid = 0 } of [child, other.child]) endGroup(pid);
+      if (other.child.signalCode === null) await once(other.child, "exit");
+      await must(here(), ["version"]);
+    }
+  });
+
+  it("does not touch a directory of another mode, or a link, that is named like a leftover", async () => {
+    const target = temporaryDirectory();
+    writeFileSync(join(target, "value"), "precious");
+    const name = (suffix: string) => join(memory, `strongroom-edit-${pidNamespace()}-999999999-x-${suffix}`);
+    symlinkSync(target, name("AAAAAA"));
+    mkdirSync(name("BBBBBB"), { mode: 0o755 });
+    try {
+      await must(here(), ["version"]);
+      expect(readFileSync(join(target, "value"), "utf8")).to.equal("precious");
+      expect(existsSync(name("BBBBBB"))).to.equal(true);
+    } finally {
+      for (const suffix of ["AAAAAA", "BBBBBB"]) rmSync(name(suffix), { recursive: true });
+    }
+  });
+
+  it("removes STRONGROOM_TOKEN from the editor's environment", async () => {
+    const shown = join(temporaryDirectory(), "shown");
+    const environment = {
+      ...here(),
+      STRONGROOM_TOKEN: server().token,
+      KEPT: "kept",
+      VISUAL: `sh -c 'env > ${shown}' sh`,
+    };
+    expect((await strongroom(environment, ["edit", "a"])).code).to.equal(0);
+    expect(readFileSync(shown, "utf8")).to.contain("KEPT=kept").and.not.to.contain("STRONGROOM_TOKEN");
+  });
+
+  const pidNamespace = () => readlinkSync("/proc/self/ns/pid").replace(/\D/g, "");
+
+  function endGroup(pid: number): void {
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // all of it has ended
+    }
   }
 
   it("fails without a directory in memory, unless a disk is allowed", async function () {

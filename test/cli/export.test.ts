@@ -1,4 +1,5 @@
 /** `strongroom export`: never by accident, never over a file, and only what reads back unchanged. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,16 +12,26 @@ import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
+/** Every format holds these. */
 const values: Readonly<Record<string, string>> = {
   plain: "s3cr3t/+=",
   empty: "",
   spaces: "  around  ",
   lines: "-----BEGIN X-----\nabc\n-----END X-----\n",
-  quotes: `it's "so"`,
+  apostrophe: "it's",
   hash: "a # b#c",
-  windows: "a\r\nb",
   unicode: "zoë \u{1F511}\u2028",
   backslash: "C:\\dir\\n",
+  command: "$(echo executed) `echo executed` $HOME",
+};
+
+/** Dotenv does not hold these. */
+const hard: Readonly<Record<string, string>> = {
+  quotes: `it's "so"`,
+  execute: "it's `echo executed`",
+  expand: "it's $(echo executed)",
+  windows: "a\r\nb",
+  ends: "C:\\",
 };
 const details: Readonly<Record<string, object>> = {
   plain: { type: "api-key", description: "for the\nservice" },
@@ -34,11 +45,28 @@ describe("strongroom export, through the real command", () => {
       await mustPut(shared, `app/${name}`, { value, ...details[name] });
     await mustPut(shared, "clash/a/x", { value: "1" });
     await mustPut(shared, "clash/b/x", { value: "2" });
-    await mustPut(shared, "hard/x", { value: "'\"`" });
+    for (const [name, value] of Object.entries(hard)) await mustPut(shared, `hard/${name}`, { value });
+    await mustPut(shared, "nul/x", { value: "a\0b" });
+    await mustPut(shared, "steer/NODE OPTIONS", { value: "--require=/tmp/evil.js" });
   });
 
   const exportJson = ["export", "--format", "json", "--plaintext"];
   const exportDotenv = ["export", "--format", "dotenv", "--plaintext"];
+  const exportShell = ["export", "--format", "shell", "--plaintext"];
+
+  /** What a real shell has in these variables after it has sourced the text. */
+  function sourced(shell: string, text: string, names: readonly string[]): Record<string, string> {
+    const file = join(temporaryDirectory(), "sourced");
+    writeFileSync(file, text);
+    const show = names.map((name) => `printf '%s\\0' "$${name}"`).join("; ");
+    const shown = execFileSync(shell, ["-c", `. "$0"; ${show}`, file], { encoding: "utf8", stdio: "pipe" });
+    return Object.fromEntries(
+      shown
+        .split("\0")
+        .slice(0, -1)
+        .map((value, i) => [names[i], value]),
+    );
+  }
 
   describe("export", () => {
     it("rejects an export without --plaintext, and says why", async () => {
@@ -46,7 +74,11 @@ describe("strongroom export, through the real command", () => {
       const args = ["export", "--format", "json", "-o", file];
       mustRefuseWith(await strongroom(server(), args), 2, "unencrypted", "--plaintext", "strongroom backup");
       mustRefuseWith(await strongroom(server(), ["export", "--plaintext"]), 2, "--format");
-      mustRefuseWith(await strongroom(server(), ["export", "--plaintext", "--format", "xml"]), 2, "dotenv, json");
+      mustRefuseWith(
+        await strongroom(server(), ["export", "--plaintext", "--format", "xml"]),
+        2,
+        "dotenv, shell, json",
+      );
     });
 
     it("writes JSON in a stable format, which import reads back unchanged", async () => {
@@ -75,13 +107,47 @@ describe("strongroom export, through the real command", () => {
 
     it("writes dotenv that the dotenv package reads back unchanged", async () => {
       const { stdout } = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"]));
-      const names = Object.entries(values).map(([name, value]) => [name.toUpperCase(), value]);
-      expect(parse(stdout)).to.deep.equal(Object.fromEntries(names));
+      expect(parse(stdout)).to.deep.equal(values);
+    });
+
+    for (const shell of ["sh", "bash"]) {
+      it(`writes dotenv and shell text that ${shell} reads unchanged, and executes nothing of`, async () => {
+        const dotenv = mustDo(await strongroom(server(), [...exportDotenv, "--prefix", "app/"])).stdout;
+        expect(sourced(shell, dotenv, Object.keys(values))).to.deep.equal(values);
+        expect(dotenv).not.to.match(/=`/);
+        for (const [folder, rows] of [
+          ["app/", values],
+          ["hard/", hard],
+        ] as const) {
+          const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", folder]));
+          expect(sourced(shell, stdout, Object.keys(rows))).to.deep.equal(rows);
+        }
+      });
+    }
+
+    it("exports the variables of --format shell to programs", async () => {
+      const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", "hard/quotes"]));
+      expect(execFileSync("sh", ["-c", `${stdout}printenv quotes`], { encoding: "utf8" })).to.equal(`it's "so"\n`);
+    });
+
+    it("rejects a secret whose name would steer programs, in dotenv and shell text", async () => {
+      for (const format of [exportDotenv, exportShell]) {
+        const steering = await strongroom(server(), [...format, "--prefix", "steer/"]);
+        mustRefuseWith(steering, 2, "steer/NODE OPTIONS would set NODE_OPTIONS");
+      }
     });
 
     it("rejects conflicting names, and values that dotenv cannot hold", async () => {
       mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "clash/"]), 7, "clash/a/x", "clash/b/x");
-      mustRefuseWith(await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]), 2, "hard/x", "--format json");
+      const refused = await strongroom(server(), [...exportDotenv, "--prefix", "hard/"]);
+      mustRefuseWith(refused, 2, ...Object.keys(hard).map((name) => `hard/${name}`), "--format shell");
+      mustRefuseWith(
+        await strongroom(server(), [...exportShell, "--prefix", "nul/"]),
+        2,
+        "nul/x",
+        "NUL",
+        "--format json",
+      );
     });
 
     it("creates a file with mode 0600, and overwrites one only with --force", async () => {
@@ -98,7 +164,11 @@ describe("strongroom export, through the real command", () => {
       const forced = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
       expect(JSON.parse(forced.stdout)).to.deep.equal({ ok: true, file, secrets: 2 });
       expect(readFileSync(file, "utf8")).to.equal(written);
-      mustRefuseWith(await strongroom(server(), [...exportDotenv, "-o", `${file}2`]), 7, "clash/a/x");
+      mustRefuseWith(
+        await strongroom(server(), [...exportDotenv, "--prefix", "clash/", "-o", `${file}2`]),
+        7,
+        "clash/a/x",
+      );
       expect(readdirSync(directory)).to.deep.equal(["out"]);
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
@@ -139,6 +209,20 @@ describe("strongroom export, through the real command", () => {
         }),
         { numRuns: 3_000 },
       );
+    });
+
+    it("is read by a shell as dotenv reads it", () => {
+      const names = fc.sample(text, 2_000).flatMap((value, i) => {
+        const line = dotenvLine(`N${i}`, value);
+        return line === null ? [] : [{ name: `N${i}`, value, line }];
+      });
+      const read = sourced(
+        "sh",
+        names.map(({ line }) => line).join(""),
+        names.map(({ name }) => name),
+      );
+      expect(names.length).to.be.above(100);
+      expect(read).to.deep.equal(Object.fromEntries(names.map(({ name, value }) => [name, value])));
     });
 
     it("is parsed as the dotenv package parses it, or rejected", () => {

@@ -1,4 +1,4 @@
-/** The vault's life through the command line: init, unlock, lock, status, shutdown, and what others say meanwhile. */
+/** Lifecycle commands (init, unlock, lock, status, shutdown), and the other commands in each state of the vault. */
 import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,7 +11,7 @@ import { must, strongroom, testRows } from "./command-rows.js";
 
 const passphrase = "quiet lamp river song";
 
-/** What each command that needs the vault is called with. */
+/** The arguments of each command that needs the vault. */
 const needy: Readonly<Record<string, readonly string[]>> = {
   get: ["a"],
   put: ["a"],
@@ -29,7 +29,7 @@ function refusals(exit: number, err: RegExp, others: Readonly<Record<string, rea
   return Object.fromEntries(rows.map(([name, args]) => [name, { args: [name, ...args], input: "v", exit, err }]));
 }
 
-describe("the command line through a vault's life", () => {
+describe("the command line in each state of the vault", () => {
   let server: ServerProcess;
   let mark = 0;
   const here = () => ({ STRONGROOM_HOME: server.home });
@@ -42,33 +42,33 @@ describe("the command line through a vault's life", () => {
   describe("without a server", () => {
     const others = { init: [], unlock: [], lock: [], status: ["-q"] };
     testRows(() => ({}), {
-      ...refusals(10, /start one with {2}strongroom serve/, others),
-      shutdown: { args: ["shutdown"], exit: 10, err: /no server runs on .*: there is nothing to stop/ },
+      ...refusals(10, /no server is running for the vault in .*: start it with {2}strongroom serve/, others),
+      shutdown: { args: ["shutdown"], exit: 10, err: /no server is running for .*: nothing to stop/ },
       "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
-      "a home whose name is too long": {
+      "a home with too long a name": {
         args: ["doctor", "--home", `/tmp/${"a".repeat(300)}`],
         exit: 1,
         err: /^strongroom: .* cannot be used \(ENAMETOOLONG\): choose a shorter name\n$/,
       },
-      "a server that has gone": { args: ["status", "--address", "https://localhost:1"], exit: 10 },
-      "completion of paths is silent": { args: ["complete-paths", "a"], exit: 0 },
+      "a server that is gone": { args: ["status", "--address", "https://localhost:1"], exit: 10 },
+      "completion of paths prints nothing": { args: ["complete-paths", "a"], exit: 0 },
     });
   });
 
   describe("before init", () => {
     testRows(here, {
-      ...refusals(8, /there is no vault yet: make one with {2}strongroom init/, { unlock: [] }),
+      ...refusals(8, /there is no vault yet: create one with {2}strongroom init/, { unlock: [] }),
       status: { args: ["status"], exit: 8, out: /no vault/, err: /^$/ },
-      "completion of paths is silent": { args: ["complete-paths"], exit: 0 },
-      "init, tried": {
+      "completion of paths prints nothing": { args: ["complete-paths"], exit: 0 },
+      "a dry run of init": {
         args: ["init", "--passphrase-file", "-", "--dry-run"],
         input: passphrase,
         exit: 0,
         out: /would be/,
       },
-      "init without a way to ask": { args: ["init"], exit: 2, err: /--passphrase-file/ },
-      "init that may not ask": { args: ["init", "--non-interactive"], exit: 2, err: /--non-interactive/ },
-      "a passphrase in a file that is not there": {
+      "init without a terminal": { args: ["init"], exit: 2, err: /--passphrase-file/ },
+      "init with --non-interactive": { args: ["init", "--non-interactive"], exit: 2, err: /--non-interactive/ },
+      "a missing passphrase file": {
         args: ["init", "--passphrase-file", "canary"],
         exit: 2,
         err: /^(?!.*canary).*the passphrase file cannot be read \(ENOENT\)/s,
@@ -78,14 +78,14 @@ describe("the command line through a vault's life", () => {
   });
 
   describe("init", () => {
-    it("init makes a vault and unlocks it; a second one is refused, unless it is forced", async () => {
+    it("creates and unlocks a vault, and refuses a second one without --force", async () => {
       const init = ["init", "--passphrase-file", "-"];
       expect(await must(here(), init, `${passphrase}\n`)).to.match(/initialized and unlocked/);
       const again = await strongroom(here(), init, passphrase);
       expect(again).to.include({ code: 7, stdout: "" });
       expect(again.stderr).to.contain("strongroom unlock").and.to.contain("--force");
       const tried = await must(here(), [...init, "--force", "--dry-run"], passphrase);
-      expect(tried).to.contain("the old one set aside").and.to.contain("nothing was done");
+      expect(tried).to.contain("the old one kept beside it").and.to.contain("nothing was done");
       const forced = JSON.parse(await must(here(), [...init, "--force", "--json"], passphrase));
       expect(forced).to.include({ ok: true, vaultPath: server.vaultPath });
       expect(forced.message).to.contain("gen-1");
@@ -93,37 +93,54 @@ describe("the command line through a vault's life", () => {
   });
 
   describe("while unlocked", () => {
-    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: mend it.*\n$/;
+    const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: correct it.*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
-      status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
-      "status, as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
-      "status, silent": { args: ["status", "-q"], exit: 0 },
+      status: {
+        args: ["status"],
+        exit: 0,
+        out: /^the vault is unlocked\n(?:.*\n)* {2}locks {10}in \d+ minutes without activity\n/,
+      },
+      "status as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
+      "quiet status": { args: ["status", "-q"], exit: 0 },
       "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
-      "unlock, unasked": { args: ["unlock"], exit: 0, out: "the vault is unlocked already\n" },
-      "no token": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token in \/missing/ },
-      "the variable's token is none": {
+      "unlock of an unlocked vault": { args: ["unlock"], exit: 0, out: "the vault is already unlocked\n" },
+      "a missing token file": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token in \/missing/ },
+      "an invalid token in the environment": {
         args: ["ls"],
         more: { STRONGROOM_TOKEN: "two words" },
         exit: 5,
         err: /unset it/,
       },
-      "no answer in time": { args: ["ls", "--timeout", "0.001"], exit: 10, err: /no answer within 1 ms/ },
-      "no number of seconds": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
-      "an address that is none": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
+      "a response that takes too long": {
+        args: ["ls", "--timeout", "0.001"],
+        exit: 10,
+        err: /no response within 1 ms/,
+      },
+      "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /must be a duration/ },
+      "an invalid address": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
       "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },
       "an address with a path": { args: ["ls", "--address", "https://localhost/v1"], exit: 2 },
-      "another token with two lines": { args: ["ls"], more: { STRONGROOM_TOKEN: "a\nb" }, exit: 5, err: tokenless },
-      "a token file that holds none": { args: ["ls", "--token-file", "/etc/passwd"], exit: 5, err: tokenless },
-      "no certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
+      "a token of two lines": { args: ["ls"], more: { STRONGROOM_TOKEN: "a\nb" }, exit: 5, err: tokenless },
+      "a token file without a token": { args: ["ls", "--token-file", "/etc/passwd"], exit: 5, err: tokenless },
+      "a missing certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
     });
-    it("a wrong token exits 5 and says where it is from", async () => {
+    it("accepts connection flags before the command's name", async () => {
+      const elsewhere = { STRONGROOM_HOME: "/nowhere" };
+      for (const flags of [
+        ["--home", server.home, "--timeout", "1m"],
+        [`--home=${server.home}`, "--json"],
+      ]) {
+        expect(await must(elsewhere, [...flags, "ls"])).to.be.oneOf(["", '{"entries":[],"damaged":[]}\n']);
+      }
+    });
+    it("exits 5 on a wrong token and names its file", async () => {
       const file = wrongToken();
       const { code, stderr } = await strongroom(here(), ["ls", "--token-file", file]);
       expect(code).to.equal(5);
       expect(stderr).to.contain(file).and.not.to.contain("srt_");
     });
-    it("another server's certificate exits 11", async () => {
+    it("exits 11 on another server's certificate", async () => {
       const other = await startTestServer({ home: emptyHome() });
       const { code, stderr } = await strongroom(here(), ["ls", "--cacert", other.certificateFile]);
       expect(code).to.equal(11);
@@ -137,19 +154,29 @@ describe("the command line through a vault's life", () => {
     });
     testRows(here, {
       ...refusals(3, /the vault is locked: unlock it with {2}strongroom unlock/),
-      status: { args: ["status"], exit: 3, out: /locked: unlock it with {2}strongroom unlock/, err: /^$/ },
-      "status, silent": { args: ["status", "-q"], exit: 3, err: /^$/ },
-      "completion of paths is silent": { args: ["complete-paths"], exit: 0 },
-      "lock again": { args: ["lock", "--json"], exit: 0, out: '{"ok":true}\n' },
+      status: {
+        args: ["status"],
+        exit: 3,
+        out: /locked: unlock it with {2}strongroom unlock\n(?:.*\n)* {2}locks {10}after 15 minutes without activity\n/,
+        err: /^$/,
+      },
+      "an error as JSON": {
+        args: ["get", "a", "--json"],
+        exit: 3,
+        err: /^\{"error":"the vault is locked: unlock it with {2}strongroom unlock","code":"LOCKED","exit":3\}\n$/,
+      },
+      "quiet status": { args: ["status", "-q"], exit: 3, err: /^$/ },
+      "completion of paths prints nothing": { args: ["complete-paths"], exit: 0 },
+      "lock of a locked vault": { args: ["lock", "--json"], exit: 0, out: '{"ok":true}\n' },
       "a wrong passphrase": {
         args: ["unlock", "--passphrase-file", "-"],
         input: "canary",
         exit: 9,
         err: /^(?!.*canary)/s,
       },
-      "unlock without a way to ask": { args: ["unlock"], exit: 2, err: /no terminal/ },
+      "unlock without a terminal": { args: ["unlock"], exit: 2, err: /no terminal/ },
     });
-    it("unlock opens it, with the passphrase from a file", async () => {
+    it("unlock reads the passphrase from a file", async () => {
       const file = fileWith(`${passphrase}\n`);
       expect(await must(here(), ["unlock", "--passphrase-file", file])).to.equal("the vault is unlocked\n");
       await must(here(), ["lock", "-q"]);
@@ -160,8 +187,8 @@ describe("the command line through a vault's life", () => {
     });
   });
 
-  describe("in the end", () => {
-    it("too many wrong passphrases exit 6 and say how long to wait", async () => {
+  describe("at the end", () => {
+    it("exits 6 after too many wrong passphrases, with the time to wait", async () => {
       await must(here(), ["lock"]);
       const body = { passphrase: "wrong" };
       for (let n = 0; n < 10; n++) await send(server, { method: "POST", path: "/v1/unlock", body });
@@ -170,7 +197,7 @@ describe("the command line through a vault's life", () => {
       expect(stderr).to.match(/\(\d+ s\)/);
     });
 
-    it("shutdown reaches a server whose process cannot be seen, as one in a container", async () => {
+    it("shutdown stops a server whose process is not visible, as in a container", async () => {
       const contained = await startProcess();
       const home = temporaryDirectory();
       for (const file of ["token", "tls/cert.pem"]) cpSync(join(contained.home, file), join(home, file));
@@ -180,7 +207,7 @@ describe("the command line through a vault's life", () => {
       expect((await contained.ended).code).to.equal(0);
     });
 
-    it("shutdown ends once the server has ended", async () => {
+    it("shutdown returns once the server has exited", async () => {
       expect(await must(here(), ["shutdown"])).to.match(/stopped/);
       expect(existsSync(join(server.vaultPath, "server.pid"))).to.equal(false);
       expect((await server.ended).code).to.equal(0);

@@ -1,4 +1,4 @@
-/** Moving, copying and deleting secrets through the command line: what is kept, what is refused, what half-done means. */
+/** mv, cp and rm: what they keep, refuse, and report when only partly done. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
-describe("moving secrets on the command line", () => {
+describe("mv, cp and rm", () => {
   const server = shareTestServer({ cacheBytes: 0 }, async (started) => {
     await mustInit(started);
     for (const path of ["tls/key", "app/db/name", "many/old", "many/older", "many/kept"])
@@ -26,15 +26,15 @@ describe("moving secrets on the command line", () => {
         expect(await mustGet(server(), path)).to.deep.include({ value: "v\n", metadata });
     });
 
-    it("mv keeps value, type and description, and leaves nothing behind", async () => {
+    it("mv keeps value, type and description, and removes the original", async () => {
       expect(await must(here(), ["mv", from, "moved/", "--json"])).to.equal(
         '{"ok":true,"from":"copy/from","to":"moved/from","replaced":false}\n',
       );
       expect(await mustGet(server(), "moved/from")).to.deep.include({ value: "v\n", metadata });
-      expect(await must(here(), ["ls", from])).to.equal("");
+      expect((await strongroom(here(), ["ls", from])).code).to.equal(4);
     });
 
-    it("both overwrite with --force only", async () => {
+    it("both overwrite only with --force", async () => {
       await mustPut(server(), "copy/there", "old");
       for (const command of ["cp", "mv"]) {
         const { code, stderr } = await strongroom(here(), [command, from, "copy/there"]);
@@ -49,14 +49,19 @@ describe("moving secrets on the command line", () => {
     testRows(here, {
       "onto itself": { args: ["mv", "tls/key", "tls/key"], exit: 2, err: /same/ },
       "onto itself by its folder": { args: ["mv", "tls/key", "tls/", "--force"], exit: 2, err: /same/ },
-      "from nothing": { args: ["mv", "copy/nothing", "copy/x"], exit: 4 },
-      "to a path that cannot be": { args: ["cp", "tls/key", "a//b"], exit: 2 },
-      "a trial to copy": { args: ["cp", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be copied/ },
-      "a trial to move": { args: ["mv", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be moved/ },
-      "a trial that would overwrite": { args: ["mv", "tls/key", "app/db/name", "--dry-run"], exit: 7 },
+      "from a missing secret": {
+        args: ["mv", "tls/kye", "copy/x"],
+        exit: 4,
+        err: /no secret at tls\/kye\. Did you mean tls\/key\?/,
+      },
+      "from a folder": { args: ["cp", "app/db", "copy/x"], exit: 4, err: /app\/db is a folder/ },
+      "to an invalid path": { args: ["cp", "tls/key", "a//b"], exit: 2 },
+      "a dry run of cp": { args: ["cp", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be copied/ },
+      "a dry run of mv": { args: ["mv", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be moved/ },
+      "a dry run that would overwrite": { args: ["mv", "tls/key", "app/db/name", "--dry-run"], exit: 7 },
     });
 
-    it("mv and rm say what stands when a path cannot be deleted", async () => {
+    it("mv and rm report what was done when a path cannot be deleted", async () => {
       const unlink = async (path: Parameters<typeof systemFiles.unlink>[0]) => {
         if (!String(path).endsWith("stuck.sealed")) return systemFiles.unlink(path);
         throw Object.assign(new Error("the disk says no"), { code: "EROFS" });
@@ -66,7 +71,7 @@ describe("moving secrets on the command line", () => {
       await mustPut(stuck, "stuck", "v");
       const { code, stderr } = await strongroom({ STRONGROOM_HOME: stuck.home }, ["mv", "stuck", "free"]);
       expect(code).to.equal(1);
-      expect(stderr).to.contain("free has the secret, and stuck may still have it too");
+      expect(stderr).to.contain("free has the secret, and stuck may have it too");
       for (const path of ["stuck", "free"]) expect((await mustGet(stuck, path))["value"]).to.equal("v");
       const removed = await strongroom({ STRONGROOM_HOME: stuck.home }, ["rm", "-f", "free", "stuck"]);
       expect(removed.code).to.equal(1);
@@ -79,13 +84,17 @@ describe("moving secrets on the command line", () => {
       "of an empty path": { args: ["rm", "-f", "tls/key", ""], exit: 2, err: /empty/ },
       "of a path with an empty segment": { args: ["rm", "-f", "a//b"], exit: 2, err: /a\/\/b: / },
       "of a folder": { args: ["rm", "-f", "many/"], exit: 2, err: /many\/: / },
-      "without a way to ask": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
-      "that may not ask": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
-      "of one that is not there": { args: ["rm", "-f", "many/kept", "many/none"], exit: 4, err: /many\/none: nothing/ },
-      "a trial": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
+      "without a terminal": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
+      "with --non-interactive": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
+      "of a missing secret": {
+        args: ["rm", "-f", "many/kept", "many/none"],
+        exit: 4,
+        err: /nothing was done: no secret at many\/none/,
+      },
+      "a dry run": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
     });
 
-    it("a damaged secret exits 12, does not hide others, and can be deleted", async () => {
+    it("exits 12 on a damaged secret, which hides no other and can be deleted", async () => {
       for (const name of ["a", "b"]) await mustPut(server(), `damaged/${name}`, "v");
       writeFileSync(join(server().vaultPath, "gen-1/secrets/damaged/a.sealed"), "no blob");
       const got = await strongroom(here(), ["get", "damaged/a"]);
@@ -98,7 +107,7 @@ describe("moving secrets on the command line", () => {
       expect(await must(here(), ["ls", "damaged/"])).to.equal("damaged/b\n");
     });
 
-    it("rm deletes all that it is given, and those alone", async () => {
+    it("rm deletes exactly the given secrets", async () => {
       expect(await must(here(), ["rm", "--force", "many/old", "many/older"])).to.equal(
         "deleted: many/old, many/older\n",
       );

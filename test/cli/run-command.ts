@@ -1,4 +1,4 @@
-/** Owns the real command as tests of commands run it: in a session of its own without a terminal, bytes in, bytes out. */
+/** The real command in a session of its own without a terminal, bytes in, bytes out. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
@@ -25,7 +25,7 @@ export type Started = {
   readonly finished: Promise<Finished>;
 };
 
-/** Without a terminal, and in a process group of its own, so that a signal to the tests is none to it. */
+/** In a process group of its own, so that a signal to the tests does not reach it. */
 export function start(server: Pick<TestServer, "home">, args: readonly string[], options: Options = {}): Started {
   const { input = "", environment: more = {}, cwd = temporaryDirectory() } = options;
   const env = environment({ STRONGROOM_HOME: server.home, ...more });
@@ -40,7 +40,7 @@ export function start(server: Pick<TestServer, "home">, args: readonly string[],
   return { child, finished };
 }
 
-/** The command that strongroom runs may live on without it. */
+/** The child of `strongroom run` may outlive it. */
 function endGroup({ pid, exitCode, signalCode }: Started["child"]): void {
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
 }
@@ -53,17 +53,17 @@ export function strongroom(
   return start(server, args, options).finished;
 }
 
-/** That the command was done, and said nothing on standard error. */
+/** Asserts success without a message on standard error. */
 export function mustDo(finished: Finished): Finished {
   expect(finished.stderr).to.equal("");
   expect(finished.code, finished.stdout).to.equal(0);
   return finished;
 }
 
-/** That it was refused with this exit code and one message that has all these words, and printed nothing else. */
+/** Asserts this exit code and a single message that contains all the words. */
 export function mustRefuseWith(finished: Finished, code: number, ...words: readonly string[]): void {
   expect(finished.code, finished.stderr).to.equal(code);
   expect(finished.stdout).to.equal("");
-  expect(finished.stderr).to.match(/^strongroom: /);
+  expect(finished.stderr).to.match(/^(?:strongroom: |\{"error":)/);
   for (const word of words) expect(finished.stderr).to.contain(word);
 }

@@ -1,4 +1,4 @@
-/** Reading and storing secrets through the command line: get, ls, find, put; bytes, metadata, refusals. */
+/** get, ls, find and put: bytes, metadata, and what they refuse. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ import { shareTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
-describe("secrets on the command line", () => {
+describe("get, ls, find and put", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "app/db/password", { value: "s3cr3t", type: "password", description: "The main Database" });
@@ -20,21 +20,48 @@ describe("secrets on the command line", () => {
   describe("get, ls and find", () => {
     const entry = '"path":"app/db/password","metadata":\\{"type":"password","description":"The main Database"\\}';
     testRows(here, {
-      "the bare value, without a newline": { args: ["get", "app/db/password"], exit: 0, out: "s3cr3t" },
-      "what is not ASCII": { args: ["get", "app/db/name"], exit: 0, out: "täglich" },
+      "the value without a newline": { args: ["get", "app/db/password"], exit: 0, out: "s3cr3t" },
+      "a value beyond ASCII": { args: ["get", "app/db/name"], exit: 0, out: "täglich" },
       "several lines": { args: ["get", "tls/key", "-q"], exit: 0, out: "line 1\nline 2\n" },
       "as JSON": {
         args: ["get", "app/db/password", "--json"],
         exit: 0,
         out: new RegExp(`^\\{${entry}.*"value":"s3cr3t"\\}\n$`),
       },
-      "no such secret": { args: ["get", "app/nothing"], exit: 4, err: /no secret at app\/nothing; strongroom ls/ },
-      "no such path": { args: ["get", "app//x"], exit: 2, err: /empty segment/ },
+      "a missing secret": { args: ["get", "app/nothing"], exit: 4, err: /no secret at app\/nothing; strongroom ls/ },
+      "an invalid path": { args: ["get", "app//x"], exit: 2, err: /empty segment/ },
       "an empty path": { args: ["get", ""], exit: 2, err: /empty/ },
-      "no path": { args: ["get"], exit: 2, err: /strongroom get --help/ },
+      "no path at all": { args: ["get"], exit: 2, err: /strongroom get --help/ },
       "no clipboard": { args: ["get", "app/db/password", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
-      "all of a folder": { args: ["ls", "app/"], exit: 0, out: "app/db/name\napp/db/password\n" },
-      "nothing under a prefix": { args: ["ls", "nothing/"], exit: 0 },
+      "a whole folder": { args: ["ls", "app/"], exit: 0, out: "app/db/name\napp/db/password\n" },
+      "nothing under a prefix": { args: ["ls", "nowhere"], exit: 4, err: /nothing under nowhere\/; strongroom ls/ },
+      "nothing under a prefix, as JSON": {
+        args: ["ls", "nowhere/", "--json"],
+        exit: 4,
+        out: '{"entries":[],"damaged":[]}\n',
+        err: /^\{"error":"nothing under nowhere\/.*","code":"NOT_FOUND","exit":4\}\n$/,
+      },
+      "a misspelled folder": {
+        args: ["ls", "ap/db"],
+        exit: 4,
+        err: /nothing under ap\/db\/\. Did you mean app\/db\/\?/,
+      },
+      "a prefix with a leading slash": {
+        args: ["ls", "/app"],
+        exit: 4,
+        err: /no leading slash, try {2}strongroom ls app\n/,
+      },
+      "a path with a leading slash": {
+        args: ["get", "/app/db/name"],
+        exit: 2,
+        err: /no leading slash, write app\/db\/name/,
+      },
+      "a folder": { args: ["get", "app/db"], exit: 4, err: /app\/db is a folder: strongroom ls app\/db\/\n/ },
+      "a misspelled path": {
+        args: ["get", "app/db/pasword"],
+        exit: 4,
+        err: /no secret at app\/db\/pasword\. Did you mean app\/db\/password\?/,
+      },
       "a table": {
         args: ["ls", "app/db/p", "--long"],
         exit: 0,
@@ -47,15 +74,20 @@ describe("secrets on the command line", () => {
       },
       "found by path": { args: ["find", "DB/NA"], exit: 0, out: "app/db/name\n" },
       "found by description": { args: ["find", "main data"], exit: 0, out: "app/db/password\n" },
-      "values are not searched": { args: ["find", "s3cr3t"], exit: 4, err: /strongroom ls/ },
+      "a text that only a value contains": { args: ["find", "s3cr3t"], exit: 4, err: /strongroom ls/ },
       "found as JSON": {
         args: ["find", "database", "--json"],
         exit: 0,
         out: /^\{"entries":\[\{"path":"app\/db\/password".*\n$/,
       },
-      "nothing found as JSON": { args: ["find", "nowhere", "--json"], exit: 4, out: '{"entries":[],"damaged":[]}\n' },
-      "folders to complete": { args: ["complete-paths", ""], exit: 0, out: /^app\/\n(?:put\/\n)?tls\/\n$/ },
-      "paths to complete": { args: ["complete-paths", "app/db/"], exit: 0, out: "app/db/name\napp/db/password\n" },
+      "nothing found as JSON": {
+        args: ["find", "nowhere", "--json"],
+        exit: 4,
+        out: '{"entries":[],"damaged":[]}\n',
+        err: /"exit":4/,
+      },
+      "completion of folders": { args: ["complete-paths", ""], exit: 0, out: /^app\/\n(?:put\/\n)?tls\/\n$/ },
+      "completion of paths": { args: ["complete-paths", "app/db/"], exit: 0, out: "app/db/name\napp/db/password\n" },
     });
   });
 
@@ -68,62 +100,73 @@ describe("secrets on the command line", () => {
     const stored: readonly (readonly [string, readonly string[], string | Uint8Array, string])[] = [
       ["drops one newline of a single line", [], "value\n", "value"],
       ["drops Windows' newline of a single line", [], "value\r\n", "value"],
-      ["drops no more than one newline", [], "value\n\n", "value\n\n"],
+      ["drops at most one newline", [], "value\n\n", "value\n\n"],
       ["keeps the end of several lines", [], "a\nb\n", "a\nb\n"],
       ["keeps all with --raw", ["--raw"], "value\n", "value\n"],
-      ["takes - for standard input", ["-"], "value\n", "value"],
-      ["takes --from-file - for standard input", ["--from-file", "-"], "value", "value"],
-      ["takes NUL, control characters and quotes", [], 'a\0b"\\\u0001\t', 'a\0b"\\\u0001\t'],
-      ["takes what is not ASCII", [], "pâté 😀\n", "pâté 😀"],
-      ["takes a value of a mebibyte", [], "x".repeat(1_048_576), "x".repeat(1_048_576)],
-      ["takes an empty value when told", ["--allow-empty"], "", ""],
+      ["accepts - for standard input", ["-"], "value\n", "value"],
+      ["accepts --from-file - for standard input", ["--from-file", "-"], "value", "value"],
+      ["accepts NUL, control characters and quotes", [], 'a\0b"\\\u0001\t', 'a\0b"\\\u0001\t'],
+      ["accepts text beyond ASCII", [], "pâté 😀\n", "pâté 😀"],
+      ["accepts a value of 1 MiB", [], "x".repeat(1_048_576), "x".repeat(1_048_576)],
+      ["accepts a single byte", [], "v", "v"],
+      ["accepts an empty value with --allow-empty", ["--allow-empty"], "", ""],
     ];
-    it("put stores bytes as they are, but for a newline that ends a single line", async () => {
+    it("put stores bytes unchanged, except for a newline that ends a single line", async () => {
       const store = async ([what, flags, input, want]: (typeof stored)[number]) => {
         const path = `put/${what}`;
         const { code, stdout, stderr } = await strongroom(here(), ["put", path, ...flags], input);
         expect({ code, stderr }, what).to.deep.equal({ code: 0, stderr: "" });
-        expect(stdout).to.equal(`${path} stored (${Buffer.byteLength(want)} bytes)\n`);
+        const bytes = Buffer.byteLength(want);
+        expect(stdout).to.equal(`${path} stored (${bytes} byte${bytes === 1 ? "" : "s"})\n`);
         expect((await mustGet(server(), path))["value"], what).to.equal(want);
       };
       await pMap(stored, store, { concurrency: 4 });
     });
 
     testRows(here, {
-      "an argument as a value": {
+      "a value as an argument": {
         args: ["put", "refused/x", "canary"],
         exit: 2,
-        err: /^(?!.*canary).*others could read/s,
+        err: /^(?!.*canary).*other users could read/s,
       },
       "an empty value": { args: ["put", "refused/x"], exit: 2, err: /--allow-empty/ },
-      "what is not UTF-8": { args: ["put", "refused/x"], input: Uint8Array.of(0xff, 0x0a), exit: 2, err: /base64/ },
-      "more than the server takes": { args: ["put", "refused/x"], input: "x".repeat(1_048_577), exit: 2 },
-      "a file that is not there": {
+      "invalid UTF-8": { args: ["put", "refused/x"], input: Uint8Array.of(0xff, 0x0a), exit: 2, err: /base64/ },
+      "more than the server accepts": {
+        args: ["put", "refused/x"],
+        input: "x".repeat(2_000_000),
+        exit: 2,
+        err: /the value is 2,000,000 bytes; the limit is 1,048,576/,
+      },
+      "a missing file": {
         args: ["put", "refused/x", "--from-file", "/missing"],
         exit: 2,
-        err: /^(?!.*missing).*ENOENT.*spelled/s,
+        err: /^(?!.*missing).*ENOENT.*no such file/s,
       },
-      "two places for one value": { args: ["put", "refused/x", "-", "--from-file", "/f"], exit: 2, err: /not both/ },
+      "two sources for one value": {
+        args: ["put", "refused/x", "-", "--from-file", "/f"],
+        exit: 2,
+        err: /use only one/,
+      },
       "an unknown type": { args: ["put", "refused/x", "--type", "secret"], input: "v", exit: 2, err: /api-key/ },
-      "a path that cannot be": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
-      "no path": { args: ["put", ""], input: "v", exit: 2, err: /an argument: the path is empty/ },
-      "an edit of a path that cannot be": { args: ["edit", "put//x"], exit: 2, err: /put\/\/x: the path has an empty/ },
-      "a trial with a path that cannot be": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
-      "a trial with more than the server takes": {
+      "an invalid path to put": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
+      "an empty path to put": { args: ["put", ""], input: "v", exit: 2, err: /an argument: the path is empty/ },
+      "an edit of an invalid path": { args: ["edit", "put//x"], exit: 2, err: /put\/\/x: the path has an empty/ },
+      "a dry run with an invalid path": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
+      "a dry run with more than the server accepts": {
         args: ["put", "refused/x", "--dry-run"],
         input: "x".repeat(1_048_577),
         exit: 2,
-        err: /has 1048577 bytes, and the server takes at most 1048576/,
+        err: /the value is 1,048,577 bytes; the limit is 1,048,576/,
       },
-      "a trial with too long a description": {
+      "a dry run with too long a description": {
         args: ["put", "refused/x", "--dry-run", "--description", "x".repeat(4097)],
         input: "v",
         exit: 2,
         err: /description has more than 4096 bytes/,
       },
-      "no replacing when forbidden": { args: ["put", "tls/key", "--no-clobber"], input: "v", exit: 7, err: /tls\/key/ },
-      "a trial": { args: ["put", "refused/x", "--dry-run"], input: "v", exit: 0, out: /would be stored/ },
-      "a trial of replacing": {
+      "replacing with --no-clobber": { args: ["put", "tls/key", "--no-clobber"], input: "v", exit: 7, err: /tls\/key/ },
+      "a dry run": { args: ["put", "refused/x", "--dry-run"], input: "v", exit: 0, out: /would be stored/ },
+      "a dry run of replacing": {
         args: ["put", "tls/key", "--dry-run", "--json"],
         input: "v",
         exit: 0,
@@ -131,12 +174,12 @@ describe("secrets on the command line", () => {
       },
     });
 
-    it("nothing of what was refused or tried was stored", async () => {
-      expect(await must(here(), ["ls", "refused/x"])).to.equal("");
+    it("stores nothing when refused or in a dry run", async () => {
+      expect((await strongroom(here(), ["ls", "refused/x"])).code).to.equal(4);
       expect((await mustGet(server(), "tls/key"))["value"]).to.equal("line 1\nline 2\n");
     });
 
-    it("put replaces what is there, and keeps its type and description unless told", async () => {
+    it("put replaces a secret and keeps its type and description unless told otherwise", async () => {
       const put = (...flags: string[]) => must(here(), ["set", "meta", "--json", ...flags], "v");
       const flags = ["--type", "api-key", "--description", "for the robot"];
       const first = JSON.parse(await put(...flags));
@@ -148,7 +191,7 @@ describe("secrets on the command line", () => {
       expect(JSON.parse(await put("--no-keep")).metadata).to.deep.equal({});
     });
 
-    it("put takes a value from a file, and says nothing with -q", async () => {
+    it("put reads a value from a file, and prints nothing with -q", async () => {
       expect(await must(here(), ["put", "put/file", "-q", "--from-file", file("from a file\n")])).to.equal("");
       expect((await mustGet(server(), "put/file"))["value"]).to.equal("from a file");
     });

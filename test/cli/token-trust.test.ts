@@ -1,4 +1,4 @@
-/** `strongroom token` and `strongroom trust`: which files they name, and what a rotation does to everybody. */
+/** `strongroom token` and `strongroom trust`: the files that they name, and the effect of a rotation. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,16 +16,16 @@ describe("strongroom token", () => {
     "no action": { args: ["token"], exit: 2 },
     "an unknown action": { args: ["token", "print"], exit: 2, err: /path, rotate/ },
     "while a server runs": { args: ["token", "rotate"], exit: 7, err: /stop it with {2}strongroom shutdown/ },
-    "a trial while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 7 },
-    "a token of the environment": {
+    "a dry run while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 7 },
+    "a token from the environment": {
       args: ["token", "path"],
       more: { STRONGROOM_TOKEN: "t" },
       exit: 2,
       err: /^(?!.* t$)/,
     },
-    "a trial of path": { args: ["token", "path", "--dry-run"], exit: 2, err: /--dry-run/ },
+    "a dry run of path": { args: ["token", "path", "--dry-run"], exit: 2, err: /--dry-run/ },
     "another file": { args: ["token", "path", "--token-file", "/a/b"], exit: 0, out: "/a/b\n" },
-    "another file of the environment": {
+    "another file from the environment": {
       args: ["token", "path"],
       more: { STRONGROOM_TOKEN_FILE: "/a/b" },
       exit: 0,
@@ -39,11 +39,11 @@ describe("strongroom token", () => {
       exit: 1,
       err: /cannot be read \(EISDIR\): it is a directory/,
     },
-    "in no home": { args: ["token", "rotate"], exit: 1, err: /cannot be read \(ENOENT\): no such file/ },
-    "a trial in no home": { args: ["token", "rotate", "--dry-run"], exit: 1, err: /ENOENT/ },
+    "in a missing home": { args: ["token", "rotate"], exit: 1, err: /cannot be read \(ENOENT\): no such file/ },
+    "a dry run in a missing home": { args: ["token", "rotate", "--dry-run"], exit: 1, err: /ENOENT/ },
   });
 
-  it("rotate replaces tokens and nothing else", async () => {
+  it("rotate refuses to replace a file that holds no token", async () => {
     const home = { STRONGROOM_HOME: temporaryDirectory() };
     const file = join(temporaryDirectory(), "passphrase");
     const rotate = ["token", "rotate", "--token-file", file];
@@ -58,12 +58,12 @@ describe("strongroom token", () => {
     expect(readFileSync(file, "utf8")).to.equal("quiet lamp river song\n");
   });
 
-  it("path prints the file, and nothing of what is in it", async () => {
+  it("path prints the file's name and nothing of its content", async () => {
     expect(await must(here(), ["token", "path"])).to.equal(`${server().tokenSource}\n`);
     expect(JSON.parse(await must(here(), ["token", "path", "--json"]))).to.deep.equal({ path: server().tokenSource });
   });
 
-  it("rotate writes a new token, which the next server wants", async () => {
+  it("rotate writes a new token, which the next server requires", async () => {
     const first = await startProcess();
     await must({ STRONGROOM_HOME: first.home }, ["shutdown"]);
     const home = { STRONGROOM_HOME: first.home };
@@ -87,7 +87,7 @@ describe("strongroom trust", () => {
   const server = shareTestServer();
   const here = () => ({ STRONGROOM_HOME: server().home });
 
-  it("prints the certificate's path, its fingerprint, and how each system comes to trust it", async () => {
+  it("prints the certificate's path, its fingerprint, and how each system can trust it", async () => {
     const { fingerprint256 } = new X509Certificate(server().certificate);
     const said = await must(here(), ["trust"]);
     expect(said).to.contain(server().certificateFile).and.to.contain(fingerprint256);
@@ -99,9 +99,9 @@ describe("strongroom trust", () => {
   });
 
   testRows(here, {
-    "another certificate that is none": { args: ["trust", "--cacert", "/dev/null"], exit: 11, err: /no certificate/ },
-    "an address that is none": { args: ["trust"], more: { STRONGROOM_ADDRESS: "bogus" }, exit: 2, err: /https:/ },
-    "a home without one": {
+    "an invalid certificate": { args: ["trust", "--cacert", "/dev/null"], exit: 11, err: /no certificate/ },
+    "an invalid address": { args: ["trust"], more: { STRONGROOM_ADDRESS: "bogus" }, exit: 2, err: /https:/ },
+    "a home without a certificate": {
       args: ["trust", "--home", "/nowhere/home"],
       exit: 10,
       err: /strongroom serve/,

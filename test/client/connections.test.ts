@@ -1,4 +1,4 @@
-/** How the client library connects: to whom, how often, how it gives up, and what it never sends twice. */
+/** The client library's connections: errors, trust, reuse, cancellation, and what it never sends twice. */
 import { once } from "node:events";
 import { cpSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
@@ -31,7 +31,7 @@ describe("the client library's errors", () => {
     await mustPut(fresh, "a", "v");
   });
 
-  it("NOT_FOUND has status and message of the server", async () => {
+  it("NOT_FOUND has the server's status and message", async () => {
     const error = await mustFail(clientOf(server()).get("none"), "NOT_FOUND", /no secret at none/);
     expect(error).to.include({ status: 404, retryAfter: undefined, requestId: undefined, name: "StrongroomError" });
   });
@@ -42,13 +42,13 @@ describe("the client library's errors", () => {
     await mustFail(clientOf(server()).put("a//b", "v"), "BAD_REQUEST", /./);
   });
 
-  it("what cannot be sent is refused before anything is sent", async () => {
+  it("rejects what cannot be sent before it sends anything", async () => {
     await mustFail(clientOf(server()).get(""), "BAD_REQUEST", /path is empty/);
     await mustFail(clientOf(server()).get("\ud800"), "BAD_REQUEST", /lone surrogate/);
     await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
   });
 
-  it("a wrong passphrase and a wrong token are told apart", async () => {
+  it("UNAUTHORIZED distinguishes a wrong passphrase from a wrong token", async () => {
     const wrong = await mustFail(clientOf(server()).unlock("wrong"), "UNAUTHORIZED", /passphrase is wrong/);
     expect(wrong).to.include({ status: 401, credential: "passphrase" });
     const other = await mustFail(clientOf(server(), { token: "x" }).list(), "UNAUTHORIZED", /STRONGROOM_TOKEN_FILE/);
@@ -59,7 +59,7 @@ describe("the client library's errors", () => {
     expect((await clientOf(server(), { tokenFile }).status()).initialized).to.equal(true);
   });
 
-  it("RATE_LIMITED tells how long to wait", async () => {
+  it("RATE_LIMITED says how long to wait", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 10; i++) await send(fresh, { path: "/v1/secrets", token: "wrong" });
     const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /wait .* \(\d+ s\)/);
@@ -75,7 +75,7 @@ describe("the client library's errors", () => {
     }
   });
 
-  it("INTEGRITY has the request id that the log has", async () => {
+  it("INTEGRITY has the request id of the log", async () => {
     const fresh = await startTestServer();
     await mustInit(fresh);
     await mustPut(fresh, "a", "v");
@@ -85,23 +85,23 @@ describe("the client library's errors", () => {
     expect(fresh.logged()).to.contain(requestId ?? "none");
   });
 
-  it("UNREACHABLE: nobody listens", async () => {
+  it("UNREACHABLE: the server has stopped", async () => {
     const fresh = await startTestServer();
     await fresh.stop();
     await mustFail(clientOf(fresh).status(), "UNREACHABLE", /strongroom serve/);
   });
 
-  it("UNREACHABLE: there never was a server", async () => {
+  it("UNREACHABLE: the home is empty", async () => {
     await mustFail(new StrongroomClient({ home: temporaryDirectory() }).status(), "UNREACHABLE", /strongroom serve/);
   });
 
-  it("BAD_REQUEST: an address that is not HTTPS, or has more than a place", async () => {
+  it("BAD_REQUEST: an address that is not HTTPS, or has a path or query", async () => {
     for (const address of ["http://localhost:1", "bogus", `${server().url}/v1`, `${server().url}?a`]) {
       await mustFail(clientOf(server(), { address }).status(), "BAD_REQUEST", /https:\/\/localhost/);
     }
   });
 
-  it("PROTOCOL: what listens speaks no TLS", async () => {
+  it("PROTOCOL: what listens does not speak TLS", async () => {
     const listener = createServer((socket) => socket.on("error", () => {}).end("220 hello\r\n"));
     listener.listen(0, "127.0.0.1");
     await once(listener, "listening");
@@ -126,19 +126,19 @@ describe("the client library's trust", () => {
     expect(other.logged()).not.to.contain('"request"');
   });
 
-  it("refuses the right certificate under a name that it does not have", async function () {
+  it("refuses the right certificate under a name that it lacks", async function () {
     if (process.platform !== "linux") this.skip(); // other systems have one loopback address
     const { port } = await startProxy(server(), "127.0.0.9");
     const client = clientOf(server(), { address: `https://127.0.0.9:${port}` });
     await mustFail(client.status(), "UNTRUSTED_CERTIFICATE", /not for that name/);
   });
 
-  it("refuses a certificate that has expired", async () => {
+  it("refuses an expired certificate", async () => {
     const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
     await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
   });
 
-  it("of two certificates from one authority, trusts the one that it was given", async () => {
+  it("trusts only the given certificate of two from one authority", async () => {
     const authority = await generate([{ name: "commonName", value: "authority" }], {
       keyType: "ec",
       algorithm: "sha256",
@@ -164,14 +164,14 @@ describe("the client library's trust", () => {
     await mustFail(clientOf(two, { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /is not the one in/);
   });
 
-  it("says which file holds no certificate", async () => {
+  it("names a file that holds no certificate", async () => {
     const certificateFile = join(temporaryDirectory(), "cert.pem");
     await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /ENOENT/);
     writeFileSync(certificateFile, "none");
     await mustFail(clientOf(server(), { certificateFile }).status(), "UNTRUSTED_CERTIFICATE", /no certificate in PEM/);
   });
 
-  it("looks for the server anew when it has been made anew", async () => {
+  it("finds the server again after it was replaced", async () => {
     const first = await startTestServer();
     const client = clientOf(first);
     await client.status();
@@ -194,19 +194,19 @@ describe("the client library's connections", () => {
     return { proxy, client: clientOf(server(), { address: proxy.url, ...options }) };
   }
 
-  it("are reused: fifty requests one after the other need one", async () => {
+  it("are reused: fifty sequential requests need one", async () => {
     const { proxy, client } = await proxied();
     for (let i = 0; i < 50; i++) await client.get("a");
     expect(proxy.connections()).to.equal(1);
   });
 
-  it("are at most 32 for a hundred requests at once", async () => {
+  it("are at most 32 for a hundred concurrent requests", async () => {
     const { proxy, client } = await proxied();
     await Promise.all(Array.from({ length: 100 }, () => client.get("a")));
     expect(proxy.connections()).to.be.within(1, 32);
   });
 
-  it("that were kept and have ended cost a read nothing: it is sent once more", async () => {
+  it("retry a read once when a kept connection has closed", async () => {
     const { proxy, client } = await proxied();
     await client.get("a");
     proxy.breakKept();
@@ -214,7 +214,7 @@ describe("the client library's connections", () => {
     expect(proxy.connections()).to.equal(2);
   });
 
-  it("that end under a write are told, and the write is not sent again", async () => {
+  it("report a write whose connection closed, and do not send it again", async () => {
     const { proxy, client } = await proxied();
     await client.get("a");
     proxy.breakKept();
@@ -223,19 +223,19 @@ describe("the client library's connections", () => {
     await mustFail(client.get("new"), "NOT_FOUND", /new/);
   });
 
-  it("end with the request that a signal aborts; the client goes on", async () => {
+  it("close with a request that a signal cancels; the client stays usable", async () => {
     const { proxy, client } = await proxied();
     await client.status();
     proxy.silence();
     const controller = new AbortController();
     const work = client.get("a", { signal: controller.signal });
     setTimeout(() => controller.abort(new Error("enough")), 50);
-    const error = await mustFail(work, "ABORTED", /ended by its caller/);
+    const error = await mustFail(work, "ABORTED", /cancelled by its caller/);
     expect(error.cause).to.deep.include({ message: "enough" });
     await mustFail(client.put("a", "v", { signal: AbortSignal.abort() }), "ABORTED", /look before/);
   });
 
-  it("end with the request that has no answer in time", async () => {
+  it("close with a request that times out", async () => {
     const { proxy, client } = await proxied();
     proxy.silence();
     await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
@@ -243,7 +243,7 @@ describe("the client library's connections", () => {
     await mustFail(hasty.put("a", "v"), "TIMEOUT", /look before you repeat/);
   });
 
-  it("end with the client, whatever is under way", async () => {
+  it("close with the client, running requests included", async () => {
     const { proxy, client } = await proxied();
     await client.get("a");
     proxy.silence();
@@ -254,7 +254,7 @@ describe("the client library's connections", () => {
     await client.close();
   });
 
-  it("are not ended by another request's wrong token or passphrase", async () => {
+  it("stay open when another request has a wrong token or passphrase", async () => {
     const client = clientOf(server());
     const slow = Array.from({ length: 4 }, () => client.unlock(passphrase));
     await mustFail(client.unlock("wrong"), "UNAUTHORIZED", /passphrase/);

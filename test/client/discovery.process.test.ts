@@ -1,4 +1,4 @@
-/** How the client library finds the server: each rule by a program of its own, in an environment of its own. */
+/** How the client library finds the server: each rule in a separate process with its own environment. */
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { mustInit } from "../support/test-client.js";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** What a program of this text prints. It can import the package by its name, as it does when it is installed. */
+/** Runs a program and returns its output. It imports the package by name, as an installed one. */
 async function program(text: string, environment: Environment): Promise<string> {
   const clean = { PATH: process.env["PATH"], HOME: temporaryDirectory(), ...environment };
   const args = ["--input-type=module", "--eval", text];
@@ -30,7 +30,7 @@ const lists = `
 describe("the client library finds", () => {
   const server = shareTestServer({}, mustInit);
 
-  /** As the server leaves it while it runs. */
+  /** Writes what the command's server announces while it runs. */
   function announce({ vaultPath, url }: TestServer, at = vaultPath): void {
     const holder = JSON.parse(readFileSync(join(vaultPath, "server.pid"), "utf8")) as object;
     writeFileSync(join(at, "server.pid"), JSON.stringify({ ...holder, url }));
@@ -48,7 +48,7 @@ describe("the client library finds", () => {
     expect(await program(lists, { XDG_DATA_HOME: data })).to.equal("0 found");
   });
 
-  it("localhost, port 13100, when no running server has left its address", async () => {
+  it("localhost, port 13100, when no server has announced its address", async () => {
     const text = `
       import { StrongroomClient } from "strongroom/client";
       await new StrongroomClient({ timeoutMs: 5000 }).lock().catch((error) => console.log(error.message));`;
@@ -59,7 +59,7 @@ describe("the client library finds", () => {
     expect(await program(text, { STRONGROOM_HOME: home })).to.contain("https://localhost:13100");
   });
 
-  it("the address in STRONGROOM_ADDRESS before the one that was left", async () => {
+  it("the address in STRONGROOM_ADDRESS before the announced one", async () => {
     const other = await startTestServer({ home: emptyHome() });
     const home = join(temporaryDirectory(), "home");
     cpSync(server().home, home, { recursive: true });
@@ -92,7 +92,7 @@ describe("the client library finds", () => {
     expect(await program(lists, { STRONGROOM_HOME: home, STRONGROOM_TLS_CERT: moved })).to.equal("0 found");
   });
 
-  it("no file at all when everything is given, and the program ends by itself", async () => {
+  it("no file when everything is given, and lets the program end", async () => {
     const { url, token, certificate } = server();
     const given = JSON.stringify({ address: url, token, certificate });
     expect(await program(lists.replace("Client()", `Client(${given})`), {})).to.equal("0 found");
@@ -110,7 +110,7 @@ describe("the client library finds", () => {
   ];
   for (const [platform, environment] of platforms) {
     const given = Object.entries(environment).map(([name, value]) => `${name} ${value || "empty"}`);
-    it(`the home where the server has it, on ${platform} with ${given.join() || "nothing set"}`, async () => {
+    it(`the server's home on ${platform} with ${given.join() || "nothing set"}`, async () => {
       const text = `
         Object.defineProperty(process, "platform", { value: ${JSON.stringify(platform)} });
         const { readSettings } = await import("./dist/src/config/settings.js");

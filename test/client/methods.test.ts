@@ -1,4 +1,4 @@
-/** What the client library's methods do, as a program that uses the package calls them. */
+/** The client library's methods, as a program that uses the package calls them. */
 import { inspect } from "node:util";
 import { expect } from "chai";
 import { type Secret, StrongroomClient } from "strongroom/client";
@@ -18,7 +18,7 @@ describe("the client library", () => {
     expect(Object.getOwnPropertyNames(StrongroomClient.prototype)).to.include.members(ids);
   });
 
-  it("init makes a vault and unlocks it, and with force makes another", async () => {
+  it("init creates a vault and unlocks it, and with force replaces it", async () => {
     const fresh = await startTestServer();
     const client = clientOf(fresh);
     expect(await client.init(passphrase)).to.deep.include({ ok: true, vaultPath: fresh.vaultPath });
@@ -27,7 +27,7 @@ describe("the client library", () => {
     expect(await mustStatus(fresh)).to.include({ locked: false, secretCount: 0 });
   });
 
-  it("lock, unlock and status do as they say", async () => {
+  it("lock and unlock change the status", async () => {
     const client = clientOf(server());
     expect(await client.lock()).to.include({ ok: true });
     expect(await client.status()).to.include({ initialized: true, locked: true, port: server().port });
@@ -41,7 +41,7 @@ describe("the client library", () => {
     await fresh.stopped;
   });
 
-  it("openapi tells the server's contract", async () => {
+  it("openapi returns the server's contract", async () => {
     expect(await clientOf(server()).openapi()).to.deep.equal(JSON.parse(JSON.stringify(contract)));
   });
 
@@ -65,7 +65,7 @@ describe("the client library", () => {
     ["a megabyte", "x".repeat(2 ** 20)],
   ] as const;
   for (const [name, value] of hard) {
-    it(`a value of ${name} arrives as it is, from a string and from bytes`, async () => {
+    it(`a value of ${name} is stored unchanged, from a string and from bytes`, async () => {
       const client = clientOf(server());
       await client.put("text", value);
       await client.put("bytes", bytes(value));
@@ -74,7 +74,7 @@ describe("the client library", () => {
     });
   }
 
-  it("a passphrase of bytes is the same as one of text, and stays the caller's to wipe", async () => {
+  it("a passphrase in bytes equals the same text, and is left to the caller to wipe", async () => {
     const fresh = await startTestServer();
     const client = clientOf(fresh);
     const text = 'pass "é" \\ \u0001';
@@ -86,7 +86,7 @@ describe("the client library", () => {
     await client.unlock(given);
   });
 
-  it("paths of every kind mean the same to client and server", async () => {
+  it("paths mean the same to client and server", async () => {
     const client = clientOf(server());
     for (const path of ["a b", "a+b", "ä/ö", "100%", "q?x=1&y#z", "😀"]) {
       await client.put(path, path);
@@ -98,7 +98,7 @@ describe("the client library", () => {
     }
   });
 
-  it("pages walks through all of a list, page by page, asking for each when it is wanted", async () => {
+  it("pages returns a whole list, and requests each page on demand", async () => {
     const client = clientOf(server());
     const paths = Array.from({ length: 7 }, (_, i) => `page/${i}`);
     for (const path of paths) await mustPut(server(), path, "v");
@@ -121,7 +121,7 @@ describe("the client library", () => {
     expect(next).to.equal("after/b");
   });
 
-  it("ends with await using's method", async () => {
+  it("closes with the method of await using", async () => {
     const client = clientOf(server());
     await client.status();
     await client[Symbol.asyncDispose]();
@@ -130,7 +130,7 @@ describe("the client library", () => {
   });
 });
 
-describe("a client in a program's hands", () => {
+describe("a client object", () => {
   const server = shareTestServer();
 
   it("never shows the token", async () => {
@@ -147,7 +147,7 @@ describe("a client in a program's hands", () => {
   });
 });
 
-describe("a secret in a program's hands", () => {
+describe("a secret object", () => {
   const server = shareTestServer({}, mustInit);
   const canary = "value-canary";
 

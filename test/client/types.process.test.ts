@@ -1,4 +1,4 @@
-/** The client library's types, as a program in TypeScript sees them that has the package installed. */
+/** The client library's types, as a TypeScript program with the installed package sees them. */
 import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -23,7 +23,7 @@ console.log((await client.get("a")).value);
 `;
 
 describe("the client library's types", () => {
-  it("are found by the package's name, take what is right and refuse what is wrong", async () => {
+  it("are found by the package's name, accept valid calls and reject invalid ones", async () => {
     const directory = temporaryDirectory();
     mkdirSync(join(directory, "node_modules"));
     symlinkSync(resolve("."), join(directory, "node_modules", "strongroom"));

@@ -61,9 +61,9 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** From the help, whose long lines go on deep below. */
+/** From all groups of the help, whose long lines continue with a deep indent. */
 function commandRows(help: string): Row[] {
-  const [, list = ""] = /^commands:\n(.*?)\n\n/ms.exec(help) ?? [];
+  const [, list = ""] = /^options:\n.*?\n\n(.*?)^exit codes:/ms.exec(help) ?? [];
   const lines = list.replace(/\n {10,}/g, " ").matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm);
   return [...lines].map(([, name = "", alias, summary = ""]) => {
     return [[name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];

@@ -1,4 +1,4 @@
-/** The package as it is published: complete without its repository and its development dependencies, and free of tests. */
+/** The published package: complete without repository and development dependencies, and free of tests. */
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -25,7 +25,7 @@ async function pack(): Promise<string> {
   return join(directory, stdout.trim());
 }
 
-/** Puts the package, and the dependencies that it names, where npm would; answers the directory. */
+/** Installs the package and its dependencies as npm would; returns the directory. */
 async function install(file: string): Promise<string> {
   const directory = temporaryDirectory();
   const modules = join(directory, "node_modules");
@@ -39,7 +39,7 @@ async function install(file: string): Promise<string> {
 }
 
 describe("the package", () => {
-  it("holds the program, its types and its documents, and neither tests nor sources", async () => {
+  it("contains program, types and documents, and neither tests nor sources", async () => {
     const files: string[] = [];
     await list({ file: await pack(), onReadEntry: ({ path }) => void files.push(path.replace("package/", "")) });
     expect(files).to.include.members(["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", "openapi.json"]);
@@ -47,10 +47,10 @@ describe("the package", () => {
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
   });
 
-  it("works in an empty directory: the command serves and tells its version, the client library reads", async () => {
+  it("works in an empty directory: the command serves and prints its version, the client library reads", async () => {
     const directory = await install(await pack());
     const main = join(directory, "node_modules", "strongroom", manifest.bin["strongroom"] ?? "");
-    expect(readFileSync(main, "utf8")).to.match(/^#!\/usr\/bin\/env node\n/);
+    expect(readFileSync(main, "utf8")).to.match(/^#!\/bin\/sh\n/);
     const told = await execute(process.execPath, [main, "version"], { cwd: directory, env: environment({}) });
     expect(told.stdout).to.equal(`${manifest.version}\n`);
     const server = await startProcess([], {}, { main, nodeFlags: [] });

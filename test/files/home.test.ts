@@ -1,4 +1,4 @@
-/** A home that is made lasts before anything in it is acknowledged, and one that cannot be made is refused. */
+/** A new home is durable before anything in it is acknowledged; one that cannot be made is refused. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
@@ -8,8 +8,8 @@ import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { startTestServer } from "../support/server.js";
 
-describe("a home that is made", () => {
-  it("lasts, with all that was made above and in it; a later start makes sure of it: who made it may have been killed", async () => {
+describe("a new home", () => {
+  it("is synced with its parents and contents, and again at the next start in case the first was killed", async () => {
     const { files, steps } = recordedFiles();
     const top = temporaryDirectory();
     const home = join(top, "a", "b");
@@ -26,7 +26,7 @@ describe("a home that is made", () => {
     expect(again).to.deep.equal([join(top, "a"), home, home].map((directory) => `sync ${directory}`));
   });
 
-  it("is not left to a later start that would take it for lasting, when its name could not be synced", async () => {
+  it("is removed again when its name could not be synced", async () => {
     const { files, fail, repair } = failingFiles();
     const home = join(temporaryDirectory(), "home");
     fail("sync", "EIO");
@@ -39,7 +39,7 @@ describe("a home that is made", () => {
 });
 
 describe("a home that cannot be made", () => {
-  it("where the system says that its parent is missing is refused at once", async function () {
+  it("is refused at once where the system reports its parent as missing", async function () {
     if (process.platform !== "linux") this.skip(); // looks into /proc
     for (const home of ["/proc/strongroom", "/proc/strongroom/home"]) {
       const outcome = await openHome(home).catch((error: Error) => error.message);
@@ -47,7 +47,7 @@ describe("a home that cannot be made", () => {
     }
   });
 
-  it("beneath a file is refused", async () => {
+  it("is refused beneath a file", async () => {
     const home = join(process.execPath, "home");
     const outcome = await openHome(home).catch((error: Error) => error.message);
     expect(outcome).to.contain(`${home} cannot be made (ENOTDIR)`);

@@ -214,11 +214,11 @@ describe("strongroom doctor", () => {
       const [args, silent] = [["doctor", "--home", home], { question: "never asked" }];
       const coloured = await runOnTerminal(args, silent);
       expect(coloured.shown)
-        .to.contain("\u001b[32mall is well")
+        .to.contain("\u001b[32mno problems found")
         .and.to.contain("\rchecking [")
         .and.to.contain("\r\u001b[K");
       const plain = await runOnTerminal(args, silent, { NO_COLOR: "1" });
-      expect(plain.shown).to.contain("all is well").and.not.to.contain("\u001b[32m");
+      expect(plain.shown).to.contain("no problems found").and.not.to.contain("\u001b[32m");
     });
   });
 

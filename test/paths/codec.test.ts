@@ -1,11 +1,11 @@
-/** The path codec: names on disk never collide, never leave the tree, and lead back to their path. */
+/** The path codec: file names never collide, never leave the tree, and decode to their path. */
 import { isAbsolute, join, normalize } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { directoryName, secretFileName, segmentOfDirectory, segmentOfFile } from "../../src/paths/file-name.js";
 import { compareUtf8, isSecretPath } from "../../src/paths/secret-path.js";
 
-/** Characters that file systems confuse, fold, drop or give a meaning. */
+/** Characters that file systems fold, drop or treat specially. */
 const nasty = fc.constantFrom(
   ..."aAbBzZ09._-%~ :+#$'\"*?<>|",
   ...["é", "É", "e\u0301", "ß", "ẞ", "ss", "ſ", "K", "k", "K", "İ", "ı", "i", "Å", "Å", "ﬁ", "Σ", "ς", "σ"],
@@ -21,7 +21,7 @@ const secretPath = fc
   .map((segments) => segments.join("/").normalize("NFC"))
   .filter(isSecretPath);
 
-/** Two paths that differ little: of random pairs alone, hardly any would ever come near a collision. */
+/** Similar paths: random pairs alone would hardly ever come close to a collision. */
 const pairOfPaths = fc.oneof(
   fc.tuple(secretPath, secretPath),
   secretPath.chain((path) =>
@@ -44,12 +44,12 @@ function fileOf(path: string): string {
 }
 
 function problemOfName(name: string): string | null {
-  if (!/^[a-z0-9_%-][a-z0-9._%-]*[a-z0-9_%-]$|^[a-z0-9_%-]$/.test(name)) return "has a character that means something";
+  if (!/^[a-z0-9_%-][a-z0-9._%-]*[a-z0-9_%-]$|^[a-z0-9_%-]$/.test(name)) return "has a special character";
   if (/^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/.test(name)) return "is a device on Windows";
   return Buffer.byteLength(name) > 255 ? "is too long" : null;
 }
 
-/** Every name that the path puts on disk: its directories and its file. */
+/** Every name of the path on disk: its directories and its file. */
 function namesOf(path: string): string[] {
   const parts = fileOf(path).split("/");
   return parts.map((_, i) => parts.slice(0, i + 1).join("/"));
@@ -83,7 +83,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("gives names of lower-case ASCII that no file system treats specially, never outside the tree", () => {
+  it("returns lower-case ASCII names that no file system treats specially, never outside the tree", () => {
     fc.assert(
       fc.property(secretPath, (path) => {
         const file = fileOf(path);
@@ -97,7 +97,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("leads back from every name to its segment, and from no other name", () => {
+  it("decodes every name to its segment, and rejects all other names", () => {
     fc.assert(
       fc.property(secretPath, fc.string(), (path, stranger) => {
         const last = path.split("/").at(-1) ?? "";
@@ -110,7 +110,7 @@ describe("the path codec", () => {
     );
   });
 
-  it("knows no name with an escaped slash: it would stand for a secret that has another file", () => {
+  it("rejects a name with an escaped slash, which would stand for a secret with another file", () => {
     expect([segmentOfDirectory("a%2fb"), segmentOfFile("a%2fb.sealed")]).to.deep.equal([null, null]);
   });
 
@@ -125,7 +125,7 @@ describe("the path codec", () => {
     ["nul.txt", "%6eul.txt.sealed"],
     ["100%", "100%25.sealed"],
   ] as const) {
-    it(`spells ${path} as ${file}`, () => expect(fileOf(path)).to.equal(file));
+    it(`encodes ${path} as ${file}`, () => expect(fileOf(path)).to.equal(file));
   }
 });
 

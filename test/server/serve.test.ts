@@ -1,4 +1,5 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -47,7 +48,7 @@ describe("the command", () => {
 });
 
 describe("the start line", () => {
-  it("is one line with address, token file, certificate file and vault path, and the token is never printed", async () => {
+  it("has address, token file, certificate file and vault path, and never the token", async () => {
     const server = await startProcess();
     await mustInit(server);
     await server.stop();
@@ -68,7 +69,7 @@ describe("the start line", () => {
 });
 
 describe("the log", () => {
-  it("is one JSON object a line, from a closed set of fields, with no path, body or token in it", async () => {
+  it("is one JSON object per line, from a closed set of fields, without path, body or token", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     await mustInit(server);
     await mustPut(server, "path-canary", { value: "value-canary", description: "description-canary" });
@@ -91,7 +92,7 @@ describe("the log", () => {
       .and.not.to.contain(server.token);
   });
 
-  it("at level error says nothing of a start and a stop", async () => {
+  it("is empty after a start and a stop at level error", async () => {
     const server = await startProcess(["--log-level", "error"]);
     await server.stop();
     expect((await server.ended).stderr).to.equal("");
@@ -99,7 +100,7 @@ describe("the log", () => {
 });
 
 describe("settings", () => {
-  it("a bad setting stops the start with one message that lists every problem, and exits 2", async () => {
+  it("that are invalid stop the start with one message that lists every problem, and exit 2", async () => {
     const { code, stdout, stderr } = await run(["serve", "--port", "99999", "--nonsense", "--host"], {
       STRONGROOM_IDLE_TIMEOUT_MS: "soon",
       STRONGROOM_SCRYPT_LOG_N: "13",
@@ -134,7 +135,7 @@ describe("settings", () => {
     });
   }
 
-  it("a bad flag is listed with the others, and its value is not repeated", async () => {
+  it("list a bad flag with the others, and do not repeat its value", async () => {
     const { code, stderr } = await run(["serve", "--port", "1", "--port=2", "--token=canary", "-pcanary", "--host"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
@@ -142,17 +143,19 @@ describe("settings", () => {
     expect(stderr).not.to.contain("canary");
   });
 
-  it("serve takes no arguments", async () => {
+  it("are never arguments", async () => {
     const { code, stderr } = await run(["serve", "canary"]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("takes no arguments");
   });
 
-  it("a flag goes before the environment, the environment before the default", async () => {
+  it("are taken from a flag, then from the environment, then from the default", async () => {
     const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
     const other = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     expect((await mustStatus(other))["idleTimeoutMs"]).to.equal(222);
+    const minutes = await startProcess(["--idle-timeout-ms", "15m"]);
+    expect((await mustStatus(minutes))["idleTimeoutMs"]).to.equal(900_000);
     const third = await startProcess();
     expect((await mustStatus(third))["idleTimeoutMs"]).to.equal(900_000);
   });
@@ -167,7 +170,7 @@ describe("settings", () => {
   });
 
   for (const flag of ["--home", "--token-file", "--port"]) {
-    it(`an empty ${flag} is a problem, not a default`, async () => {
+    it(`with an empty ${flag} are refused`, async () => {
       const { code, stderr } = await run(["serve", flag, ""]);
       expect(code).to.equal(2);
       expect(stderr).to.contain(`${flag} needs a value`);
@@ -181,13 +184,13 @@ describe("settings", () => {
     expect(header).to.contain('"logN":15');
   });
 
-  it("STRONGROOM_TOKEN is the token, and no token file is made", async () => {
+  it("STRONGROOM_TOKEN is the token, and no token file is created", async () => {
     const server = await startProcess([], { STRONGROOM_TOKEN: "chosen-token" });
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "chosen-token" }));
     expect(existsSync(join(server.home, "token"))).to.equal(false);
   });
 
-  it("STRONGROOM_TOKEN_FILE is read, and must be there and hold a token", async () => {
+  it("STRONGROOM_TOKEN_FILE is read, and must exist and hold a token", async () => {
     const file = join(temporaryDirectory(), "token");
     const missing = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
     expect(missing.code).to.equal(1);
@@ -202,7 +205,7 @@ describe("settings", () => {
     expect(existsSync(join(server.home, "token"))).to.equal(false);
   });
 
-  it("the home is the platform's data directory when nothing is set", async () => {
+  it("put the home into the platform's data directory by default", async () => {
     const base = temporaryDirectory();
     const { code, stderr } = await run(["serve", "--tls-cert", "/missing", "--tls-key", "/missing"], {
       XDG_DATA_HOME: base,
@@ -223,7 +226,7 @@ describe("the home directory", () => {
     expect(second.certificate).to.equal(first.certificate);
   });
 
-  it("has directories 0700 and files 0600, the certificate perhaps 0644, whatever the umask", async () => {
+  it("has directories 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {
     const before = process.umask(0);
     try {
       const server = await startProcess([], { STRONGROOM_HOME: emptyHome() });
@@ -253,7 +256,7 @@ describe("the home directory", () => {
     ["tls/cert.pem", 0o666, "chmod 644"],
   ];
   for (const [name, mode, says] of loosened) {
-    it(`${name || "itself"} with mode ${mode.toString(8)} is an error that says how to mend it`, async () => {
+    it(`is refused with mode ${mode.toString(8)} on ${name || "itself"}, with the command that fixes it`, async () => {
       const first = await startProcess();
       await first.stop();
       chmodSync(join(first.home, name), mode);
@@ -263,7 +266,7 @@ describe("the home directory", () => {
     });
   }
 
-  it("may itself be a link, to a directory that is held to the same rules", async () => {
+  it("may be a link to a directory that passes the same checks", async () => {
     const target = join(temporaryDirectory(), "target");
     const home = join(temporaryDirectory(), "link");
     mkdirSync(target, { mode: 0o700 });
@@ -278,7 +281,7 @@ describe("the home directory", () => {
     expect(stderr).to.contain("chmod 700");
   });
 
-  it("keeps nothing of a start that was broken off", async () => {
+  it("keeps nothing of an interrupted start", async () => {
     const first = await startProcess();
     await first.stop();
     for (const directory of ["", "tls"])
@@ -288,7 +291,7 @@ describe("the home directory", () => {
       expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
   });
 
-  it("is not written to by a start that is refused because another server holds it", async () => {
+  it("is not changed by a start that is refused because another server holds it", async () => {
     const first = await startProcess();
     const { code } = await run(["serve", "--port", "0", "--server-names", "vault.test"], {
       STRONGROOM_HOME: first.home,
@@ -297,7 +300,7 @@ describe("the home directory", () => {
     expect(readFileSync(first.certificateFile, "utf8")).to.equal(first.certificate);
   });
 
-  it("with a link where the vault should be is refused", async () => {
+  it("is refused with a link in place of the vault", async () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(home, { mode: 0o700 });
     symlinkSync(temporaryDirectory(), join(home, "vault"));
@@ -308,7 +311,7 @@ describe("the home directory", () => {
 });
 
 describe("a start that cannot succeed", () => {
-  it("names the file that is in the way, and what is wrong with it", async () => {
+  it("names the file that prevents it", async () => {
     const first = await startProcess();
     await first.stop();
     mkdirSync(join(first.home, "vault", "server.pid"));
@@ -317,7 +320,7 @@ describe("a start that cannot succeed", () => {
     expect(stderr).to.contain(join(first.home, "vault", "server.pid"));
   });
 
-  it("says that the port is taken, and frees the vault again", async () => {
+  it("says that the port is taken, and releases the vault", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     later(() => void taken.close());
     await new Promise((resolve) => taken.once("listening", resolve));
@@ -336,7 +339,7 @@ describe("a start that cannot succeed", () => {
     expect(stderr).to.contain(`pid ${first.child.pid}`);
   });
 
-  it("takes a killed server's vault over at once, by hand nothing is cleaned", async () => {
+  it("does not happen after a server was killed: the next one takes the vault over at once", async () => {
     const first = await startProcess();
     await mustInit(first);
     await mustPut(first, "a", "v");
@@ -347,14 +350,14 @@ describe("a start that cannot succeed", () => {
     expect((await mustGet(second, "a"))["value"]).to.equal("v");
   });
 
-  const broken: readonly (readonly [string, string, string])[] = [
-    ["a header that is cut", "gen-1/header.json", '{"format":"strongroom"'],
+  const damaged: readonly (readonly [string, string, string])[] = [
+    ["a truncated header", "gen-1/header.json", '{"format":"strongroom"'],
     ["a header with other parameters", "gen-1/header.json", "{}"],
     ["a pointer to nothing", "current", "gen-7\n"],
-    ["a pointer that is none", "current", "../../etc\n"],
+    ["an invalid pointer", "current", "../../etc\n"],
   ];
-  for (const [name, file, text] of broken) {
-    it(`says so of ${name}, and changes nothing`, async () => {
+  for (const [name, file, text] of damaged) {
+    it(`reports ${name}, and changes nothing`, async () => {
       const first = await startProcess();
       await mustInit(first);
       await mustPut(first, "a", "v");
@@ -371,7 +374,7 @@ describe("a start that cannot succeed", () => {
 
 describe("stopping", () => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    it(`${signal} answers what is under way, locks, and exits 0`, async () => {
+    it(`completes running requests, locks, and exits 0 on ${signal}`, async () => {
       const server = await startProcess();
       await mustInit(server);
       const puts = Array.from({ length: 20 }, (_, n) =>
@@ -392,7 +395,7 @@ describe("stopping", () => {
     });
   }
 
-  it("goes on when the readers of its output have gone", async () => {
+  it("works when the readers of its output have closed it", async () => {
     const server = await startProcess(["--log-level", "debug"]);
     server.child.stderr?.destroy();
     server.child.stdout?.destroy();
@@ -401,13 +404,13 @@ describe("stopping", () => {
     expect((await server.ended).code).to.equal(0);
   });
 
-  it("POST /v1/shutdown answers 200, then exits 0", async () => {
+  it("POST /v1/shutdown returns 200, then exits 0", async () => {
     const server = await startProcess();
     mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
     expect((await server.ended).code).to.equal(0);
   });
 
-  it("takes at most 5 s when a client never ends its request", async () => {
+  it("does not wait for a client that never ends its request", async () => {
     const server = await startProcess();
     const { connectRaw } = await import("../support/test-client.js");
     const socket = connectRaw(server);
@@ -439,19 +442,32 @@ describe("hardening", () => {
     expect(stderr).not.to.match(/debugger/i);
   });
 
-  it("memory is kept out of core dumps", async () => {
+  it("keeps memory out of core dumps", async () => {
     const server = await startProcess();
     expect(readFileSync(`/proc/${server.child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
   });
 
-  it("an open debugger is warned of", async () => {
+  it("warns of an open debugger", async () => {
     const server = await startProcess([], { NODE_OPTIONS: "--inspect=127.0.0.1:0" });
     expect(server.logged()).to.contain('"event":"not-hardened"').and.to.contain("debugger");
   });
+
+  it("warns about a token in its environment, which stays readable there, with the token file as remedy", async () => {
+    const token = randomBytes(32).toString("hex");
+    const server = await startProcess([], { STRONGROOM_TOKEN: token });
+    expect(readFileSync(`/proc/${server.child.pid}/environ`, "latin1")).to.contain(token);
+    const warnings = server
+      .logged()
+      .split("\n")
+      .filter((line) => line.includes('"event":"token-in-environment"'));
+    expect(warnings).to.have.lengthOf(1);
+    expect(warnings[0]).to.contain('"level":"warn"').and.contain("token file");
+    expect((await startProcess()).logged()).not.to.contain("token-in-environment");
+  });
 });
 
-describe("the whole way", () => {
-  it("init, put, lock, restart, unlock, get, over a process of its own", async () => {
+describe("a restart", () => {
+  it("keeps a secret: init, put, stop, start, unlock, get", async () => {
     const server = await startProcess();
     await mustInit(server);
     await mustPut(server, "a/b", "v");

@@ -1,17 +1,16 @@
-/** Owns `strongroom completion`: what there is to complete, taken from the parser itself. */
+/** `strongroom completion`: the specification of all commands, taken from the parser. */
 import { Argument, type Command, type Option } from "commander";
 import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../completion/completion-scripts.js";
 
 const details = `
 bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
 zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc   (below compinit)
-fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish
-`;
+fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish`;
 
 export function define(command: Command): void {
   command
     .description(
-      "Prints a script that completes commands, flags, and the paths of secrets while the vault is unlocked.",
+      "Prints a script that completes commands, flags and, while the vault is unlocked, the paths of secrets.",
     )
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
@@ -41,7 +40,7 @@ function argumentOf({ registeredArguments }: Command): Completable {
   return first.argChoices ?? completableOf(`<${first.name()}>`);
 }
 
-/** By what help calls it. */
+/** Derived from the placeholder that the help shows. */
 function completableOf(shown: string): Completable {
   if (/[<=](?:path|prefix|from)[>.]/.test(shown)) return "paths";
   return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";

@@ -1,11 +1,11 @@
-/** Owns `strongroom cp`. */
+/** `strongroom cp`. */
 import type { Command } from "commander";
 import { withClient } from "../session/connection.js";
 import { type CopyFlags, copySecret, withCopying } from "../session/copy-secret.js";
 import { report } from "../session/output.js";
 
 export function define(command: Command): void {
-  command.description("Copies a secret to another path, with its type and description.");
+  command.description("Copies a secret with its type and description.");
   withCopying(command).action(async (from: string, to: string, flags: CopyFlags) => {
     const copied = await withClient(flags, (client) => copySecret(client, [from, to], flags));
     if (flags.dryRun) {

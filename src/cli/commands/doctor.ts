@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
-import { hardenProcess } from "../../hardening.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
@@ -20,12 +19,15 @@ export function define(command: Command): void {
         "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed.",
     )
     .option("--fix", "fix what is safe to fix, and say what was done")
-    .option("--open", "open every secret too; asks for the passphrase, or reads it, even without this flag, from");
+    .option(
+      "--open",
+      "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
+    );
   withOutput(withPassphrase(command)).action(doctor);
 }
 
 async function doctor(flags: Flags): Promise<void> {
-  await hardenProcess();
+  process.umask(0o077);
   const home = readOneSetting("home", flags.home, process.env);
   const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
@@ -106,6 +108,6 @@ function about({ home, server, current, kept, secrets, opened }: Diagnosis, want
 
 function verdict({ findings, current, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
-  if (current !== null) return `${paint("green", "all is well")}\n`;
+  if (current !== null) return `${paint("green", "no problems found")}\n`;
   return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
 }

@@ -2,14 +2,13 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Secret } from "../../client/client.js";
-import { hardenProcess } from "../../hardening.js";
 import { confirm } from "../prompt/confirm.js";
 import { editBytes } from "../prompt/editor.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { getIfThere } from "../session/fetch-secrets.js";
-import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
 import { mustBePath } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
 
@@ -38,7 +37,7 @@ export function define(command: Command): void {
 
 async function edit(typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
-  await hardenProcess();
+  process.umask(0o077); // the editor may write copies
   const { secret, limits } = await withClient(flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
@@ -50,7 +49,11 @@ async function edit(typed: string, flags: Flags): Promise<void> {
     if (flags.dryRun)
       return report(flags, { dryRun: true, path, changed }, `${path} would be stored; a dry run: nothing was written`);
     const stored = await storeWithRetry(path, after, secret, flags);
-    report(flags, { path: stored.path, changed, bytes: stored.bytes }, `${stored.path} stored (${stored.bytes} bytes)`);
+    report(
+      flags,
+      { path: stored.path, changed, bytes: stored.bytes },
+      `${stored.path} stored (${counted(stored.bytes, "byte")})`,
+    );
   } finally {
     after.fill(0);
   }

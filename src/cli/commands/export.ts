@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/formats/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
+import { exportLine } from "../run/shell-quote.js";
 import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -11,18 +12,21 @@ import { printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { type Progress, progressBar } from "../session/progress.js";
 
+const formats = ["dotenv", "shell", "json"] as const;
+type Format = (typeof formats)[number];
+
 type Flags = ConnectionFlags &
-  OutputFileFlags & { readonly prefix?: string; readonly format: "dotenv" | "json"; readonly plaintext?: true };
+  OutputFileFlags & { readonly prefix?: string; readonly format: Format; readonly plaintext?: true };
 
 /** How many values are in memory at a time. */
 const sliceSize = 64;
 
 export function define(command: Command): void {
-  const format = new Option("--format <format>", "dotenv: NAME=value, named as by run; json: for import");
+  const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
   command
     .description("Writes secrets as unencrypted plaintext.")
     .option("--prefix <prefix>", "only secrets whose path starts with this; app/ is a whole folder")
-    .addOption(format.choices(["dotenv", "json"]).makeOptionMandatory())
+    .addOption(format.choices(formats).makeOptionMandatory())
     .option("--plaintext", "confirm that the values are written unencrypted");
   withConnection(withOutputFile(command)).action(exportSecrets);
 }
@@ -47,7 +51,8 @@ async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): 
   if (entries.length === 0 && flags.prefix !== undefined) {
     throw new CommandFailure("notFound", `no path starts with ${printable(flags.prefix)}: see strongroom ls`);
   }
-  const content = flags.format === "json" ? asJson(client, entries, bar) : asDotenv(client, entries, bar);
+  const content =
+    flags.format === "json" ? asJson(client, entries, bar) : await asLines(client, entries, flags.format, bar);
   await writeOut(content, flags);
   return entries.length;
 }
@@ -62,19 +67,36 @@ async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[]
   yield exportEnd;
 }
 
-async function* asDotenv(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+const writers: { readonly [F in Exclude<Format, "json">]: (name: string, value: string) => string | null } = {
+  dotenv: dotenvLine,
+  shell: (name, value) => (value.includes("\0") ? null : exportLine([[name, value]])),
+};
+
+/** Returns all lines, so that nothing is written when a value does not fit. @throws CommandFailure usage, conflict */
+async function asLines(
+  client: StrongroomClient,
+  entries: readonly SecretEntry[],
+  format: Exclude<Format, "json">,
+  bar: Progress,
+): Promise<readonly string[]> {
   const paths = entries.map(({ path }) => path);
   const named = namesFor(paths, new Set(), "choose fewer with --prefix, or use --format json");
   const names = new Map(named.map(({ name, path }) => [path, name]));
+  const lines: string[] = [];
+  const refused: string[] = [];
   for await (const secret of secretsOf(client, entries, bar)) {
-    const line = dotenvLine(names.get(secret.path) ?? "", secret.reveal());
-    if (line === null) throw new CommandFailure("usage", unwritable(secret.path));
-    yield line;
+    const line = writers[format](names.get(secret.path) ?? "", secret.reveal());
+    if (line === null) refused.push(printable(secret.path));
+    else lines.push(line);
   }
+  if (refused.length === 0) return lines;
+  throw new CommandFailure("usage", unwritable(refused, format));
 }
 
-function unwritable(path: string): string {
-  return `the value of ${printable(path)} mixes quotes and backslashes in a way that dotenv cannot hold: use --format json`;
+function unwritable(paths: readonly string[], format: Format): string {
+  const problem = format === "shell" ? "a NUL byte" : "characters that dotenv readers and shells read differently";
+  const remedy = format === "shell" ? "--format json" : "--format shell or json";
+  return `these values have ${problem}: ${paths.join(", ")}: use ${remedy}`;
 }
 
 /** In the list's order. */

@@ -1,4 +1,4 @@
-/** Owns `strongroom find`: which secrets a text is looked for in, and what counts as found. */
+/** `strongroom find`: case-insensitive search of paths and descriptions. */
 import type { Command } from "commander";
 import type { SecretEntry } from "../../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -9,10 +9,8 @@ type Flags = ListingFlags & ConnectionFlags;
 
 export function define(command: Command): void {
   command
-    .description(
-      "Lists the secrets that have a text in their path or description, in capitals or not; values are not opened.",
-    )
-    .argument("<text>", "what to look for");
+    .description("Lists the secrets whose path or description contains a text, ignoring case. Values are not searched.")
+    .argument("<text>", "the text to search for");
   withConnection(withListing(command)).action(find);
 }
 
@@ -23,7 +21,7 @@ async function find(text: string, flags: Flags): Promise<void> {
   };
   const count = await withClient(flags, (client) => printList(client.pages({ limit: 1000 }), has, flags));
   if (count > 0) return;
-  throw new CommandFailure("notFound", "no path and no description has this text; strongroom ls  lists all paths");
+  throw new CommandFailure("notFound", "no path or description contains this text; strongroom ls  lists all paths");
 }
 
 function folded(text: string): string {

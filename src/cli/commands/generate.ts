@@ -1,4 +1,4 @@
-/** Owns `strongroom generate`: what is generated, that nothing is replaced by accident, and where the value is shown. */
+/** `strongroom generate`: the shape of the value, protection from overwriting, and where the value is shown. */
 import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
@@ -35,20 +35,20 @@ const usualSets: readonly CharacterSet[] = ["lower", "upper", "digits"];
 const setNames = Object.keys(characterSets).join(", ");
 
 export function define(command: Command): void {
-  const words = new Option("--words <number>", "words instead, of a list of 7776");
+  const words = new Option("--words <number>", "words from a list of 7776, instead of characters");
   onlyWith(command, "separator", "words")
-    .description("Makes a random value and stores it; it is shown with --print or --copy only.")
+    .description("Generates a random value and stores it. Only --print and --copy show it.")
     .argument("<path>", "the secret's path")
-    .addOption(new Option("--length <number>", "how many characters").argParser(integer(1, 4096)).default(32))
+    .addOption(new Option("--length <number>", "number of characters").argParser(integer(1, 4096)).default(32))
     .addOption(
-      new Option("--sets <sets>", `of ${setNames}, at least one each`)
+      new Option("--sets <sets>", `sets to draw from, at least one character of each: ${setNames}`)
         .argParser(readSets)
         .default(usualSets, usualSets.join(",")),
     )
     .addOption(words.argParser(integer(1, 100)).conflicts(["length", "sets"]))
-    .option("--separator <text>", "what stands between words", "-")
+    .option("--separator <text>", "text between words", "-")
     .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
-    .option("-f, --force", "replace a secret that is there; it keeps its type and description");
+    .option("-f, --force", "replace an existing secret; it keeps its type and description");
   withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
 }
 
@@ -63,9 +63,9 @@ async function generate(path: string, flags: Flags): Promise<void> {
     else await client.put(path, bytes, metadata);
     return there !== null;
   });
-  if (flags.dryRun) return tellPlan(path, replaced, flags);
+  if (flags.dryRun) return reportPlan(path, replaced, flags);
   if (clipboard !== null) await copyStored(clipboard, Buffer.from(bytes), path, flags);
-  tell({ path: canonical(path), bits, replaced }, bytes, flags);
+  reportStored({ path: canonical(path), bits, replaced }, bytes, flags);
   bytes.fill(0);
 }
 
@@ -81,8 +81,8 @@ async function copyStored(clipboard: Clipboard, value: Buffer, path: string, fla
 
 type Generated = { readonly path: string; readonly bits: number; readonly replaced: boolean };
 
-/** A value that is printed is all that standard output gets, so that it can be taken from there. */
-function tell(generated: Generated, value: Uint8Array, flags: Flags): void {
+/** With --print, standard output gets the value alone. */
+function reportStored(generated: Generated, value: Uint8Array, flags: Flags): void {
   const shown = flags.print ? { value: Buffer.from(value).toString("utf8") } : {};
   const { path, bits, replaced } = generated;
   const text = `${path} ${replaced ? "replaced" : "stored"}, about ${bits} bits; ${whereTo(path, flags)}`;
@@ -95,18 +95,18 @@ function whereTo(path: string, { copy, clearAfter }: Flags): string {
   return clearAfter === 0 ? "it is in the clipboard" : `it is in the clipboard for ${clearAfter} s`;
 }
 
-function tellPlan(path: string, replaced: boolean, flags: Flags): void {
+function reportPlan(path: string, replaced: boolean, flags: Flags): void {
   const text = `${path} would be ${replaced ? "replaced" : "stored"}: nothing was done`;
   report(flags, { dryRun: true, path: canonical(path), replaced }, text);
 }
 
 async function randomValue({ length, sets, words, separator }: Shape): Promise<RandomValue> {
   if (words !== undefined) {
-    const { dictionary } = await import("@zxcvbn-ts/language-common"); // it has the EFF's long list
+    const { dictionary } = await import("@zxcvbn-ts/language-common"); // contains the EFF's long list
     return randomWords(words, separator, dictionary["diceware-common"]);
   }
   if (length >= sets.length) return randomCharacters(length, sets);
-  throw new CommandFailure("usage", `${sets.length} sets need at least as many characters: raise --length`);
+  throw new CommandFailure("usage", `${sets.length} sets need at least ${sets.length} characters: raise --length`);
 }
 
 function readSets(text: string): readonly CharacterSet[] {

@@ -1,21 +1,24 @@
-/** Owns `strongroom get`: the bare value, or the secret as JSON, or the value in the clipboard. */
+/** `strongroom get`: prints the value, the secret as JSON, or copies the value to the clipboard. */
 import type { Command } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { mustGet } from "../session/missing-secrets.js";
 import { type OutputFlags, printJson, printValue, report, withResult } from "../session/output.js";
+import { mustBePath } from "../session/secret-arguments.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 export function define(command: Command): void {
   command
-    .description("Prints a secret's value and nothing else; a newline follows on a terminal only.")
+    .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
     .argument("<path>", "the secret's path");
   withResult(withConnection(withClipboard(command))).action(get);
 }
 
 async function get(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
-  const secret = await withClient(flags, (client) => client.get(path));
+  const wanted = mustBePath(path);
+  const secret = await withClient(flags, (client) => mustGet(client, wanted));
   const value = Buffer.from(secret.reveal());
   if (clipboard !== null) {
     const seconds = await copyAndClear(clipboard, value, flags);

@@ -1,4 +1,4 @@
-/** Owns `strongroom lock`. */
+/** `strongroom lock`. */
 import type { Command } from "commander";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { type OutputFlags, report, withOutput } from "../session/output.js";
@@ -6,7 +6,7 @@ import { type OutputFlags, report, withOutput } from "../session/output.js";
 type Flags = OutputFlags & ConnectionFlags;
 
 export function define(command: Command): void {
-  command.description("Locks the vault: the master key is wiped from the server's memory before this ends.");
+  command.description("Locks the vault. The master key is wiped from the server's memory before the command returns.");
   withOutput(withConnection(command)).action(async (flags: Flags) => {
     const { message } = await withClient(flags, (client) => client.lock());
     report(flags, {}, message);

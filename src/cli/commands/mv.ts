@@ -1,4 +1,4 @@
-/** Owns `strongroom mv`: the copy first, then the deletion, so that at every moment one of the two is there. */
+/** `strongroom mv`: copies first, then deletes, so that the secret exists at every moment. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { failureOf, withClient } from "../session/connection.js";
@@ -7,7 +7,7 @@ import { CommandFailure } from "../session/exit-codes.js";
 import { report } from "../session/output.js";
 
 export function define(command: Command): void {
-  command.description("Gives a secret another path; it keeps its type and description.");
+  command.description("Moves or renames a secret; it keeps its type and description.");
   withCopying(command).action(move);
 }
 
@@ -29,7 +29,7 @@ async function deleteOld(client: StrongroomClient, { from, to }: Copied): Promis
   } catch (error) {
     if (!(error instanceof StrongroomError)) throw error;
     const { exit, message } = await failureOf(error, client);
-    const stands = `${to} has the secret, and ${from} may still have it too: remove it with  strongroom rm`;
+    const stands = `${to} has the secret, and ${from} may have it too: delete it with  strongroom rm`;
     throw new CommandFailure(exit, `the old path could not be deleted: ${message}; ${stands}`);
   }
 }

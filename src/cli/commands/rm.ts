@@ -1,9 +1,10 @@
-/** Owns `strongroom rm`: what it asks before, and what it says when some of several secrets are gone. */
+/** `strongroom rm`: asks first, and reports a deletion that was only partly done. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { mustConfirm } from "../prompt/confirm.js";
 import { type ConnectionFlags, failureOf, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { explainMissing } from "../session/missing-secrets.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
 import { canonical, lookAt } from "../session/secret-arguments.js";
 
@@ -12,10 +13,10 @@ type Flags = OutputFlags &
 
 export function define(command: Command): void {
   command
-    .description("Deletes secrets for good. When one of them is not there, none is deleted.")
+    .description("Deletes secrets permanently. If one of them does not exist, none is deleted.")
     .argument("<path...>", "the secrets' paths")
     .option("-f, --force", "do not ask")
-    .option("--non-interactive", "never ask: deleting then needs --force");
+    .option("--non-interactive", "never prompt: fail without --force");
   withOutput(withConnection(withDryRun(command))).action(rm);
 }
 
@@ -34,8 +35,11 @@ async function mustBeThere(client: StrongroomClient, paths: readonly string[]): 
   const missing: string[] = [];
   for (const path of paths) if ((await lookAt(client, path)) === null) missing.push(path);
   if (missing.length === 0) return;
+  const [first = "", ...others] = missing;
+  if (others.length === 0)
+    throw new CommandFailure("notFound", `nothing was done: ${await explainMissing(client, first)}`);
   const names = missing.map(printable).join(", ");
-  throw new CommandFailure("notFound", `there is no secret at ${names}: nothing was done; strongroom ls  lists all`);
+  throw new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
 }
 
 async function deleteAll(client: StrongroomClient, paths: readonly string[]): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
-import { hardenProcess } from "../../hardening.js";
+import { weaknesses } from "../../hardening.js";
 import { createLog, type Log } from "../../log.js";
 import type { Strongroom } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
@@ -13,8 +13,7 @@ STRONGROOM_TOKEN is the bearer token itself. It has no flag, since other users
 can read a command's arguments. A flag takes precedence over its variable.
 
 exit codes: 0 stopped on request, 1 failed to start or crashed, 2 invalid
-settings
-`;
+settings`;
 
 export function define(command: Command): void {
   command.description(
@@ -31,11 +30,18 @@ export function define(command: Command): void {
     });
 }
 
+/** Linux keeps the environment that a process was started with: it cannot be wiped. */
+const exposedToken =
+  "STRONGROOM_TOKEN stays readable in /proc/PID/environ while the server runs: use the token file in the home, or STRONGROOM_TOKEN_FILE";
+
 /** Serves until it is stopped. @throws StartError */
 async function serve(settings: Settings): Promise<void> {
+  const tokenInEnvironment = Boolean(process.env["STRONGROOM_TOKEN"]);
   delete process.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
+  process.umask(0o077);
   const log = createLog(settings.logLevel, (line) => process.stderr.write(line), Date.now);
-  for (const hint of await hardenProcess()) log.warn({ event: "not-hardened", hint });
+  for (const hint of await weaknesses()) log.warn({ event: "not-hardened", hint });
+  if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
   logCrashes(log);
   logWarnings(log);
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone

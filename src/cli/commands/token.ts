@@ -1,4 +1,4 @@
-/** Owns `strongroom token`: where the bearer token is, and how it is replaced. */
+/** `strongroom token`: the bearer token's file, and its replacement. */
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Argument, type Command } from "commander";
@@ -28,22 +28,25 @@ type Flags = OutputFlags & { readonly home?: string; readonly tokenFile?: string
 export function define(command: Command): void {
   command
     .description(
-      "path prints the file that holds the bearer token; rotate writes a new token into it. The server reads the token " +
-        "when it starts, so that rotate refuses while it runs.",
+      "path prints the name of the token file; rotate writes a new token into it. The server reads the token only when " +
+        "it starts, so rotate fails while it is running.",
     )
     .addArgument(new Argument("<action>").choices(["path", "rotate"]))
-    .option("--token-file <file>", "another file than token in the home (STRONGROOM_TOKEN_FILE)", nonEmpty);
+    .option("--token-file <file>", "the token file (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
   withResult(withHome(withDryRun(command))).action(token);
 }
 
 async function token(action: string, flags: Flags): Promise<void> {
   if (process.env["STRONGROOM_TOKEN"] && flags.tokenFile === undefined) {
-    throw new CommandFailure("usage", "the token is in STRONGROOM_TOKEN and in no file: change it there, or unset it");
+    throw new CommandFailure(
+      "usage",
+      "the token comes from STRONGROOM_TOKEN, not from a file: change it there, or unset it",
+    );
   }
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const file = readOneSetting("tokenFile", flags.tokenFile, process.env) ?? home.token;
   if (action === "rotate") return rotate(file, home.vault, flags);
-  if (flags.dryRun) throw new CommandFailure("usage", "--dry-run is for rotate: path changes nothing");
+  if (flags.dryRun) throw new CommandFailure("usage", "--dry-run applies only to rotate: path changes nothing");
   if (flags.json) printJson({ path: file });
   else printLine(file);
 }
@@ -51,10 +54,10 @@ async function token(action: string, flags: Flags): Promise<void> {
 async function rotate(file: string, vaultPath: string, flags: Flags): Promise<void> {
   const holder = await findHolder(vaultPath);
   if (holder !== null) {
-    const why = `a server runs with the old token (pid ${holder.pid}), which would then refuse every command`;
+    const why = `a server is running with the old token (pid ${holder.pid}) and would reject the new one`;
     throw new CommandFailure("conflict", `${why}: stop it with  strongroom shutdown  and rotate again`);
   }
-  await refuseOthers(file);
+  await refuseOtherContent(file);
   if (flags.dryRun) return report(flags, { dryRun: true, path: file }, `a new token would be written to ${file}`);
   await writeNewToken(file).catch((error: unknown) => {
     throw unusable(file, "written", error);
@@ -62,8 +65,8 @@ async function rotate(file: string, vaultPath: string, flags: Flags): Promise<vo
   report(flags, { path: file }, `a new token is in ${file}; start the server with  strongroom serve`);
 }
 
-/** What is in the file is lost: it must be a token, or nothing. @throws CommandFailure conflict, unexpected */
-async function refuseOthers(file: string): Promise<void> {
+/** The file's content is lost: it must be a token, or empty. @throws CommandFailure conflict, unexpected */
+async function refuseOtherContent(file: string): Promise<void> {
   const text = await readIfThere(file).catch((error: unknown) => {
     throw unusable(file, "read", error);
   });
@@ -71,11 +74,11 @@ async function refuseOthers(file: string): Promise<void> {
   if (found === "" || isToken(found)) return;
   throw new CommandFailure(
     "conflict",
-    `${printable(file)} does not hold a token: remove it first, or name another file`,
+    `${printable(file)} does not hold a token: remove it first, or choose another file`,
   );
 }
 
-/** Null when there is no file, but a directory for one. */
+/** Returns null when there is no file but a directory for it. */
 async function readIfThere(file: string): Promise<string | null> {
   const text = await missingAsNull(readFile(file, "utf8"));
   if (text === null) await stat(dirname(file));

@@ -1,4 +1,4 @@
-/** Owns `strongroom trust`: how other programs come to trust the server's certificate. */
+/** `strongroom trust`: how other programs can trust the server's certificate. */
 import { X509Certificate } from "node:crypto";
 import type { Command } from "commander";
 import { StrongroomError } from "../../client/client.js";
@@ -11,11 +11,11 @@ import { type OutputFlags, printable, printJson, withResult } from "../session/o
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
 
-/** Each with the command, or what to do; the file's name is as a shell takes it. */
+/** The command, or what to do, for each program; the file's name is quoted for a shell. */
 const ways: readonly (readonly [string, (file: string) => string])[] = [
   ["curl", (file) => `curl --cacert ${file} …`],
   ["Node", (file) => `export NODE_EXTRA_CA_CERTS=${file}`],
-  ["Python, for it alone", (file) => `export SSL_CERT_FILE=${file} REQUESTS_CA_BUNDLE=${file}`],
+  ["Python", (file) => `export SSL_CERT_FILE=${file} REQUESTS_CA_BUNDLE=${file}`],
   [
     "Debian, Ubuntu",
     (file) => `sudo cp ${file} /usr/local/share/ca-certificates/strongroom.crt && sudo update-ca-certificates`,
@@ -23,13 +23,13 @@ const ways: readonly (readonly [string, (file: string) => string])[] = [
   ["macOS", (file) => `security add-trusted-cert -p ssl -k ~/Library/Keychains/login.keychain-db ${file}`],
   ["Windows", (file) => `certutil -user -addstore Root ${file}`],
   ["Chrome on Linux", (file) => `certutil -d sql:$HOME/.pki/nssdb -A -t P,, -n strongroom -i ${file}`],
-  ["Firefox", () => "open the server's address, look at the certificate, compare its fingerprint, accept it"],
+  ["Firefox", () => "open the server's address, compare the certificate's fingerprint, then accept it"],
 ];
 
 export function define(command: Command): void {
   command
-    .description("Prints where the server's certificate is, its fingerprint, and how other programs come to trust it.")
-    .option("--cacert <file>", "another certificate than tls/cert.pem in the home (STRONGROOM_TLS_CERT)", nonEmpty);
+    .description("Prints the server's certificate file, its fingerprint, and how other programs can trust it.")
+    .option("--cacert <file>", "the certificate (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty);
   withResult(withHome(command)).action(trust);
 }
 
@@ -47,9 +47,9 @@ async function trust(flags: Flags): Promise<void> {
     ["valid until", validUntil],
   ] as const;
   process.stdout.write(`${rows(about)}
-The strongroom command and its client library trust it without further ado. Others, each with what makes them:
+The strongroom command and its client library trust it already. For other programs:
 ${rows(ways.map(([name, how]) => [name, how(shown)]))}
-The server makes a new certificate when less than 30 days are left, or its names change: this has then to be done again.
+The server replaces the certificate when fewer than 30 days are left or its names change: repeat the steps then.
 `);
 }
 

@@ -1,4 +1,4 @@
-/** Owns `strongroom version`. */
+/** `strongroom version`. */
 import type { Command } from "commander";
 import { readManifest } from "../../manifest.js";
 import { type OutputFlags, printJson, withResult } from "../session/output.js";

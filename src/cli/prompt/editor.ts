@@ -9,16 +9,20 @@ const endings = ["SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 /** Returns the bytes as the user leaves them in the editor. @throws CommandFailure aborted, usage */
 export async function editBytes(bytes: Uint8Array, onDisk: boolean): Promise<Bytes> {
   const editor = process.env["VISUAL"] || process.env["EDITOR"] || "vi";
-  const scratch = Scratch.make(bytes, onDisk);
-  let release = () => {};
+  let scratch: Scratch | null = null;
+  let child: ChildProcess | null = null;
+  const release = guard((signal) => {
+    if (signal !== null) child?.kill(signal);
+    scratch?.remove();
+  });
   try {
-    const child = start(editor, scratch.file);
-    release = guard(scratch, child);
+    scratch = Scratch.make(bytes, onDisk);
+    child = start(editor, scratch.file);
     refuse(editor, await endOf(child));
     return scratch.read();
   } finally {
+    scratch?.remove();
     release();
-    scratch.remove();
   }
 }
 
@@ -28,7 +32,8 @@ const oneProgram = /^[^=;|&()<>$`\s]+(?:\s[^;|&()<>$`]*)?$/;
 /** Uses a shell, since VISUAL may hold arguments; with `exec` where possible, so that signals reach the editor. */
 function start(editor: string, file: string): ChildProcess {
   const command = oneProgram.test(editor) ? `exec ${editor} "$1"` : `${editor} "$1"`;
-  return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit" });
+  const { STRONGROOM_TOKEN: _, ...env } = process.env; // plugins of an editor have no business with the vault
+  return spawn("/bin/sh", ["-c", command, "sh", file], { stdio: "inherit", env });
 }
 
 function endOf(child: ChildProcess): Promise<number | NodeJS.Signals> {
@@ -46,21 +51,20 @@ function refuse(editor: string, end: number | NodeJS.Signals): void {
   throw new CommandFailure("aborted", `the editor exited with ${end}: nothing was stored`);
 }
 
-/** Leaves Ctrl-C to the editor; every other signal that ends us removes the file first. */
-function guard(scratch: Scratch, child: ChildProcess): () => void {
+/** Leaves Ctrl-C to the editor; every other end of this process cleans up first. Set up before there is a file. */
+function guard(cleanUp: (signal: NodeJS.Signals | null) => void): () => void {
   const ignore = () => {};
-  const removeNow = () => scratch.remove();
+  const onExit = () => cleanUp(null);
   const end = (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    scratch.remove();
+    cleanUp(signal);
     release();
     process.kill(process.pid, signal); // without our handler, it ends the process with the right status
   };
   const release = () => {
-    process.off("SIGINT", ignore).off("exit", removeNow);
+    process.off("SIGINT", ignore).off("exit", onExit);
     for (const signal of endings) process.off(signal, end);
   };
-  process.on("SIGINT", ignore).on("exit", removeNow);
+  process.on("SIGINT", ignore).on("exit", onExit);
   for (const signal of endings) process.on(signal, end);
   return release;
 }

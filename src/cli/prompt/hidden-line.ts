@@ -1,4 +1,4 @@
-/** Owns one line that is typed without being shown: bytes as a terminal in raw mode sends them, edited, and wiped. */
+/** Hidden input line: bytes as a terminal in raw mode sends them, edited, and wiped. */
 import type { Bytes } from "../../../workers/protocol.js";
 
 export type LineState = "more" | "entered" | "aborted";
@@ -17,7 +17,7 @@ const letterO = 0x4f;
 const bracket = 0x5b;
 const del = 0x7f;
 
-/** An arrow or function key sends escape, `[` or `O`, and then bytes up to the first that is `@` or above. */
+/** An arrow or function key sends escape, `[` or `O`, and then bytes up to the first at `@` or above. */
 type Sequence = "none" | "begun" | "inside";
 
 export class HiddenLine {
@@ -30,12 +30,12 @@ export class HiddenLine {
     this.#bytes = new Uint8Array(new ArrayBuffer(limit));
   }
 
-  /** More was typed than fits; what did not fit was dropped. */
+  /** Whether more was typed than fits; the excess was dropped. */
   get overflowed(): boolean {
     return this.#overflowed;
   }
 
-  /** Takes what one read gave; what follows the line's end is dropped. */
+  /** Adds the bytes of one read; drops what follows the end of the line. */
   take(keys: Uint8Array): LineState {
     for (const byte of keys) {
       const state = this.#takeByte(byte);
@@ -44,7 +44,7 @@ export class HiddenLine {
     return "more";
   }
 
-  /** A copy of what was typed. */
+  /** Returns a copy of what was typed. */
   line(): Bytes {
     return this.#bytes.slice(0, this.#length);
   }
@@ -65,7 +65,7 @@ export class HiddenLine {
     return "more";
   }
 
-  /** Keys that are no characters are dropped: nobody could see what they had put into the line. */
+  /** Keys that are not characters are dropped, since their effect on the line would be invisible. */
   #belongsToKey(byte: number): boolean {
     const before = this.#sequence;
     this.#sequence = "none";
@@ -81,7 +81,7 @@ export class HiddenLine {
     else this.#bytes[this.#length++] = byte;
   }
 
-  /** The last byte, and with the later bytes of a character (10xxxxxx) all of it. */
+  /** Drops the last byte, and with a continuation byte (10xxxxxx) the rest of its character. */
   #dropCharacter(): void {
     let byte = 0;
     do {

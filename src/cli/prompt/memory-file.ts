@@ -1,20 +1,15 @@
 /** Plaintext file of an edit: in a private directory in memory, overwritten and removed on every way out. */
-import {
-  closeSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import {
+  diskPlace,
+  makeScratchDirectory,
+  memoryPlaces,
+  removeScratchDirectory,
+  removeStaleScratch,
+} from "./scratch-directories.js";
 
 /** statfs(2): types of file systems that keep files in memory. */
 const memoryTypes = new Set([0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */]);
@@ -30,7 +25,8 @@ export class Scratch {
 
   /** @throws CommandFailure unexpected, when no directory is in memory and a disk is not allowed */
   static make(bytes: Uint8Array, onDisk: boolean): Scratch {
-    const scratch = new Scratch(mkdtempSync(join(placeFor(onDisk), "strongroom-")));
+    removeStaleScratch([diskPlace]);
+    const scratch = new Scratch(makeScratchDirectory(placeFor(onDisk)));
     try {
       writeFileSync(scratch.file, bytes, { mode: 0o600, flag: "wx" });
       return scratch;
@@ -50,23 +46,16 @@ export class Scratch {
     return bytes;
   }
 
-  /** Overwrites and removes every file in the directory: editors leave files of their own. */
+  /** Overwrites and removes the file, and those that the editor has left beside it. */
   remove(): void {
-    try {
-      for (const entry of readdirSync(this.#directory, { recursive: true, withFileTypes: true })) {
-        if (entry.isFile()) overwrite(join(entry.parentPath, entry.name));
-      }
-    } finally {
-      rmSync(this.#directory, { recursive: true, force: true });
-    }
+    removeScratchDirectory(this.#directory);
   }
 }
 
 function placeFor(onDisk: boolean): string {
-  const places = [process.env["XDG_RUNTIME_DIR"], "/dev/shm"];
-  const found = places.find((place) => place && isInMemory(place));
-  if (found) return found;
-  if (onDisk) return tmpdir();
+  const found = memoryPlaces().find(isInMemory);
+  if (found !== undefined) return found;
+  if (onDisk) return diskPlace;
   const problem = "there is no directory in memory for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
   throw new CommandFailure("unexpected", `${problem}: --on-disk allows one on disk, where traces may remain`);
 }
@@ -76,15 +65,5 @@ function isInMemory(place: string): boolean {
     return memoryTypes.has(statfsSync(place).type);
   } catch {
     return false;
-  }
-}
-
-function overwrite(file: string): void {
-  const length = readFileSync(file).fill(0).length;
-  const descriptor = openSync(file, "r+");
-  try {
-    writeSync(descriptor, new Uint8Array(length), 0, length, 0);
-  } finally {
-    closeSync(descriptor);
   }
 }

@@ -1,14 +1,14 @@
-/** Owns the estimate of how long a passphrase would stand, by zxcvbn. */
+/** Passphrase strength estimate, by zxcvbn. */
 import { isUtf8 } from "node:buffer";
 
-/** 0 to 4; from 3 on it is fit for a vault. */
+/** `score`: 0 to 4; from 3 on it is fit for a vault. */
 export type Strength = { readonly score: number; readonly text: string; readonly advice: string };
 
 export type Estimate = (passphrase: Uint8Array) => Strength;
 
 const words = ["very weak", "weak", "fair", "strong", "very strong"] as const;
 
-/** Half a second's work: to be begun before the passphrase is typed. */
+/** Takes half a second: start it before the passphrase is typed. */
 export async function loadEstimate(): Promise<Estimate> {
   const [{ ZxcvbnFactory }, common, english] = await Promise.all([
     import("@zxcvbn-ts/core"),
@@ -22,9 +22,8 @@ export async function loadEstimate(): Promise<Estimate> {
   });
   return (passphrase) => {
     if (!isUtf8(passphrase)) return { score: 0, text: words[0], advice: "" };
-    // DANGER: the library takes a string, which nobody can wipe: this is the only place where a passphrase becomes one.
-    // It is passed on and kept by nobody; its memory goes with this process, which ends once the vault is made. The
-    // server's process never has it.
+    // DANGER: the library takes a string, which cannot be wiped: the only place where a passphrase becomes one. Nothing
+    // keeps it, and this process ends once the vault is made. The server's process never has it.
     const { score, guessesLog10, feedback } = estimator.check(Buffer.from(passphrase).toString("utf8"));
     const text = `${words[score]}, about 10^${Math.round(guessesLog10)} guesses`;
     return { score, text, advice: [feedback.warning, ...feedback.suggestions].filter(Boolean).join(" ") };

@@ -1,7 +1,4 @@
-/**
- * Owns the terminal while something secret is typed: asks on /dev/tty, whatever standard input is, shows nothing of the
- * answer, and puts the terminal's mode back on every way out.
- */
+/** Hidden prompt: asks on /dev/tty whatever standard input is, echoes nothing, always restores the terminal's mode. */
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
 import { ReadStream } from "node:tty";
@@ -12,8 +9,8 @@ import { HiddenLine, type LineState } from "./hidden-line.js";
 const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 /**
- * The line that was typed, which the caller wipes; null when there is no terminal.
- * @throws CommandFailure aborted, or usage when the line is longer than `limit` bytes.
+ * Returns the line that was typed, which the caller wipes, or null without a terminal.
+ * @throws CommandFailure aborted; usage, when the line is longer than `limit` bytes
  */
 export async function askHidden(question: string, limit: number): Promise<Bytes | null> {
   const terminal = openTerminal();
@@ -21,8 +18,8 @@ export async function askHidden(question: string, limit: number): Promise<Bytes 
   const line = new HiddenLine(limit);
   try {
     const state = await readLine(terminal, question, line);
-    if (state !== "entered") throw new CommandFailure("aborted", "broken off: nothing was done");
-    if (line.overflowed) throw new CommandFailure("usage", `what was typed is longer than ${limit} bytes`);
+    if (state !== "entered") throw new CommandFailure("aborted", "cancelled: nothing was done");
+    if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${limit} bytes`);
     return line.line();
   } finally {
     line.wipe();
@@ -37,7 +34,7 @@ function openTerminal(): number | null {
   }
 }
 
-/** Resolves once the terminal is as it was. */
+/** Resolves once the terminal is restored. */
 function readLine(terminal: number, question: string, line: HiddenLine): Promise<LineState> {
   return new Promise((resolve) => {
     const keys: Bytes = new Uint8Array(new ArrayBuffer(4096));
@@ -48,21 +45,21 @@ function readLine(terminal: number, question: string, line: HiddenLine): Promise
       return state === "more";
     };
     const input = openInput(terminal, keys, take);
-    const restore = rawMode(input); // before the question: what is typed at once is not shown either
+    const restore = rawMode(input); // before the question, so that early keys are not echoed either
     const finish = (state: LineState) => {
       restore();
-      tell(terminal, "\n");
+      show(terminal, "\n");
       input.destroy();
       input.once("close", () => resolve(state));
     };
     input.once("end", () => finish("aborted"));
     input.once("error", () => finish("aborted"));
-    tell(terminal, question);
+    show(terminal, question);
     input.resume();
   });
 }
 
-/** Node reads into memory of ours: its own would be freed with the keys in it. */
+/** DANGER: Node must read into memory of ours; it would free its own with the keys in it. */
 function openInput(terminal: number, buffer: Bytes, callback: (length: number) => boolean): ReadStream {
   const options: SocketConstructorOpts & ConnectOpts = { onread: { buffer, callback } };
   try {
@@ -73,7 +70,7 @@ function openInput(terminal: number, buffer: Bytes, callback: (length: number) =
   }
 }
 
-/** Nothing is echoed and no key makes a signal, until the answer is called or the process ends. */
+/** Turns echo and signal keys off until the returned function is called or the process ends. */
 function rawMode(input: ReadStream): () => void {
   const restore = () => {
     process.off("exit", restore);
@@ -82,7 +79,7 @@ function rawMode(input: ReadStream): () => void {
   };
   const end = (signal: NodeJS.Signals) => {
     restore();
-    process.kill(process.pid, signal); // nobody handles it now: it ends the process as it should
+    process.kill(process.pid, signal); // no handler is left: it ends the process
   };
   process.on("exit", restore);
   for (const signal of endings) process.on(signal, end);
@@ -90,10 +87,10 @@ function rawMode(input: ReadStream): () => void {
   return restore;
 }
 
-function tell(terminal: number, text: string): void {
+function show(terminal: number, text: string): void {
   try {
     writeSync(terminal, text);
   } catch {
-    // the terminal has gone
+    // the terminal is gone
   }
 }

@@ -6,7 +6,8 @@ import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
-import { type Named, namesFor } from "./variable-names.js";
+import { steersPrograms } from "./steering-names.js";
+import { isVariableName, type Named, namesFor } from "./variable-names.js";
 
 export type Sources = {
   readonly prefix: string | undefined;
@@ -15,12 +16,13 @@ export type Sources = {
 };
 
 export type Environment = {
-  readonly variables: Readonly<Record<string, string>>;
+  /** Those that differ from our own environment. */
+  readonly variables: ReadonlyMap<string, string>;
   /** Values from the vault, each with the variable that holds it. */
   readonly secrets: readonly { readonly name: string; readonly value: string }[];
 };
 
-/** A variable, composed of text and secrets. */
+/** A variable, composed of text and secrets. `where`: its secret's path, or its place in an env file. */
 type Variable = { readonly name: string; readonly parts: readonly Part[]; readonly where: string };
 
 type GetClient = <T>(work: (client: StrongroomClient) => Promise<T>) => Promise<T>;
@@ -30,24 +32,25 @@ const maxVariableBytes = 131_072;
 
 /** Later sources win: our own environment, the env files in their order, the prefix, `set`. @throws CommandFailure */
 export async function buildEnvironment(sources: Sources, withClient: GetClient): Promise<Environment> {
-  const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
-  if (sources.prefix === undefined && sources.set.length === 0 && !fromFiles.some(isFromVault)) {
-    return { variables: merge(fromFiles, () => ""), secrets: [] }; // no server is needed
-  }
+  const variables = await listVariables(sources, withClient);
+  const paths = variables.flatMap(({ parts }) => pathsIn(parts));
+  if (paths.length === 0) return { variables: valuesOf(variables, () => ""), secrets: [] }; // no server is needed
   return withClient(async (client) => {
-    const named = [...(await namedByPrefix(client, sources)), ...sources.set];
-    const variables = [...fromFiles, ...named.map(ofSecret)];
-    const secrets = await fetchSecrets(
-      client,
-      variables.flatMap(({ parts }) => pathsIn(parts)),
-    );
+    const secrets = await fetchSecrets(client, paths);
     const reveal = (path: string) => secrets.get(path)?.reveal() ?? "";
-    return { variables: merge(variables, reveal), secrets: secretsIn(variables, reveal) };
+    return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
 
-async function namedByPrefix(client: StrongroomClient, { prefix, set }: Sources): Promise<Named[]> {
-  if (prefix === undefined) return [];
+/** Returns the variables without their values, from lowest to highest precedence. @throws CommandFailure */
+export async function listVariables(sources: Sources, withClient: GetClient): Promise<readonly Variable[]> {
+  const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
+  const { prefix, set } = sources;
+  const listed = prefix === undefined ? [] : await withClient((client) => namedByPrefix(client, prefix, set));
+  return [...fromFiles, ...[...listed, ...set].map(ofSecret)];
+}
+
+async function namedByPrefix(client: StrongroomClient, prefix: string, set: Sources["set"]): Promise<Named[]> {
   const listed = (await listSecrets(client, prefix)).map(({ path }) => path);
   if (listed.length === 0) {
     throw new CommandFailure("notFound", `no path starts with ${printable(prefix)}: see strongroom ls`);
@@ -62,9 +65,18 @@ async function readEnvFile(file: string): Promise<Variable[]> {
   const text = textOfInput(await readInputFile(file, name), name);
   return parseDotenv(text, file).map(({ name, value, line }) => {
     const where = `${printable(file)}, line ${line}`;
+    if (!isVariableName(name)) throw new CommandFailure("usage", `${where}: ${name} is not a valid variable name`);
     const path = wholeReference(value, where);
-    return { name, parts: path === null ? cutTemplate(Buffer.from(value), () => where) : [path], where };
+    const parts = path === null ? cutTemplate(Buffer.from(value), () => where) : [path];
+    const variable = { name, parts, where };
+    if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
+    return variable;
   });
+}
+
+function steering({ name, where }: Variable): CommandFailure {
+  const remedy = `if a secret is meant to, use --set ${name}=path`;
+  return new CommandFailure("usage", `${where}: ${name} changes how programs run: ${remedy}`);
 }
 
 function ofSecret({ name, path }: Named): Variable {
@@ -75,16 +87,14 @@ function isFromVault({ parts }: Variable): boolean {
   return pathsIn(parts).length > 0;
 }
 
-/** The token opens the whole vault: the child gets it only if a flag sets it by name. */
-function merge(variables: readonly Variable[], reveal: (path: string) => string): Record<string, string> {
-  const merged = new Map(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
-  merged.delete("STRONGROOM_TOKEN");
+function valuesOf(variables: readonly Variable[], reveal: (path: string) => string): Map<string, string> {
+  const values = new Map<string, string>();
   for (const { name, parts, where } of variables) {
     const value = fillTemplate(parts, reveal).toString("utf8");
     refuseUnfit(name, value, where);
-    merged.set(name, value);
+    values.set(name, value);
   }
-  return Object.fromEntries(merged);
+  return values;
 }
 
 function refuseUnfit(name: string, value: string, where: string): void {

@@ -8,6 +8,9 @@ import { Transform } from "node:stream";
 /** Shorter values are not masked: they would match everywhere. */
 export const minMaskedBytes = 4;
 
+/** Of a value of several lines, shorter lines are not masked alone: they are mostly no secret, such as `{` or `key:`. */
+const minLineBytes = 8;
+
 const stars = Buffer.from("***");
 
 export class Masker {
@@ -21,10 +24,8 @@ export class Masker {
   /** How many of the held bytes belong to a value that is already masked. */
   #covered = 0;
 
-  constructor(values: readonly string[]) {
-    const long = [...new Set(values)]
-      .map((value) => Buffer.from(value))
-      .filter(({ length }) => length >= minMaskedBytes);
+  constructor(values: readonly Buffer[]) {
+    const long = values.flatMap((value) => [value, ...linesOf(value)]).filter(({ length }) => length >= minMaskedBytes);
     for (const value of long.sort((a, b) => b.length - a.length)) {
       const key = value.readUInt32BE(0);
       this.#first[value.readUInt8(0)] = 1;
@@ -81,10 +82,28 @@ export class Masker {
   }
 }
 
-export function maskingStream(values: readonly string[]): Transform {
-  const masker = new Masker(values);
+/** Programs print lines one by one, with line ends and indentation of their own: both are left out here. */
+function linesOf(value: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0, end = 0; start < value.length; start = end + 1) {
+    const newline = value.indexOf(0x0a, start);
+    end = newline === -1 ? value.length : newline;
+    const line = trimmed(value.subarray(start, end));
+    if (line.length >= minLineBytes) lines.push(line);
+  }
+  return value.includes(0x0a) ? lines : [];
+}
+
+function trimmed(line: Buffer): Buffer {
+  const isText = (byte: number) => byte > 0x20;
+  return line.subarray(Math.max(0, line.findIndex(isText)), line.findLastIndex(isText) + 1);
+}
+
+/** Shows nothing before the values are known. */
+export function maskingStream(values: Promise<readonly Buffer[]>): Transform {
+  const ready = values.then((known) => new Masker(known));
   return new Transform({
-    transform: (chunk: Buffer, _encoding, done) => done(null, masker.take(chunk)),
-    flush: (done) => done(null, masker.end()),
+    transform: (chunk: Buffer, _encoding, done) => void ready.then((masker) => done(null, masker.take(chunk)), done),
+    flush: (done) => void ready.then((masker) => done(null, masker.end()), done),
   });
 }

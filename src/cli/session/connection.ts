@@ -1,52 +1,43 @@
-/** Owns how a command reaches the server: the flags that say where it is, and what a failed request means to people. */
+/** Connection to the server: its flags, and the messages and exit codes of failed requests. */
 import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
-import { definitions } from "../../config/definitions.js";
-import { Problem } from "../../config/readers.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
-import { nonEmpty } from "./flags.js";
+import { connectionOptions, homeOption } from "./global-flags.js";
 import { printable } from "./output.js";
 
-/** What the flags of `withConnection` become. */
+/** The values of the flags of `withConnection`. */
 export type ConnectionFlags = {
   readonly home?: string;
   readonly address?: string;
   readonly tokenFile?: string;
   readonly cacert?: string;
-  /** Seconds. */
+  /** Milliseconds. */
   readonly timeout?: number;
 };
 
-/** Gives a command the flags that say where the server is and how long to wait for it. */
+/** Adds the flags that say where the server is and how long to wait for it. `help flags` describes them. */
 export function withConnection(command: Command): Command {
-  return withHome(command)
-    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; as the server left it in its home)", nonEmpty)
-    .option(
-      "--token-file <file>",
-      "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)",
-      nonEmpty,
-    )
-    .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
-    .option("--timeout <seconds>", "how long to wait for an answer; 0 is for ever (30)", readSeconds);
+  for (const option of connectionOptions()) command.addOption(option.hideHelp());
+  return command.addHelpText("after", connectionHelp);
 }
 
-/** Whether the server's address was given, so that this machine's files need not be its. */
+const connectionHelp = "\nconnection flags (--home, --address, …): strongroom help flags";
+
+/** Returns whether an address was given: the server may then run on another machine. */
 export function namesServer({ address }: ConnectionFlags): boolean {
   return Boolean(address ?? process.env["STRONGROOM_ADDRESS"]);
 }
 
 export function withHome(command: Command): Command {
-  const { meaning, shownDefault } = definitions.home;
-  return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);
+  return command.addOption(homeOption());
 }
 
-/** Does work with a client, and ends its connections. @throws CommandFailure */
+/** Runs `work` with a client, then closes its connections. @throws CommandFailure */
 export async function withClient<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
 ): Promise<T> {
-  const { home, address, tokenFile, cacert: certificateFile, timeout } = flags;
-  const timeoutMs = timeout === undefined ? undefined : 1000 * timeout;
+  const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const client = new StrongroomClient({ home, address, tokenFile, certificateFile, timeoutMs });
   try {
     return await work(client);
@@ -74,12 +65,12 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   ABORTED: "aborted",
 };
 
-/** What to do next, in commands; the client's own messages are for programs. */
+/** What to do next; the client's own messages do not mention commands. */
 const nextSteps: { readonly [C in ErrorCode]?: string } = {
-  NOT_FOUND: "; strongroom ls  lists what there is",
+  NOT_FOUND: "; strongroom ls  lists all secrets",
 };
 
-/** What a failed request means to people. A locked vault may be one that nobody has made yet: the server is asked. */
+/** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
 export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
@@ -87,7 +78,7 @@ export async function failureOf(error: StrongroomError, client: StrongroomClient
 }
 
 export function noVaultYet(): CommandFailure {
-  return new CommandFailure("notInitialized", "there is no vault yet: make one with  strongroom init");
+  return new CommandFailure("notInitialized", "there is no vault yet: create one with  strongroom init");
 }
 
 function locked(): CommandFailure {
@@ -100,9 +91,4 @@ async function isMissing(client: StrongroomClient): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function readSeconds(text: string): number {
-  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new Problem("a number of seconds");
-  return Number(text);
 }

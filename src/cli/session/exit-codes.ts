@@ -1,6 +1,6 @@
-/** Owns the command line's exit codes: their names, what they mean to people, and the error that carries one. */
+/** Exit codes of the command line: names, meanings, and the error that carries one. */
 
-/** Stable: scripts rely on the numbers. */
+/** DANGER: scripts rely on the numbers. */
 export const exitCodes = {
   ok: 0,
   unexpected: 1,
@@ -20,7 +20,7 @@ export const exitCodes = {
 
 export type ExitName = keyof typeof exitCodes;
 
-/** As help and README show them. */
+/** As shown in help and README. */
 export const exitMeanings: { readonly [N in ExitName]: string } = {
   ok: "success",
   unexpected: "any other failure",
@@ -38,6 +38,11 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   aborted: "cancelled or interrupted",
 };
 
+/** The code of a `--json` error: the exit code's name in capitals, as in `NOT_FOUND`. */
+export function errorCodeOf(name: ExitName): string {
+  return name.replace(/[A-Z]/g, "_$&").toUpperCase();
+}
+
 export function exitCodesText(): string {
   const rows = Object.entries(exitCodes).map(
     ([name, code]) => `  ${String(code).padStart(2)}  ${exitMeanings[name as ExitName]}\n`,
@@ -45,7 +50,7 @@ export function exitCodesText(): string {
   return `exit codes:\n${rows.join("")}`;
 }
 
-/** A command cannot go on; the message, written for people, says what was wrong and what to do. */
+/** Ends a command; the message says what is wrong and what to do. */
 export class CommandFailure extends Error {
   readonly exit: ExitName;
 

@@ -1,13 +1,13 @@
-/** Owns how commands get many secrets: their list, and their values by path, a few requests at a time. */
+/** Reading many secrets: their list, and their values by path, a few requests at a time. */
 import pMap from "p-map";
 import { type Secret, type SecretEntry, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 
-/** Requests at once. */
+/** Concurrent requests. */
 export const concurrency = 16;
 
-/** @throws CommandFailure findings, when some of the metadata is damaged: a part is not taken for the whole. */
+/** @throws CommandFailure findings, when some metadata is damaged, so that a part is not mistaken for the whole */
 export async function listSecrets(client: StrongroomClient, prefix: string | undefined): Promise<SecretEntry[]> {
   const entries: SecretEntry[] = [];
   const damaged: string[] = [];
@@ -16,10 +16,10 @@ export async function listSecrets(client: StrongroomClient, prefix: string | und
     damaged.push(...(page.damaged ?? []));
   }
   if (damaged.length === 0) return entries;
-  throw new CommandFailure("findings", `damaged, see strongroom doctor: ${damaged.map(printable).join(", ")}`);
+  throw new CommandFailure("findings", `damaged secrets: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
 }
 
-/** The secrets of these paths. @throws CommandFailure notFound, with all paths that have none */
+/** @throws CommandFailure notFound, that lists all missing paths */
 export async function fetchSecrets(
   client: StrongroomClient,
   paths: Iterable<string>,
@@ -34,10 +34,10 @@ export async function fetchSecrets(
   await pMap(new Set(paths), fetchOne, { concurrency });
   if (missing.length === 0) return secrets;
   const names = missing.sort().map(printable).join(", ");
-  throw new CommandFailure("notFound", `there is no secret at ${names}: put it there, or mend the path`);
+  throw new CommandFailure("notFound", `no secret at ${names}: store it, or correct the path`);
 }
 
-/** Null when the path has no secret. */
+/** Returns the secret, or null when the path has none. */
 export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
   try {
     return await client.get(path);

@@ -1,4 +1,4 @@
-/** Owns what Ctrl-C means to work that has to tidy up: it ends early by itself. Asked twice, the process ends at once. */
+/** Ctrl-C for work that must clean up: the first aborts a signal, the second ends the process at once. */
 
 const endings = ["SIGINT", "SIGTERM"] as const;
 

@@ -10,7 +10,7 @@ export function objectsIn(value: unknown): UnknownObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** The text, if it is one and not empty. */
+/** Returns a non-empty string, or null. */
 export function textIn(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }

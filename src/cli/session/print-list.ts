@@ -1,4 +1,4 @@
-/** Owns how lists of secrets are printed: paths, or a table, or JSON; page by page, so that a long list begins at once. */
+/** Lists of secrets as paths, a table or JSON; printed page by page, so that a long list starts at once. */
 import type { Command } from "commander";
 import type { SecretEntry, SecretList } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
@@ -7,10 +7,10 @@ import { type OutputFlags, painter, printable, printJson, printLine, withResult 
 export type ListingFlags = OutputFlags & { readonly long?: true };
 
 export function withListing(command: Command): Command {
-  return withResult(command.option("-l, --long", "show type, last change and description, too"));
+  return withResult(command.option("-l, --long", "show type, last change and description too"));
 }
 
-/** Prints what `keeps` lets through; answers how many. @throws CommandFailure findings, when some cannot be read */
+/** Prints the entries that `keeps` selects; returns how many. @throws CommandFailure findings, when some cannot be read */
 export async function printList(
   pages: AsyncIterable<SecretList>,
   keeps: (entry: SecretEntry) => boolean,
@@ -29,7 +29,7 @@ export async function printList(
   if (flags.json) printJson({ entries: kept, damaged });
   if (damaged.length === 0) return count;
   const names = damaged.map(printable).join(", ");
-  throw new CommandFailure("findings", `damaged, and therefore not shown: ${names}: see  strongroom doctor`);
+  throw new CommandFailure("findings", `not shown, since damaged: ${names}; see  strongroom doctor`);
 }
 
 function printPage(entries: readonly SecretEntry[], { long }: ListingFlags): void {

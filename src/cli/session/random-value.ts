@@ -1,4 +1,4 @@
-/** Owns random values: every one that the rules allow is as likely as any other. */
+/** Random values: every one that the rules allow is equally likely. */
 import { randomInt } from "node:crypto";
 
 export const characterSets = {
@@ -11,10 +11,10 @@ export const characterSets = {
 
 export type CharacterSet = keyof typeof characterSets;
 
-/** `bits`: the binary logarithm of how many values there are, rounded down. */
+/** `bits`: the entropy, rounded down. */
 export type RandomValue = { readonly bytes: Uint8Array; readonly bits: number };
 
-/** Has a character of every set. `randomInt` has no bias; what lacks a set is drawn again as a whole, which adds none. */
+/** Draws until every set has a character: `randomInt` has no bias, and redrawing the whole value adds none. */
 export function randomCharacters(length: number, sets: readonly CharacterSet[]): RandomValue {
   const alphabet = [...new Set(sets.flatMap((set) => [...characterSets[set]]))].join("");
   const bytes = new Uint8Array(new ArrayBuffer(length));

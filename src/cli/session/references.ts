@@ -1,29 +1,27 @@
 /**
- * Owns references to secrets in other texts. A reference is `strongroom://path`, the path spelled as in a URL: it is
- * percent-decoded once, so that `%` itself is `%25`, and braces are `%7B` and `%7D`. Inside a longer text it stands
- * between double braces, `{{ strongroom://path }}`, on one line: where it ends is never a guess. Double braces that hold
- * anything else are left alone.
+ * References to secrets: `strongroom://path`, percent-decoded once as in a URL, so that `%` is `%25` and braces are `%7B`
+ * and `%7D`. Within a longer text, `{{ strongroom://path }}` on one line. Other double braces stay as they are.
  */
 import { VaultError } from "../../errors.js";
 import { parseSecretPath } from "../../paths/secret-path.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 
-/** Bytes that stay as they are, or the path of the secret that belongs in their place. */
+/** Bytes to copy, or the path of the secret to insert. */
 export type Part = Uint8Array | string;
 
 const scheme = "strongroom://";
 const opening = /\{\{[ \t]*strongroom:/g;
 const braced = /\{\{[ \t]*strongroom:\/\/([^{}\r\n]*?)[ \t]*\}\}/y;
 
-/** The path, if the whole text is one reference; else null. @throws CommandFailure usage */
+/** Returns the path if the whole text is one reference, else null. @throws CommandFailure usage */
 export function wholeReference(text: string, where: string): string | null {
   return text.startsWith(scheme) ? referredPath(text.slice(scheme.length), where) : null;
 }
 
-/** Cuts a text at its references. Its other bytes may be anything. @throws CommandFailure usage */
+/** Splits a text at its references; its other bytes may be anything. @throws CommandFailure usage */
 export function cutTemplate(template: Buffer, whereOf: (line: number) => string): Part[] {
-  const text = template.toString("latin1"); // a character is a byte: places agree, and what is not UTF-8 survives
+  const text = template.toString("latin1"); // one character per byte: offsets agree, and invalid UTF-8 survives
   const parts: Part[] = [];
   let end = 0;
   let line = 1;
@@ -48,16 +46,17 @@ export function fillTemplate(parts: readonly Part[], reveal: (path: string) => s
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(reveal(part)) : part)));
 }
 
-/** A path as it was typed, in its canonical form. @throws CommandFailure usage, with what is wrong with it */
+/** Returns the canonical form of a path. @throws CommandFailure usage */
 export function canonicalPath(path: string, where: string): string {
   const problem = problemOfPath(path);
   if (problem !== null) throw new CommandFailure("usage", `${where}: ${problem}`);
   return path.normalize("NFC");
 }
 
-/** Why a path cannot be a secret's; null when it can. */
+/** Returns why a path is invalid, or null. */
 export function problemOfPath(path: string): string | null {
   if (/\p{Surrogate}/u.test(path)) return "the path has a lone surrogate";
+  if (/^\/[^/]/.test(path)) return `paths have no leading slash, write ${printable(path.slice(1))}`;
   return problemOfEncoded(encodeURIComponent(path));
 }
 
@@ -74,9 +73,9 @@ function problemOfEncoded(encoded: string): string | null {
 function referredPath(encoded: string, where: string): string {
   const problem = problemOfEncoded(encoded);
   if (problem === null) return parseSecretPath(encoded);
-  throw new CommandFailure("usage", `${where}: the reference ${scheme}${printable(encoded)} is not valid: ${problem}`);
+  throw new CommandFailure("usage", `${where}: the reference ${scheme}${printable(encoded)} is invalid: ${problem}`);
 }
 
 function malformed(where: string): CommandFailure {
-  return new CommandFailure("usage", `${where}: a reference is {{ ${scheme}path }}, on one line`);
+  return new CommandFailure("usage", `${where}: invalid reference: write {{ ${scheme}path }} on one line`);
 }

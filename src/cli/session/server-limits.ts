@@ -1,4 +1,4 @@
-/** Owns how much the server takes, as it publishes it: what is refused before it is sent, and in a trial. */
+/** Size limits that the server publishes, to check a value before it is sent and in a dry run. */
 import type { StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
 import { isObject } from "./json-values.js";
@@ -14,7 +14,7 @@ export async function limitsOf(client: StrongroomClient): Promise<Limits> {
   const { maxLength: description } = member(fields, "description");
   const { enum: types } = member(fields, "type");
   if (typeof value !== "number" || typeof description !== "number" || !Array.isArray(types)) {
-    throw new CommandFailure("unexpected", "the server's contract does not say its limits: is it of another version?");
+    throw new CommandFailure("unexpected", "the server does not publish its limits: it may be another version");
   }
   return { value, description, types };
 }
@@ -28,7 +28,7 @@ function member(object: object, ...names: readonly string[]): { readonly [name: 
   return at;
 }
 
-/** What is wrong with a value of so many bytes, and its description; null when nothing is. */
+/** Returns what is wrong with the size of a value or its description, or null. */
 export function problemOfSizes(bytes: number, description: string | undefined, limits: Limits): string | null {
   const tooLarge = problemOfSize(bytes, limits);
   if (tooLarge !== null) return `the value ${tooLarge}`;
@@ -37,10 +37,15 @@ export function problemOfSizes(bytes: number, description: string | undefined, l
 }
 
 export function problemOfSize(bytes: number, { value }: Pick<Limits, "value">): string | null {
-  return bytes > value ? `has ${bytes} bytes, and the server takes at most ${value}` : null;
+  return bytes > value ? `is ${grouped(bytes)} bytes; the limit is ${grouped(value)}` : null;
 }
 
-/** What a trial is to refuse, as the server would. @throws CommandFailure usage, unexpected */
+/** 1,048,576, whatever the locale. */
+function grouped(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+/** Refuses in a dry run what the server would refuse. @throws CommandFailure usage, unexpected */
 export async function refuseTooLarge(client: StrongroomClient, bytes: number, description?: string): Promise<void> {
   const problem = problemOfSizes(bytes, description, await limitsOf(client));
   if (problem !== null) throw new CommandFailure("usage", problem);

@@ -3,11 +3,10 @@
  * process (identified by pid and start time) is alive, and only in that directory, not in a copy of it. It never has to be
  * cleaned by hand.
  */
-import { readFileSync } from "node:fs";
 import { readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { systemCode } from "../../errors.js";
 import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
+import { isAlive, startTime } from "../../files/process-identity.js";
 
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
@@ -18,7 +17,7 @@ type Entry = Holder & { readonly started: string; readonly vault: string | null 
 /** Returns the live server that holds the vault; null when there is none. */
 export async function findHolder(vaultPath: string): Promise<Holder | null> {
   const entry = await readEntry(pidFileOf(vaultPath));
-  if (entry === null || !isAlive(entry)) return null;
+  if (entry === null || !isAlive(entry.pid, entry.started)) return null;
   if (entry.vault !== null && entry.vault !== (await identityOf(vaultPath))) return null;
   return { pid: entry.pid, url: entry.url };
 }
@@ -74,25 +73,4 @@ async function readEntry(file: string): Promise<Entry | null> {
 
 function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
-}
-
-function isAlive({ pid, started }: Entry): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (systemCode(error) !== "EPERM") return false;
-  }
-  const now = startTime(pid);
-  return now === null || now === started; // otherwise the pid was reused
-}
-
-/** Boot id and start tick of a process (proc(5), field 22 of stat); null without /proc. */
-function startTime(pid: number): string | null {
-  try {
-    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${boot} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}`;
-  } catch {
-    return null;
-  }
 }

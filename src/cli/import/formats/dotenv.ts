@@ -57,16 +57,17 @@ function bareValue(text: string, fail: (problem: string) => CommandFailure): str
   return value;
 }
 
-/** Ways to write a value, the most usual first, each with the values that it can hold. */
+/**
+ * Ways to write a value, each with the values that the dotenv package, `import` and a shell that sources the file all read
+ * unchanged. DANGER: a shell executes backticks and, between double quotes, `$` and `\\`.
+ */
 const spellings: readonly { readonly holds: RegExp; readonly spell: (value: string) => string }[] = [
   { holds: /^[\w./:@%+,=-]*$/, spell: (value) => value },
-  { holds: /^(?:[^'\r]*[^'\r\\])?$/, spell: (value) => `'${value}'` },
-  { holds: /^[^`\r]*[^`\r\\]$/, spell: (value) => `\`${value}\`` },
-  { holds: /^[^"\\]*$/, spell: (value) => `"${value.replaceAll("\n", "\\n").replaceAll("\r", "\\r")}"` },
-  { holds: /^[^\s#'"`](?:[^#\r\n'"`]*[^\s#'"`])?$/, spell: (value) => value },
+  { holds: /^[^'\r\0]*[^'\r\0\\]$/, spell: (value) => `'${value}'` },
+  { holds: /^[^"\\$`\r\0]*$/, spell: (value) => `"${value}"` },
 ];
 
-/** Returns one assignment, or null when dotenv cannot read the value back unchanged. */
+/** Returns one assignment, or null when not all of them read the value unchanged. */
 export function dotenvLine(name: string, value: string): string | null {
   const spelling = spellings.find(({ holds }) => holds.test(value));
   return spelling ? `${name}=${spelling.spell(value)}\n` : null;

@@ -1,0 +1,212 @@
+/** `strongroom run`: the waiting process holds no secret, the child's environment is otherwise ours, and no secret steers it. */
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
+import { scanProcess } from "../support/scanner.js";
+import { shareTestServer } from "../support/server.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
+
+const value = randomBytes(48).toString("base64");
+const pem = `-----BEGIN KEY-----\n${"a".repeat(20)}\n  ${"b".repeat(20)}\r\nshort\n-----END KEY-----\n`;
+const odd = "\u{80}\u{81}\u{88}\u{ff} '\"`$(echo executed)\\\t\r\n\u{1}\u{7f}\u{1F511}\n\n";
+
+const steering = `PATH IFS ENV BASH_ENV LD_PRELOAD DYLD_INSERT_LIBRARIES NODE_OPTIONS PYTHONPATH PERL5OPT RUBYOPT
+  GIT_SSH_COMMAND JAVA_TOOL_OPTIONS SHELLOPTS PS4 PROMPT_COMMAND OPENSSL_CONF HOME EDITOR NPM_CONFIG_SCRIPT_SHELL`.split(
+  /\s+/,
+);
+
+describe("strongroom run, isolation", () => {
+  const server = shareTestServer({}, async (shared) => {
+    await mustInit(shared);
+    await mustPut(shared, "app/canary", { value });
+    await mustPut(shared, "app/odd", { value: odd });
+    await mustPut(shared, "lines/pem", { value: pem });
+    for (const name of steering) await mustPut(shared, `steer/${name.replaceAll("_", " ")}`, { value: "x" });
+  });
+
+  const node1 = (program: string) => [node, "-e", program];
+  const printEnvironment = node1("process.stdout.write(JSON.stringify(process.env))");
+
+  describe("the waiting process", () => {
+    before(function () {
+      if (!existsSync("/proc/self/mem")) this.skip(); // there is no /proc to read memory through
+    });
+
+    it("holds neither value nor token while the command runs", async () => {
+      const marker = randomBytes(48).toString("base64");
+      const sleeping = node1("console.log(process.env.canary); setInterval(() => {}, 1000)");
+      const { child, finished } = start(server(), ["run", "--prefix", "app/", "--", ...sleeping], {
+        environment: { MARKER: marker },
+      });
+      await new Promise((resolve) => child.stdout.once("data", resolve));
+      const wanted = { marker, value, token: server().token };
+      const found = scanProcess(
+        child.pid ?? 0,
+        new Map(Object.entries(wanted).map(([name, text]) => [name, Buffer.from(text)])),
+      );
+      child.kill("SIGTERM");
+      expect((await finished).stdout).to.equal(`${value}\n`);
+      expect(found.get("marker")?.full, "the scanner sees what is there").to.be.above(0);
+      expect(found.get("value")).to.deep.equal({ full: 0, half: 0 });
+      expect(found.get("token")).to.deep.equal({ full: 0, half: 0 });
+    });
+
+    it("keeps its memory out of core dumps in every command, and gives the command its own setting back", async () => {
+      const filter = readFileSync("/proc/self/coredump_filter", "utf8");
+      const show = node1(
+        "for (const id of [process.ppid, 'self']) process.stdout.write(fs.readFileSync('/proc/' + id + '/coredump_filter'))",
+      );
+      const { stdout } = mustDo(await strongroom(server(), ["run", "--prefix", "app/", "--", ...show]));
+      expect(stdout).to.equal(`00000000\n${filter}`);
+    });
+  });
+
+  it("survives SIGUSR1 without opening the debugger, while a command waits for its input", async () => {
+    const { child, finished } = startWaiting();
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // it has no output before its input ends
+    child.kill("SIGUSR1");
+    child.stdin.end("v");
+    const { code, stderr } = await finished;
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
+  });
+
+  function startWaiting() {
+    const env = environment({ STRONGROOM_HOME: server().home });
+    const child = spawn(node, [mainFile, "put", "signal"], { env, stdio: ["pipe", "ignore", "pipe"] });
+    let stderr = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    const finished = new Promise<{ code: number | null; stderr: string }>((resolve) => {
+      child.on("close", (code) => resolve({ code, stderr }));
+    });
+    return { child, finished };
+  }
+
+  describe("the environment", () => {
+    it("is ours with the secrets added, byte by byte", async () => {
+      const ambient = { PLAIN: "a b", QUOTES: `it's "so" $HOME`, EMPTY: "" };
+      const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--"];
+      const { stdout } = mustDo(await strongroom(server(), [...args, ...printEnvironment], { environment: ambient }));
+      const found = JSON.parse(stdout) as Record<string, string>;
+      expect(found).to.include({ ...ambient, canary: value, ODD_TOO: odd });
+      const own = Object.keys(environment({ STRONGROOM_HOME: "", ...ambient, canary: "", ODD_TOO: "" }));
+      expect(Object.keys(found)).to.have.members(own);
+    });
+
+    it("keeps names that shells cannot set", async function () {
+      if (!existsSync("/bin/bash")) this.skip(); // other shells drop such names
+      const ambient = { "dotted.name": "1", "BASH_FUNC_f%%": "() {  :\n}", "with-dash": "a'b" };
+      const args = ["run", "--set", "A=app/canary", "--", ...printEnvironment];
+      const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
+      expect(JSON.parse(stdout)).to.include({ ...ambient, A: value });
+    });
+
+    it("prints no value when the caller traces shells", async () => {
+      const ambient = { SHELLOPTS: "xtrace:verbose", PS4: "+ ", "odd.name": "bash is used" };
+      const { code, stdout, stderr } = await strongroom(server(), ["run", "--prefix", "app/canary", "--", "true"], {
+        environment: ambient,
+      });
+      expect(code).to.equal(0);
+      expect(stdout + stderr).not.to.contain(value);
+    });
+
+    it("rejects names in env files that are not variable names", async () => {
+      const file = join(temporaryDirectory(), "env");
+      writeFileSync(file, "A.B=1\n");
+      mustRefuseWith(
+        await strongroom(server(), ["run", "-e", file, "--", "true"]),
+        2,
+        "A.B is not a valid variable name",
+      );
+    });
+  });
+
+  describe("names that steer programs", () => {
+    it("are rejected from --prefix, each with its path", async () => {
+      const said = steering.map((name) => `${name.replaceAll("_", " ")} would set ${name}`);
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "steer/", "--", "true"]), 2, ...said, "--set");
+    });
+
+    it("runs no foreign code through an imported name, and accepts the name from --set", async () => {
+      const directory = temporaryDirectory();
+      mkdirSync(join(directory, "in"));
+      const marker = join(directory, "executed");
+      writeFileSync(join(directory, "evil.js"), `require("fs").writeFileSync(${JSON.stringify(marker)}, "")`);
+      await mustPut(server(), "evil/NODE OPTIONS", { value: `--require=${join(directory, "evil.js")}` });
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "evil/", "--", node, "-e", ""]), 2, "NODE_OPTIONS");
+      expect(existsSync(marker)).to.equal(false);
+      mustDo(await strongroom(server(), ["run", "--set", "NODE_OPTIONS=evil/NODE OPTIONS", "--", node, "-e", ""]));
+      expect(existsSync(marker)).to.equal(true);
+    });
+
+    it("rejects a reference in an env file for such a name, and accepts text there", async () => {
+      const file = join(temporaryDirectory(), "env");
+      writeFileSync(file, "PYTHONPATH=strongroom://app/canary\n");
+      mustRefuseWith(await strongroom(server(), ["run", "-e", file, "--", "true"]), 2, "line 1: PYTHONPATH", "--set");
+      writeFileSync(file, "PYTHONPATH=/lib\n");
+      const { stdout } = mustDo(await strongroom(server(), ["run", "-e", file, "--", "printenv", "PYTHONPATH"]));
+      expect(stdout).to.equal("/lib\n");
+    });
+  });
+
+  describe("the command as it is installed", () => {
+    const program = join(import.meta.dirname, "../../../bin/strongroom.cjs");
+
+    /** Started by the shell script that the package installs, with the Node of this test. */
+    async function runInstalled(args: readonly string[]): Promise<Ended> {
+      const directory = temporaryDirectory();
+      symlinkSync(node, join(directory, "node"));
+      symlinkSync(program, join(directory, "strongroom"));
+      const here = environment({ STRONGROOM_HOME: server().home });
+      const env = { ...here, PATH: `${directory}:${here["PATH"]}` };
+      return collect(spawn("strongroom", args, { env, cwd: directory, stdio: ["ignore", "pipe", "pipe"] })).ended;
+    }
+
+    it("reports a missing env file itself: Node does not read the flag", async () => {
+      const { code, stdout, stderr } = await runInstalled(["run", "--env-file", "nosuch", "--", "true"]);
+      expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+      expect(stderr).to.match(/^strongroom: the env file nosuch cannot be read \(ENOENT\)/);
+    });
+
+    for (const spelled of [["--env-file"], ["--env-file="]]) {
+      it(`gives NODE_OPTIONS in a file of ${spelled} to the command alone`, async () => {
+        const directory = temporaryDirectory();
+        const [file, marker] = [join(directory, "env"), join(directory, "by")];
+        const code = `require("fs").appendFileSync(${JSON.stringify(marker)}, process.argv[1] + "\\n")`;
+        writeFileSync(join(directory, "preload.cjs"), code);
+        writeFileSync(file, `NODE_OPTIONS="--require=${join(directory, "preload.cjs")}"\n`);
+        const flag = spelled[0] === "--env-file" ? [...spelled, file] : [`${spelled[0]}${file}`];
+        const target = join(directory, "target.cjs");
+        writeFileSync(target, "");
+        expect(await runInstalled(["run", ...flag, "--", node, target])).to.include({ code: 0, stderr: "" });
+        expect(readFileSync(marker, "utf8")).to.equal(`${target}\n`);
+      });
+    }
+  });
+
+  describe("run --mask", () => {
+    it("masks each line of at least 8 bytes of a multi-line value, whatever is around it", async () => {
+      const script = `printf '%s\\n' "$pem"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
+      const args = ["run", "--mask", "--prefix", "lines/", "--", "sh", "-c", script];
+      const { stdout } = mustDo(await strongroom(server(), args));
+      expect(stdout).to.equal("***\n  > *** < \n***\nshort\n");
+      const oneByOne = [
+        "run",
+        "--mask",
+        "--prefix",
+        "lines/",
+        "--",
+        "sh",
+        "-c",
+        `printf %s "$pem" | while read -r line; do echo "$line"; done`,
+      ];
+      expect(mustDo(await strongroom(server(), oneByOne)).stdout).to.equal("***\n***\n***\r\nshort\n***\n");
+    });
+  });
+});
