@@ -48,8 +48,13 @@ export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
 }
 
+/** A shorter token could be guessed: the lockout is per address, and a local user may bind all of 127.0.0.0/8. */
+export const minTokenLength = 32;
+
 export function readToken(text: string): string {
-  if (!isToken(text)) throw new Problem("up to 512 letters, digits and . _ ~ + / - (then perhaps =)");
+  if (!isToken(text) || text.length < minTokenLength) {
+    throw new Problem(`${minTokenLength} to 512 letters, digits and . _ ~ + / - (then perhaps =)`);
+  }
   return text;
 }
 

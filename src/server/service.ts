@@ -1,6 +1,7 @@
 /** Service on a claimed vault: connects vault, application and listener, and stops them in order. */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isLoopback } from "../access/address.js";
 import { digestToken, findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -9,7 +10,6 @@ import { systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { createApp } from "../http/app.js";
 import { createMessageClasses } from "../http/express-prototypes.js";
-import { isLoopback } from "../http/host-guard.js";
 import { createListener, defaultLimits, drain, handleRequests, type Listener, listen } from "../http/listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";

@@ -170,6 +170,8 @@ describe("strongroom export, through the real command", () => {
         "clash/a/x",
       );
       expect(readdirSync(directory)).to.deep.equal(["out"]);
+      const one = await strongroom(server(), [...exportJson, "--prefix", "clash/a/", "-o", file, "--force"]);
+      expect(mustDo(one).stdout).to.equal(`1 secret written to ${file}, unencrypted\n`);
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });
 

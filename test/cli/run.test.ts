@@ -172,7 +172,8 @@ describe("strongroom run, through the real command", () => {
 
     for (const [wrong, word] of [
       ["A", "NAME=path"],
-      ["1A=app/pin", "NAME=path"],
+      ["1A=app/pin", "1A is not a valid variable name"],
+      ["=app/pin", "not a valid variable name"],
       ["A=app//pin", "empty segment"],
     ] as const) {
       it(`rejects --set ${wrong}`, async () => {
@@ -249,7 +250,11 @@ describe("strongroom run, through the real command", () => {
       const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
       mustRefuseWith(await strongroom(server(), missing), 4, "no/a, no/b");
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "nothing/", ...touch]), 4, "nothing/");
-      mustRefuseWith(await strongroom(server(), ["run", ...touch]), 2, "--prefix, --set or --env-file");
+      mustRefuseWith(
+        await strongroom(server(), ["run", ...touch]),
+        2,
+        "choose them with --prefix, --set or --env-file",
+      );
       mustRefuseWith(await strongroom(server(), ["run", "-e", `${marker}.env`, ...touch]), 2, "cannot be read");
       mustRefuseWith(
         await strongroom({ home: temporaryDirectory() }, ["run", "--prefix", "app/", ...touch]),

@@ -327,6 +327,39 @@ describe("wrong passphrase", () => {
   });
 });
 
+describe("failed authentication", () => {
+  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
+  const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+
+  it("with wrong passphrases counts together for all of 127.0.0.0/8", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    for (let i = 0; i < 10; i++) {
+      mustRefuse(await send(server, { ...wrong, localAddress: `127.0.0.${i + 2}` }), 401, "UNAUTHORIZED");
+    }
+    for (const localAddress of ["127.0.0.1", "127.9.9.9"]) {
+      mustRefuse(await send(server, { ...right, localAddress }), 429, "RATE_LIMITED");
+    }
+  });
+
+  it("is logged in one line a minute with the number of failures and addresses", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    for (let i = 0; i < 25; i++) {
+      await send(server, { method: "POST", path: "/v1/lock", token: "wrong", localAddress: `127.0.0.${2 + (i % 5)}` });
+    }
+    const lines = () => server.logged().match(/.*authentication-failures.*/g) ?? [];
+    expect(lines()).to.deep.equal([]);
+    clock.advance(60_000);
+    expect(lines().map((line) => JSON.parse(line) as object)).to.have.lengthOf(1);
+    expect(JSON.parse(lines()[0] ?? "")).to.include({ hint: "wrong tokens", count: 25, addresses: 5, level: "warn" });
+    clock.advance(60_000);
+    await send(server, { method: "POST", path: "/v1/lock", token: "wrong" });
+    clock.advance(60_000);
+    expect(lines()).to.have.lengthOf(2);
+  });
+});
+
 describe("key derivation overload", () => {
   it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
     const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });

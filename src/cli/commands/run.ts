@@ -8,7 +8,7 @@ import { isVariableName, type Named } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { RepeatableOption } from "../session/flags.js";
-import { printLine } from "../session/output.js";
+import { printable, printLine } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
 
 type Flags = ConnectionFlags & {
@@ -70,7 +70,7 @@ export function define(command: Command): void {
 async function run(command: readonly string[], flags: Flags): Promise<void> {
   const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, printNames, ...connection } = flags;
   if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
-    throw new CommandFailure("usage", "no secrets are chosen: use --prefix, --set or --env-file");
+    throw new CommandFailure("usage", "no secrets are chosen: choose them with --prefix, --set or --env-file");
   }
   const sources = { prefix, set, envFiles };
   if (printNames) return printVariables(sources, connection);
@@ -88,7 +88,8 @@ async function printVariables(sources: Sources, connection: ConnectionFlags): Pr
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (!isVariableName(name)) throw new InvalidArgumentError(`${printable(name)} is not a valid variable name`);
   if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }
