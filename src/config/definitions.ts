@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
+import { duration, integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
@@ -69,10 +69,10 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   idleTimeoutMs: {
     flag: "idle-timeout-ms",
     variable: "STRONGROOM_IDLE_TIMEOUT_MS",
-    meaning: "milliseconds without activity after which the vault locks; 0 is never",
+    meaning: "time without activity after which the vault locks, in milliseconds or as 15m; 0 is never",
     shownDefault: "900000",
     fallback: () => 900_000,
-    read: integer(0, 365 * 24 * 3600 * 1000),
+    read: duration(1, 365 * 24 * 3600 * 1000),
   },
   token: {
     flag: null,

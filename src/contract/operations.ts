@@ -123,8 +123,9 @@ export const operations: readonly Operation[] = [
     summary: "Take a snapshot for a backup",
     description:
       "Links all sealed secrets of one moment, and the header, into a new directory beside the vault, locked or not; " +
-      "writes continue meanwhile. It contains only ciphertext. The caller copies it, then removes it; the next start " +
-      "of the server removes any leftover.",
+      "writes continue meanwhile. It contains only ciphertext. The caller copies it, then removes it. There is one " +
+      "at a time: the next replaces it unless a backup is reading it, and any leftover is removed after an hour or at the " +
+      "next start of the server.",
     response: {
       schema: "Snapshot",
       description: "The snapshot is taken.",

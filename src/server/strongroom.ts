@@ -14,7 +14,7 @@ export async function startStrongroom(settings: Settings, surroundings: Surround
     const files = surroundings.files ?? systemFiles;
     const home = await openHome(settings.home, files);
     // Slow to load: a start that is refused does not wait for it, and one that reads many names does so meanwhile.
-    const store = await FileStore.open(home.vault, files, () => void import("./service.js"));
+    const store = await FileStore.open(home.vault, files, () => void import("./service.js"), surroundings.clock);
     return await openOrRelease(store, async () => {
       const { serveStore } = await import("./service.js");
       return serveStore(store, home, settings, surroundings);

@@ -26,7 +26,7 @@ describe("durable before it is named", () => {
     await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
     const calls = await tracedCommand(["backup", file], { STRONGROOM_HOME: server.home });
-    const name = indexIn(calls, named(file), indexIn(calls, sync(`${file}\\.tmp-[0-9a-f]+`)));
+    const name = indexIn(calls, named(file), indexIn(calls, sync(`${file}\\.tmp-[0-9]+-[0-9a-f]+`)));
     indexIn(calls, sync(dirname(file)), name);
   });
 
@@ -40,6 +40,7 @@ describe("durable before it is named", () => {
     const moved = indexIn(calls, named(join(vault, "gen-1")));
     const current = indexIn(calls, named(join(vault, "current")), indexIn(calls, sync(vault), moved));
     indexIn(calls, sync(vault), current);
+    expect(indexIn(calls, sync(join(vault, "restore-[0-9a-f]+", "restored")))).to.be.below(moved);
     expect((await run(["doctor", "--home", home])).code, "doctor finds no wrong mode").to.equal(0);
     for (const name of ["", ...readdirSync(join(vault, "gen-1"), { recursive: true, encoding: "utf8" })]) {
       const path = join(vault, "restore-[0-9a-f]+", name.replace(/[.+*?^$()]/g, "\\$&"));

@@ -1,25 +1,30 @@
 /** `strongroom backup`: what is saved, and what is refused. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { backUp } from "../../src/maintenance/backup/write-backup.js";
+import { enterHolder, removeHolder } from "../../src/storage/files/claim-holder.js";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
-import { mustGet, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+import { mustGet, mustLock, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { backup, leftovers, must, mustHold, restore, secrets, startFilled } from "./archives.js";
 
 describe("a backup", () => {
@@ -123,6 +128,30 @@ describe("an interrupted backup exits 13 and leaves nothing behind", () => {
   }
 });
 
+describe("a backup after a killed one", () => {
+  it("removes its snapshot and its temp file, and no other file", async () => {
+    const server = await startFilled();
+    const files = temporaryDirectory();
+    const { pid: dead } = spawnSync(process.execPath, ["-e", ""]);
+    const random = "0123456789abcdef";
+    const names = [
+      `b.tar.tmp-${dead}-${random}`,
+      `b.tar.tmp-${process.pid}-${random}`,
+      `b.tar.tmp-mine`,
+      `b.tar.tmp-${random}`,
+      `b.tar.tmp-fedcba9876543210`,
+    ];
+    for (const name of names) writeFileSync(join(files, name), "half");
+    const longAgo = new Date(Date.now() - 2 * 3600 * 1000);
+    utimesSync(join(files, names[4] ?? ""), longAgo, longAgo); // of an earlier version, which did not write its pid
+    mustSucceed(await send(server, { method: "POST", path: "/v1/snapshot" }));
+    expect(leftovers(server.home)).to.have.lengthOf(1);
+    must(await backup(server.home, join(files, "b.tar")));
+    expect(leftovers(server.home)).to.deep.equal([]);
+    expect(readdirSync(files).sort()).to.deep.equal(["b.tar", ...names.slice(1, 4)].sort());
+  });
+});
+
 describe("a backup is refused and leaves nothing behind", () => {
   it("when STRONGROOM_ADDRESS names a server that does not respond, although the files are here: exit 10", async () => {
     const server = await startFilled();
@@ -167,6 +196,19 @@ describe("a backup is refused and leaves nothing behind", () => {
     }
   });
 
+  it("while another backup reads its snapshot: exit 1, and works once that has ended", async () => {
+    const server = await startFilled();
+    const taken = mustSucceed(await send(server, { method: "POST", path: "/v1/snapshot" }));
+    await enterHolder(String(taken["directory"])); // as a backup does
+    const file = join(temporaryDirectory(), "b.tar");
+    const { code, stderr } = await backup(server.home, file);
+    expect([code, existsSync(file)]).to.deep.equal([1, false]);
+    expect(stderr).to.contain(`a backup (pid ${process.pid}) is reading a snapshot: try again when it has ended`);
+    await removeHolder(String(taken["directory"]));
+    must(await backup(server.home, file));
+    expect(leftovers(server.home)).to.deep.equal([]);
+  });
+
   it("into the vault itself: exit 2", async () => {
     const server = await startFilled();
     const file = join(server.home, "vault", "..b.tar");
@@ -207,19 +249,23 @@ describe("a backup is refused and leaves nothing behind", () => {
 });
 
 describe("a wrong backup is not kept", () => {
-  /** Backs up a snapshot of four files; returns the outcome. */
-  async function backUpOf(secretCount: number, tick: (directory: string) => void): Promise<string> {
+  /** Backs up a snapshot of four files, one of them large; returns the outcome. */
+  async function backUpOf(secretCount: number, verifying: (temp: string) => void): Promise<string> {
     const directory = join(temporaryDirectory(), "snapshot");
     mkdirSync(join(directory, "secrets"), { recursive: true });
     for (const name of ["header.json", "secrets/a.sealed", "secrets/b.sealed", "secrets/c.sealed"]) {
       writeFileSync(join(directory, name), "as it was");
     }
+    truncateSync(join(directory, "secrets/c.sealed"), 3 * 2 ** 20);
     const judge = {
       understands: async () => true,
       faultsOf: async (blobs: readonly unknown[]) => blobs.map(() => null),
     };
-    const watch = { tick: () => tick(directory), signal: new AbortController().signal };
     const file = join(temporaryDirectory(), "b.tar");
+    const tick = (phase: string, done: number) => {
+      if (phase === "verifying" && done < 5000) verifying(join(file, "..", readdirSync(join(file, ".."))[0] ?? ""));
+    };
+    const watch = { tick, signal: new AbortController().signal };
     const taken = async () => ({ directory, secretCount, release: async () => {} });
     const outcome = await backUp(taken, file, judge, watch).then(
       ({ secrets: saved }) => `${saved} saved`,
@@ -229,10 +275,14 @@ describe("a wrong backup is not kept", () => {
     return outcome;
   }
 
-  it("when a file changes while it is read", async () => {
-    const change = (directory: string) => writeFileSync(join(directory, "secrets/c.sealed"), "as it is.");
+  it("when the disk does not return what was written", async () => {
+    const change = (temp: string) => {
+      const handle = openSync(temp, "r+");
+      writeSync(handle, "x", 2 * 2 ** 20);
+      closeSync(handle);
+    };
     expect(await backUpOf(3, () => {})).to.equal("3 saved");
-    expect(await backUpOf(3, change)).to.match(/cut short or changed/);
+    expect(await backUpOf(3, change)).to.match(/truncated or changed/);
   });
 
   it("when the snapshot has fewer files than announced", async () => {

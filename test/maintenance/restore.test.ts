@@ -1,14 +1,18 @@
 /** `strongroom restore`: what is restored, what is refused, and that a refusal leaves no vault. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { Header } from "tar";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { start } from "../cli/run-command.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
+import { run } from "../support/process.js";
 import { realScryptCost, startTestServer } from "../support/server.js";
 import { mustInit } from "../support/test-client.js";
 import {
@@ -176,6 +180,55 @@ function failingSyncsFrom(k: number): FileOperations {
   return { ...systemFiles, open };
 }
 
+describe("a restore killed after its vault was complete, before that was current", () => {
+  /** As the kill leaves it, and the archive. */
+  async function killed(): Promise<{ readonly home: string; readonly file: string }> {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const home = join(temporaryDirectory(), "home");
+    must(await restore(home, file));
+    const sums = execFileSync("tar", ["-xOf", file, "SHA256SUMS"]);
+    writeFileSync(join(home, "vault/gen-1/restored"), createHash("sha256").update(sums).digest("hex"), { mode: 0o600 });
+    rmSync(join(home, "vault/current"));
+    return { home, file };
+  }
+  const marks = (home: string) => readdirSync(join(home, "vault/gen-1")).sort();
+
+  it("is finished by the next start", async () => {
+    const { home } = await killed();
+    await mustHold(home, secrets);
+    expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
+  });
+
+  it("is finished by the next restore of the same archive", async () => {
+    const { home, file } = await killed();
+    must(await restore(home, file, "--dry-run"));
+    expect(existsSync(join(home, "vault/current"))).to.equal(false);
+    expect(must(await restore(home, file))).to.match(/^6 secrets restored into /);
+    expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
+    await mustHold(home, secrets);
+  });
+
+  it("is kept by a restore of another archive: exit 7", async () => {
+    const { home } = await killed();
+    const another = await killed();
+    const { code, stderr } = await restore(home, another.file);
+    expect(code).to.equal(7);
+    expect(stderr).to.contain("already holds the vault of another backup");
+    await mustHold(home, secrets);
+  });
+
+  it("is finished by doctor --fix, and can be backed up", async () => {
+    const { home } = await killed();
+    must(await backup(home, join(temporaryDirectory(), "b.tar")));
+    const again = await killed();
+    const { code, stdout } = await run(["doctor", "--fix", "--home", again.home]);
+    expect(code, stdout).to.equal(0);
+    await mustHold(again.home, secrets);
+  });
+});
+
 describe("an interrupted restore exits 13 and leaves nothing behind", () => {
   let file: string;
   let mark = 0;
@@ -212,8 +265,8 @@ describe("a restore refuses an archive", () => {
     ["with a name that the server never writes", [{ name: "secrets/A.sealed", content: blob }], /no secret's file/],
     ["with a path that is not allowed", [{ name: "secrets/%20a.sealed", content: blob }], /no secret's file/],
     ["with a foreign file", [{ name: "notes.txt", content: "mine" }], /no secret's file/],
-    ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is no file/],
-    ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is no file/],
+    ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is not a plain file/],
+    ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is not a plain file/],
     ["with a pipe", [{ name: "secrets/a.sealed", type: "FIFO" }], /use another backup/],
     ["with two files of one name", [1, 2].map(() => ({ name: "secrets/a.sealed", content: blob })), /two files/],
   ];
@@ -224,7 +277,7 @@ describe("a restore refuses an archive", () => {
   }
 
   it("without checksums: exit 12", async () => {
-    await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no SHA256SUMS/);
+    await mustRefuse(archiveOf([{ name: "header.json", content: await headerOf() }]), 12, /has no valid SHA256SUMS/);
   });
 
   it("without a header, or with one from a later version: exit 12", async () => {
@@ -233,17 +286,38 @@ describe("a restore refuses an archive", () => {
     await mustRefuse(summedArchiveOf([{ name: "header.json", content: later }]), 12, /no header that can be used/);
   });
 
+  for (const [what, entry] of [
+    ["a header of 200 MB", { name: "header.json", size: 200e6 }],
+    ["a secret larger than any", { name: "secrets/a.sealed", size: 600 * 2 ** 20 }],
+    ["a pax header of 200 MB", { name: "PaxHeader/a", size: 200e6, type: "ExtendedHeader" }],
+    ["a secret larger than the archive", { name: "secrets/a.sealed", size: 2 ** 40 }],
+  ] as const) {
+    it(`with ${what} before it reads any of it: exit 12`, async () => {
+      const file = join(temporaryDirectory(), "sparse.tar");
+      const header = new Header({ path: entry.name, size: entry.size, type: "type" in entry ? entry.type : "File" });
+      header.encode();
+      writeFileSync(file, header.block ?? "");
+      if (entry.size < 2 ** 32) truncateSync(file, entry.size + 2048);
+      const before = process.memoryUsage().arrayBuffers;
+      await mustRefuseInProcess(file, 2 ** 22 + before);
+      await mustRefuse(file, 12, /larger than any file of a vault|is not a tar file, or is truncated/);
+    });
+  }
+
   it("that is no archive: exit 12", async () => {
     const text = join(temporaryDirectory(), "text");
     writeFileSync(text, "not an archive, and longer than one block ".repeat(50));
     await mustRefuse(text, 12, /is not a tar file/);
     writeFileSync(text, Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 0]), Buffer.alloc(300_000, "noise")]));
-    await mustRefuse(text, 1, /is compressed: unpack it/); // never by us
+    await mustRefuse(text, 1, /is compressed: unpack it with {2}gunzip/); // never by us
+    const zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58];
+    writeFileSync(text, Buffer.concat([Buffer.from(zstd), Buffer.alloc(300_000)]));
+    await mustRefuse(text, 1, /is compressed: unpack it with {2}unzstd/);
   });
 });
 
 /** In this process, because there are many. */
-async function mustRefuseInProcess(file: string): Promise<void> {
+async function mustRefuseInProcess(file: string, mostBytes = Number.POSITIVE_INFINITY): Promise<void> {
   const vault = temporaryDirectory();
   const outcome = await restoreVault(file, vault, async () => true, {
     tick: () => {},
@@ -253,5 +327,6 @@ async function mustRefuseInProcess(file: string): Promise<void> {
     (error: Error) => error.name,
   );
   expect(outcome).to.equal("BackupError");
+  expect(process.memoryUsage().arrayBuffers).to.be.below(mostBytes);
   expect(readdirSync(vault)).to.deep.equal([]);
 }

@@ -154,6 +154,8 @@ describe("settings", () => {
     expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
     const other = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     expect((await mustStatus(other))["idleTimeoutMs"]).to.equal(222);
+    const minutes = await startProcess(["--idle-timeout-ms", "15m"]);
+    expect((await mustStatus(minutes))["idleTimeoutMs"]).to.equal(900_000);
     const third = await startProcess();
     expect((await mustStatus(third))["idleTimeoutMs"]).to.equal(900_000);
   });

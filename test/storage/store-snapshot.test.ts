@@ -3,9 +3,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync }
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { enterHolder, removeHolder } from "../../src/storage/files/claim-holder.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";
+import { FakeClock } from "../support/manual-clock.js";
 
 /** The link of secret b blocks until the test decides its outcome. */
 function heldUpLinks() {
@@ -29,8 +31,8 @@ function heldUpLinks() {
   return { files, begun: begun.passed, end: gate.open, fail: gate.fail };
 }
 
-async function openStore(files: FileOperations): Promise<FileStore> {
-  const store = await FileStore.open(temporaryDirectory(), files);
+async function openStore(files: FileOperations, clock?: FakeClock): Promise<FileStore> {
+  const store = await FileStore.open(temporaryDirectory(), files, () => {}, clock);
   later(() => store.close());
   await store.startNewVault(new Uint8Array(10));
   for (const path of ["a", "b", "c"]) await store.write(path, Buffer.from(`old ${path}`) as Uint8Array<ArrayBuffer>);
@@ -145,6 +147,44 @@ describe("a snapshot", () => {
     expect([count, readdirSync(join(directory, "secrets"))]).to.deep.equal([2, ["a.sealed", "c.sealed"]]);
     allowed.open();
     expect(await removal).to.equal(true);
+  });
+
+  it("is replaced by the next one, and removed after an hour", async () => {
+    const clock = new FakeClock();
+    const store = await openStore(systemFiles, clock);
+    const first = await store.snapshot();
+    const second = await store.snapshot();
+    expect([existsSync(first.directory), existsSync(second.directory)]).to.deep.equal([false, true]);
+    clock.advance(3600 * 1000 - 1);
+    expect(existsSync(second.directory)).to.equal(true);
+    clock.advance(1);
+    while (existsSync(second.directory)) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await store.snapshot()).count).to.equal(3);
+  });
+
+  it("is kept while a backup reads it, even after an hour", async () => {
+    const clock = new FakeClock();
+    const store = await openStore(systemFiles, clock);
+    const { directory } = await store.snapshot();
+    await enterHolder(directory);
+    clock.advance(3600 * 1000);
+    const { code, message } = await store.snapshot().catch((error) => error);
+    expect([code, existsSync(directory)]).to.deep.equal(["UNAVAILABLE", true]);
+    expect(message).to.contain(`pid ${process.pid}`);
+    await removeHolder(directory);
+    clock.advance(3600 * 1000);
+    while (existsSync(directory)) await new Promise((resolve) => setTimeout(resolve, 5));
+  });
+
+  it("is refused while another one is being taken", async () => {
+    const links = heldUpLinks();
+    const store = await openStore(links.files);
+    const first = store.snapshot();
+    await links.begun;
+    const { code } = await store.snapshot().catch((error) => error);
+    expect(code).to.equal("UNAVAILABLE");
+    links.end();
+    expect((await first).count).to.equal(3);
   });
 
   for (const code of ["EPERM", "EMLINK", "EXDEV", "ENOTSUP"]) {

@@ -24,7 +24,7 @@ export type FailingFiles = {
 
 const pathSteps = [
   ...(["copyFile", "link", "lstat", "mkdir", "open"] as const),
-  ...(["readdir", "rename", "rm", "rmdir", "unlink"] as const),
+  ...(["readdir", "rename", "rmdir", "unlink"] as const),
 ];
 const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "read", "stat", "close"]);
 

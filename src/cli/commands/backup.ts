@@ -3,7 +3,7 @@ import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
-import type { Watch } from "../../maintenance/backup/archive.js";
+import type { Phase, Watch } from "../../maintenance/backup/archive.js";
 import { BackupError } from "../../maintenance/backup/backup-error.js";
 import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
@@ -19,7 +19,7 @@ import { CommandFailure, type ExitName } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { breakable } from "../session/interrupt.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
-import { progressBar } from "../session/progress.js";
+import { type Progress, progressBar } from "../session/progress.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 
@@ -44,7 +44,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
   const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
   const keys = new Keys(null);
-  const work = watched("saving", (watch) => backUp(snapshot, file, keys, watch));
+  const work = watched((watch) => backUp(snapshot, file, keys, watch));
   report(file, await work.finally(() => keys.stop()), flags);
 }
 
@@ -103,8 +103,8 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
 };
 
 /** Runs work with a progress bar, stops it on SIGINT or SIGTERM, and turns its errors into those of the command line. */
-export async function watched<T>(label: string, work: (watch: Watch) => Promise<T>): Promise<T> {
-  const bar = progressBar(label);
+export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T> {
+  const bar = phasedBar();
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
@@ -113,4 +113,17 @@ export async function watched<T>(label: string, work: (watch: Watch) => Promise<
   } finally {
     bar.end();
   }
+}
+
+/** A bar of its own for each phase. */
+function phasedBar() {
+  let current: { readonly phase: Phase; readonly bar: Progress } | null = null;
+  const show: Watch["tick"] = (phase, done, total) => {
+    if (current?.phase !== phase) {
+      current?.bar.end();
+      current = { phase, bar: progressBar(phase, phase === "saving" ? "items" : "bytes") };
+    }
+    current.bar.show(done, total);
+  };
+  return { show, end: () => current?.bar.end() };
 }

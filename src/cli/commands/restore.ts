@@ -34,7 +34,7 @@ async function restore(file: string, flags: Flags): Promise<void> {
   const keys = new Keys(null);
   try {
     const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
-    const secrets = await watched("restoring", (watch) => work(file, vaultPath, understood, watch));
+    const secrets = await watched((watch) => work(file, vaultPath, understood, watch));
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
     else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
   } finally {

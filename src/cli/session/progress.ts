@@ -1,26 +1,55 @@
-/** Progress bar on standard error, only on a terminal; cleared when the work is done. */
+/** Progress bar with rate and time left: on standard error if that is a terminal, and cleared at the end. */
 
 export interface Progress {
-  /** Draws how much of `total` is done. */
+  /** Shows how much of all is done. */
   show(done: number, total: number): void;
   end(): void;
 }
 
+/** What is counted. */
+export type ProgressUnit = "items" | "bytes";
+
+type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "write">;
+
 const width = 30;
 const everyMs = 100;
+const mebibyte = 2 ** 20;
 
-export function progressBar(label: string, stream: NodeJS.WriteStream = process.stderr): Progress {
+export function progressBar(
+  label: string,
+  unit: ProgressUnit = "items",
+  stream: Terminal = process.stderr,
+  now: () => number = Date.now,
+): Progress {
   if (stream.isTTY !== true) return { show() {}, end() {} };
+  const begun = now();
   let drawnAt = 0;
   return {
     show(done, total) {
-      if (Date.now() - drawnAt < everyMs) return;
-      drawnAt = Date.now();
-      const full = total === 0 ? width : Math.round((width * done) / total);
-      stream.write(`\r${label} [${"=".repeat(full)}${" ".repeat(width - full)}] ${done}/${total}`);
+      if (now() - drawnAt < everyMs) return;
+      drawnAt = now();
+      const full = total === 0 ? width : Math.round((width * Math.min(done, total)) / total);
+      const bar = `${"=".repeat(full)}${" ".repeat(width - full)}`;
+      stream.write(`\r${label} [${bar}] ${amounts(unit, done, total, (drawnAt - begun) / 1000)}\u001b[K`);
     },
     end() {
       if (drawnAt > 0) stream.write("\r\u001b[K");
     },
   };
+}
+
+/** For example `1200/5000, 400/s, 0:10 left`; the rate only once there is one. */
+function amounts(unit: ProgressUnit, done: number, total: number, seconds: number): string {
+  const [size, digits, name] = unit === "bytes" ? [mebibyte, 1, " MiB"] : [1, 0, ""];
+  const inUnit = (amount: number) => (amount / size).toFixed(digits);
+  const rate = done / seconds;
+  const speed = seconds >= 1 && done > 0 ? `, ${inUnit(rate)}${name}/s, ${clockTime((total - done) / rate)} left` : "";
+  return `${inUnit(done)}/${inUnit(total)}${name}${speed}`;
+}
+
+function clockTime(seconds: number): string {
+  const whole = Math.max(0, Math.ceil(seconds));
+  const [minutes, hours] = [Math.floor(whole / 60) % 60, Math.floor(whole / 3600)];
+  const padded = (part: number) => String(part).padStart(2, "0");
+  return hours > 0 ? `${hours}:${padded(minutes)}:${padded(whole % 60)}` : `${minutes}:${padded(whole % 60)}`;
 }

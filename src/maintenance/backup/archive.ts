@@ -5,156 +5,177 @@
  *   secrets/…      the tree of blobs, as in the vault
  *   SHA256SUMS     of every file but itself: detects truncation and changes
  */
-import { once } from "node:events";
-import { createReadStream, createWriteStream } from "node:fs";
-import { open, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
-import { pipeline } from "node:stream/promises";
-import pLimit from "p-limit";
+import { createHash } from "node:crypto";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
 import pMap from "p-map";
-import { create, Parser, type ReadEntry } from "tar";
 import { BackupError } from "./backup-error.js";
-import { formatSums, parseSums, type Sums, sameSums, sumOf, sumsName } from "./checksums.js";
+import { BufferedFile } from "./buffered-file.js";
+import { LineSet, type ListedSums, readSums, sumLine, sumOf, sumsName } from "./checksums.js";
+import { type SnapshotFile, snapshotFiles } from "./snapshot-files.js";
+import { InvalidTar, readTar, type TarEntry } from "./tar-reader.js";
+import { TarWriter } from "./tar-writer.js";
 
 export const headerName = "header.json";
 export const secretsName = "secrets";
 
-/** Bounds memory: entries are held whole while they are looked at. */
-const entriesAtOnce = 8;
-const maxEntryBytes = 512 * 2 ** 20;
+/** Bounds memory: entries are held whole while they are used, and large ones one at a time. */
+const entriesAtOnce = 16;
+const largeEntryBytes = 4 * 2 ** 20;
+const maxSecretBytes = 512 * 2 ** 20;
 
-/** Who waits for the work. */
+/** Larger than any header of a vault. */
+const maxHeaderBytes = 4096;
+
+export type Phase = "saving" | "verifying" | "restoring";
+
+/** Progress and cancellation. */
 export type Watch = {
-  /** Told how much is done, of how much: files that are written, bytes that are read. */
-  readonly tick: (done: number, total: number) => void;
-  /** Breaks it off. */
+  /** How much is done, of how much: files while saving, otherwise bytes. */
+  readonly tick: (phase: Phase, done: number, total: number) => void;
   readonly signal: AbortSignal;
 };
 
-/** Makes a new archive of a snapshot, and answers how many files are in it. The file lasts when this resolves. */
-export async function writeArchive(snapshot: string, file: string, { tick, signal }: Watch): Promise<number> {
-  const sums = await sumTree(snapshot, signal);
-  await writeFile(join(snapshot, sumsName), formatSums(sums), { flag: "wx", mode: 0o600 });
-  let done = 0;
-  const onWriteEntry = () => tick(Math.min(++done, sums.size), sums.size); // directories are entries too
-  const tar = create({ cwd: snapshot, portable: true, strict: true, onWriteEntry }, [
-    headerName,
-    secretsName,
-    sumsName,
-  ]);
-  await pipeline(tar, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }), { signal });
-  return sums.size;
+/** Writes a snapshot of `count` secrets to a new, durable archive; returns the number of files in it. */
+export async function writeArchive(snapshot: string, count: number, file: string, watch: Watch): Promise<number> {
+  const tar = await TarWriter.create(file);
+  try {
+    const sums = await BufferedFile.create(join(snapshot, sumsName));
+    try {
+      let files = 0;
+      for await (const each of snapshotFiles(snapshot, [headerName, `${secretsName}/`])) {
+        watch.signal.throwIfAborted();
+        await sums.write(Buffer.from(sumLine(each.name, await addFile(tar, each)), "latin1"));
+        watch.tick("saving", files++, count);
+      }
+      await sums.sync();
+      for await (const each of snapshotFiles(snapshot, [sumsName])) await addFile(tar, each);
+      await tar.end();
+      return files;
+    } finally {
+      await sums.close();
+    }
+  } finally {
+    await tar.close();
+  }
 }
 
-/** Told of each file in the archive. */
+/** Returns the SHA-256 of what was written. */
+async function addFile(tar: TarWriter, { name, size, modified, content }: SnapshotFile): Promise<string> {
+  const hash = createHash("sha256");
+  const hashed = async function* () {
+    for await (const chunk of content) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  await tar.add(name, size, modified, hashed());
+  return hash.digest("hex");
+}
+
+/** Called with each file in the archive. */
 export type Take = (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
 
 /**
- * Reads an archive to its end, hands out each file, and checks all checksums.
+ * Reads a whole archive, passes each file to `take`, and verifies all checksums. Returns a digest that identifies it.
  * @throws BackupError damaged
  */
-export async function readArchive(file: string, take: Take, watch: Watch): Promise<void> {
-  const found: Sums = new Map();
-  let promised: Sums | null = null;
-  const sort: Take = async (name, bytes) => {
-    if (name === sumsName) promised = parseSums(Buffer.from(bytes).toString("latin1"));
-    else if (found.has(name)) throw damaged(file, `has two files ${name}`);
-    else {
-      found.set(name, sumOf(bytes));
-      await take(name, bytes);
+export async function readArchive(file: string, take: Take, phase: Phase, watch: Watch): Promise<string> {
+  try {
+    await mustBePlainTar(file);
+    const found = new LineSet();
+    const listed = await readEntries(file, found, take, phase, watch);
+    if (listed === null) throw damaged(file, `has no valid ${sumsName}`);
+    if (!found.equals(listed.lines))
+      throw damaged(file, `is truncated or changed: its content does not match its ${sumsName}`);
+    return listed.digest;
+  } catch (error) {
+    if (watch.signal.aborted) throw interrupted();
+    if (error instanceof InvalidTar) throw damaged(file, "is not a tar file, or is truncated");
+    if (error instanceof BackupError) throw error;
+    throw new BackupError("unusable", `${file} cannot be read: check that it exists and that you may read it`, error);
+  }
+}
+
+/** Several entries at once; returns what the checksum file lists. */
+async function readEntries(
+  file: string,
+  found: LineSet,
+  take: Take,
+  phase: Phase,
+  { tick, signal }: Watch,
+): Promise<ListedSums | null> {
+  const running = new Set<Promise<void>>();
+  let listed: ListedSums | null = null;
+  const handle = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
+    found.add(sumLine(name, sumOf(bytes)));
+    const work = take(name, bytes);
+    running.add(work);
+    await work.finally(() => running.delete(work));
+  };
+  const small = async function* () {
+    for await (const entry of readTar(file, (done, total) => tick(phase, done, total))) {
+      signal.throwIfAborted();
+      if (entry.name === sumsName) listed = await sumsIn(file, entry);
+      else {
+        const bytes = await checked(file, entry).read();
+        if (entry.size < largeEntryBytes) yield { name: entry.name, bytes };
+        else await handle(entry.name, bytes);
+      }
     }
   };
-  await readEntries(file, sort, watch);
-  if (promised === null) throw damaged(file, `has no ${sumsName}`);
-  if (!sameSums(found, promised))
-    throw damaged(file, `was cut short or changed: it does not hold what its ${sumsName} says`);
+  // Writes in progress end before the caller cleans up.
+  await pMap(small(), ({ name, bytes }) => handle(name, bytes), { concurrency: entriesAtOnce }).finally(() =>
+    Promise.allSettled(running),
+  );
+  return listed;
 }
 
-/** Several entries at once; the archive is not read on before there is room for the next. */
-async function readEntries(file: string, take: Take, { tick, signal }: Watch): Promise<void> {
-  const limit = pLimit(entriesAtOnce);
-  const work: Promise<void>[] = [];
-  const parser = new Parser({ strict: true });
-  const failed = new AbortController();
-  let failure: unknown = null;
-  const abort = (error: unknown) => {
-    failure ??= error;
-    failed.abort();
-  };
-  parser.on("entry", (entry: ReadEntry) => {
-    work.push(limit(() => takeEntry(file, entry, take)).catch(abort));
-  });
-  parser.on("error", abort); // it may come while the end is not awaited
-  await parse(file, parser, AbortSignal.any([failed.signal, signal]), tick).catch(abort);
-  if (failure === null) await Promise.all(work);
-  if (failure !== null) throw signal.aborted ? interrupted() : readFailure(file, failure);
+async function sumsIn(file: string, entry: TarEntry): Promise<ListedSums | null> {
+  const sums = await readSums(mustBeFile(file, entry).chunks());
+  if (sums !== null && "twice" in sums) throw twoFiles(file, sums.twice);
+  return sums;
 }
 
-async function parse(file: string, parser: Parser, signal: AbortSignal, tick: Watch["tick"]): Promise<void> {
-  await mustBePlainTar(file);
-  const ended = once(parser, "end", { signal });
-  ended.catch(() => {}); // awaited below, if it is reached
-  const { size } = await stat(file);
-  const input = createReadStream(file, { signal });
-  for await (const chunk of input) {
-    if (!parser.write(chunk as Buffer)) await once(parser, "drain", { signal });
-    tick(input.bytesRead, size);
-  }
-  parser.end();
-  await ended;
+/** DANGER: sizes come from the archive, and must be checked before anything is read. */
+function checked(file: string, entry: TarEntry): TarEntry {
+  const most = entry.name === headerName ? maxHeaderBytes : maxSecretBytes;
+  if (entry.size <= most) return mustBeFile(file, entry);
+  throw damaged(file, `holds ${JSON.stringify(entry.name)} of ${entry.size} bytes, larger than any file of a vault`);
 }
 
-/** RFC 1952, section 2.3.1. */
-const gzipMagic = 0x1f8b;
+function mustBeFile(file: string, entry: TarEntry): TarEntry {
+  if (entry.type === "File" || entry.type === "OldFile") return entry;
+  throw damaged(file, `holds ${JSON.stringify(entry.name)}, which is not a plain file`);
+}
 
-/** The parser would unpack compressed ones by itself, however large that makes them; ours never are. */
+/** Magic numbers of gzip (RFC 1952) and Zstandard (RFC 8878), which are not unpacked here. */
+const compressed: readonly (readonly [magic: string, tool: string])[] = [
+  ["1f8b", "gunzip"],
+  ["28b52ffd", "unzstd"],
+];
+
 async function mustBePlainTar(file: string): Promise<void> {
   const handle = await open(file);
   try {
     const { buffer } = await handle.read(Buffer.alloc(512), 0, 512, 0);
-    if (buffer.readUInt16BE(0) === gzipMagic)
-      throw new BackupError("unusable", `${file} is compressed: unpack it with  gunzip`);
-    if (buffer.toString("latin1", 257, 262) !== "ustar") throw damaged(file, "is not a tar file, or was cut short");
+    const start = buffer.toString("hex", 0, 4);
+    const [, tool] = compressed.find(([magic]) => start.startsWith(magic)) ?? [];
+    if (tool !== undefined) throw new BackupError("unusable", `${file} is compressed: unpack it with  ${tool}`);
+    if (buffer.toString("latin1", 257, 262) !== "ustar") throw new InvalidTar();
   } finally {
     await handle.close();
   }
-}
-
-async function takeEntry(file: string, entry: ReadEntry, take: Take): Promise<void> {
-  if (entry.type === "Directory") {
-    entry.resume();
-    return;
-  }
-  if (entry.type !== "File" && entry.type !== "OldFile") throw damaged(file, `holds ${entry.path}, which is no file`);
-  if (entry.size > maxEntryBytes) throw damaged(file, `holds ${entry.path}, which is larger than any secret`);
-  const chunks: Buffer[] = [];
-  for await (const chunk of entry) chunks.push(chunk);
-  await take(entry.path, new Uint8Array(Buffer.concat(chunks)));
-}
-
-function readFailure(file: string, error: unknown): unknown {
-  if (error instanceof BackupError) return error;
-  const code = error instanceof Error && "tarCode" in error ? String(error.tarCode) : null;
-  if (code !== null) return damaged(file, "is not a tar file, or was cut short");
-  return new BackupError("unusable", `${file} cannot be read: see that it is there and yours`, error);
 }
 
 export function interrupted(): BackupError {
   return new BackupError("aborted", "interrupted: nothing was kept");
 }
 
-function damaged(file: string, how: string): BackupError {
-  return new BackupError("damaged", `${file} ${how}: use another backup`);
+export function twoFiles(file: string, name: string): BackupError {
+  return damaged(file, `has two files ${name}`);
 }
 
-/** The checksums of all files under a directory. */
-async function sumTree(directory: string, signal: AbortSignal): Promise<Sums> {
-  const sums: Sums = new Map();
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const add = async (file: string) => {
-    sums.set(relative(directory, file).replaceAll("\\", "/"), sumOf(await readFile(file)));
-  };
-  await pMap(files, add, { concurrency: entriesAtOnce, signal });
-  return sums;
+function damaged(file: string, how: string): BackupError {
+  return new BackupError("damaged", `${file} ${how}: use another backup`);
 }

@@ -7,31 +7,63 @@ import { createHash } from "node:crypto";
 
 export const sumsName = "SHA256SUMS";
 
-/** Hex SHA-256 by file name in the archive. */
-export type Sums = Map<string, string>;
+const linePattern = /^([0-9a-f]{64}) {2}(\S+)\n$/;
 
-const line = /^([0-9a-f]{64}) {2}(\S+)$/;
+/** Longer than any line: a digest and the longest path, escaped. */
+const maxLineBytes = 8192;
 
 export function sumOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-export function formatSums(sums: Sums): string {
-  const names = [...sums.keys()].sort();
-  return names.map((name) => `${sums.get(name)}  ${name}\n`).join("");
+export function sumLine(name: string, sum: string): string {
+  return `${sum}  ${name}\n`;
 }
 
-/** Returns null when the text has another format. */
-export function parseSums(text: string): Sums | null {
-  const sums: Sums = new Map();
-  for (const each of text.split("\n").slice(0, -1)) {
-    const [, sum, name] = line.exec(each) ?? [];
-    if (sum === undefined || name === undefined) return null;
-    sums.set(name, sum);
+/** Comparable summary of a set of lines, whatever their order, in constant memory: the sum of their digests. */
+export class LineSet {
+  readonly #lanes = new Uint32Array(8);
+  #count = 0;
+
+  add(line: string): void {
+    const digest = createHash("sha256").update(line, "latin1").digest();
+    for (let lane = 0; lane < 8; lane++) {
+      this.#lanes[lane] = (this.#lanes[lane] ?? 0) + digest.readUInt32LE(4 * lane);
+    }
+    this.#count++;
   }
-  return text.endsWith("\n") ? sums : null;
+
+  equals(other: LineSet): boolean {
+    return this.#count === other.#count && this.#lanes.every((lane, at) => lane === other.#lanes[at]);
+  }
 }
 
-export function sameSums(some: Sums, others: Sums): boolean {
-  return some.size === others.size && [...some].every(([name, sum]) => others.get(name) === sum);
+/** What a checksum file lists, and its own SHA-256 in hex, which identifies the backup. */
+export type ListedSums = { readonly lines: LineSet; readonly digest: string };
+
+/** Reads a checksum file. Returns null when its format is wrong, and the name when a file is listed twice. */
+export async function readSums(chunks: AsyncIterable<Uint8Array>): Promise<ListedSums | { twice: string } | null> {
+  const lines = new LineSet();
+  const hash = createHash("sha256");
+  let last = "";
+  for await (const line of linesOf(chunks)) {
+    const [, , name] = linePattern.exec(line) ?? [];
+    if (name === undefined || name < last) return null;
+    if (name === last) return { twice: name };
+    lines.add(line);
+    hash.update(line, "latin1");
+    last = name;
+  }
+  return { lines, digest: hash.digest("hex") };
+}
+
+/** Yields lines with their newlines; one that is too long is cut. */
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest = "";
+  for await (const chunk of chunks) {
+    const texts = (rest + Buffer.from(chunk).toString("latin1")).split("\n");
+    rest = (texts.pop() ?? "").slice(0, maxLineBytes);
+    for (const text of texts) yield `${text}\n`;
+  }
+  if (rest !== "") yield rest;
 }

@@ -2,18 +2,26 @@
  * Restore: makes an archive the vault of a home that has none. Every name and checksum is verified and every file is
  * durable before the vault becomes current; an interrupted restore leaves no vault.
  */
-import { lstat, mkdir, readdir, rm } from "node:fs/promises";
+import { lstat, mkdir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { removeTree } from "../../files/remove-tree.js";
 import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { claimVault } from "../../storage/files/claim.js";
-import { holdSecrets, makeCurrent } from "../../storage/files/generations.js";
+import {
+  findRestored,
+  finishRestored,
+  holdSecrets,
+  makeCurrent,
+  type Restored,
+  restoredMark,
+} from "../../storage/files/generations.js";
 import { blobFile } from "../../storage/files/tree-scan.js";
-import { headerName, readArchive, secretsName, type Take, type Watch } from "./archive.js";
+import { headerName, readArchive, secretsName, type Take, twoFiles, type Watch } from "./archive.js";
 import { BackupError } from "./backup-error.js";
 
 /**
@@ -29,14 +37,50 @@ export async function restore(
   const claim = await claimVault(vaultPath);
   const building = join(vaultPath, `restore-${randomName()}`);
   try {
+    const earlier = await findRestored(systemFiles, vaultPath);
+    if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, understood, watch);
     await refuseVault(vaultPath);
     const secrets = await build(file, building, understood, watch);
     await makeCurrent(systemFiles, vaultPath, building);
     return secrets;
   } finally {
-    await rm(building, { recursive: true, force: true, maxRetries: 3 }); // writes in progress may still end
+    await removeTree(systemFiles, building);
     await claim.release();
   }
+}
+
+/** An earlier restore was killed after its vault was complete, and before it was current. */
+async function finishEarlier(
+  file: string,
+  vaultPath: string,
+  earlier: Restored,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  const secrets = await verifySame(file, vaultPath, earlier, understood, watch);
+  await finishRestored(systemFiles, vaultPath);
+  return secrets;
+}
+
+async function verifySame(
+  file: string,
+  vaultPath: string,
+  earlier: Restored,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<number> {
+  const { secrets, digest } = await readAll(
+    file,
+    async (name) => void fileFor(file, vaultPath, name),
+    understood,
+    watch,
+  );
+  if (digest === earlier.archive) return secrets;
+  const what = "already holds the vault of another backup, whose restore was interrupted at its end";
+  throw new BackupError(
+    "exists",
+    `${vaultPath} ${what}: start the server to use it, or choose an empty home with --home`,
+  );
 }
 
 async function refuseVault(vaultPath: string): Promise<void> {
@@ -57,6 +101,7 @@ async function build(
   const write: Take = async (name, bytes) => {
     const target = fileFor(file, directory, name);
     await tree.write(target, bytes).catch((error: unknown) => {
+      if (systemCode(error) === "EEXIST") throw twoFiles(file, name);
       throw new BackupError(
         "unusable",
         `${target} cannot be written${reasonOf(systemCode(error))}; nothing was kept`,
@@ -64,7 +109,8 @@ async function build(
       );
     });
   };
-  const secrets = await readAll(file, write, understood, watch);
+  const { secrets, digest } = await readAll(file, write, understood, watch);
+  await tree.write(join(directory, restoredMark), new Uint8Array(Buffer.from(digest, "latin1")));
   await tree.sync();
   return secrets;
 }
@@ -76,8 +122,12 @@ export async function judge(
   understood: (header: Bytes) => Promise<boolean>,
   watch: Watch,
 ): Promise<number> {
-  if ((await missingAsNull(lstat(vaultPath))) !== null) await refuseVault(vaultPath);
-  return readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch);
+  if ((await missingAsNull(lstat(vaultPath))) !== null) {
+    const earlier = await findRestored(systemFiles, vaultPath);
+    if (earlier !== null) return verifySame(file, vaultPath, earlier, understood, watch);
+    await refuseVault(vaultPath);
+  }
+  return (await readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch)).secrets;
 }
 
 async function readAll(
@@ -85,7 +135,7 @@ async function readAll(
   take: Take,
   understood: (header: Bytes) => Promise<boolean>,
   watch: Watch,
-): Promise<number> {
+): Promise<{ readonly secrets: number; readonly digest: string }> {
   let header: Bytes | null = null;
   let secrets = 0;
   const takeOne: Take = async (name, bytes) => {
@@ -93,8 +143,8 @@ async function readAll(
     if (name === headerName) header = bytes;
     else secrets++;
   };
-  await readArchive(file, takeOne, watch);
-  if (header !== null && (await understood(header))) return secrets;
+  const digest = await readArchive(file, takeOne, "restoring", watch);
+  if (header !== null && (await understood(header))) return { secrets, digest };
   throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }
 

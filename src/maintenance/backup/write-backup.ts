@@ -1,10 +1,12 @@
 /** Backup: writes a snapshot of the vault to an archive, verifies it, and only then gives it its name. */
-import { lstat, rm, unlink } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import type { Bytes } from "../../../workers/protocol.js";
+import { lstat, readdir, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import type { BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemCode } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { enterHolder } from "../../storage/files/claim-holder.js";
 import { headBytes, type Keys } from "../doctor/offline-keys.js";
 import { headerName, interrupted, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
 import { BackupError } from "./backup-error.js";
@@ -18,6 +20,9 @@ export type TakenSnapshot = {
 
 /** Checks the structure of what is saved. */
 type Judge = Pick<Keys, "understands" | "faultsOf">;
+
+/** Blobs that the key worker checks at once. */
+const sliceSize = 256;
 
 /** `damaged`: number of secrets that no key can open. */
 export type Saved = { readonly secrets: number; readonly damaged: number };
@@ -34,8 +39,10 @@ export async function backUp(
 ): Promise<Saved> {
   const target = resolve(file);
   await refuseExisting(target);
+  await removeAbandoned(target);
   const { directory, secretCount, release } = await takeSnapshot();
   try {
+    await enterHolder(directory); // the server keeps a snapshot that is being read
     watch.signal.throwIfAborted();
     return await archive(directory, secretCount, target, judge, watch);
   } catch (error) {
@@ -47,15 +54,15 @@ export async function backUp(
       error,
     );
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    await removeTree(systemFiles, directory);
     await release();
   }
 }
 
 async function archive(snapshot: string, wanted: number, target: string, judge: Judge, watch: Watch): Promise<Saved> {
-  const temp = `${target}.tmp-${randomName()}`;
+  const temp = `${target}.tmp-${process.pid}-${randomName()}`;
   try {
-    const secrets = (await writeArchive(snapshot, temp, watch)) - 1; // without the header
+    const secrets = (await writeArchive(snapshot, wanted, temp, watch)) - 1; // without the header
     if (secrets !== wanted)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, judge, watch);
@@ -80,12 +87,19 @@ async function publish(temp: string, target: string): Promise<void> {
 /** Returns how many secrets are damaged: they are saved as they are, because there is nothing better. */
 async function readBack(temp: string, judge: Judge, watch: Watch): Promise<number> {
   let damaged = 0;
+  let outlines: BlobOutline[] = [];
+  const count = async () => {
+    const slice = outlines;
+    outlines = [];
+    damaged += (await judge.faultsOf(slice)).filter((fault) => fault !== null).length;
+  };
   const take: Take = async (name, bytes) => {
     if (name === headerName) return mustBeHeader(bytes, judge);
-    const [fault] = await judge.faultsOf([{ head: bytes.slice(0, headBytes), length: bytes.length }]);
-    if (fault !== null) damaged++;
+    outlines.push({ head: bytes.slice(0, headBytes), length: bytes.length });
+    if (outlines.length === sliceSize) await count();
   };
-  await readArchive(temp, take, { ...watch, tick: () => {} });
+  await readArchive(temp, take, "verifying", watch);
+  await count();
   return damaged;
 }
 
@@ -93,6 +107,37 @@ async function mustBeHeader(header: Bytes, judge: Judge): Promise<void> {
   if (await judge.understands(header)) return;
   const remedy = "restore it from an earlier backup; see strongroom doctor";
   throw new BackupError("damaged", `the vault's header cannot be used, and no restore would accept it: ${remedy}`);
+}
+
+/** Removes the temp files of earlier backups to this target that were killed. */
+async function removeAbandoned(target: string): Promise<void> {
+  const directory = dirname(target);
+  for (const name of (await missingAsNull(readdir(directory))) ?? []) {
+    if (!name.startsWith(`${basename(target)}.tmp-`)) continue;
+    const path = join(directory, name);
+    if (await isAbandoned(name.slice(basename(target).length), path)) await ignoring(unlink(path), "ENOENT");
+  }
+}
+
+/** `.tmp-PID-RANDOM`, or without the pid from earlier versions. Another process may have that pid by now. */
+const tempSuffix = /^\.tmp-(?:([1-9][0-9]{0,9})-)?[0-9a-f]{16}$/;
+const abandonedMs = 3600 * 1000;
+
+async function isAbandoned(suffix: string, path: string): Promise<boolean> {
+  const [matched, pid] = tempSuffix.exec(suffix) ?? [];
+  if (matched === undefined) return false;
+  if (pid !== undefined && !isRunning(Number(pid))) return true;
+  const found = await missingAsNull(stat(path));
+  return found !== null && Date.now() - found.mtimeMs > abandonedMs;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return systemCode(error) === "EPERM";
+  }
 }
 
 async function refuseExisting(target: string): Promise<void> {

@@ -5,11 +5,11 @@ import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
+import { blobFile } from "../../storage/files/tree-scan.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 import { headBytes } from "./offline-keys.js";
 
-/** A secret's file in the tree, and its path. */
-export type SecretFile = { readonly file: string; readonly path: string };
+type SecretFile = { readonly file: string; readonly path: string };
 
 const maxBlobBytes = 512 * 2 ** 20;
 const sliceSize = 256;
@@ -31,12 +31,13 @@ const faults: { readonly [F in BlobFault]: string } = {
 /** `opened`: the vault is unlocked; opens every intact blob too. */
 export async function examineBlobs(
   inspection: Inspection,
-  files: readonly SecretFile[],
+  root: string,
+  paths: readonly string[],
   opened: boolean,
 ): Promise<void> {
-  inspection.progress.expect(opened ? 2 * files.length : files.length);
-  for (let at = 0; at < files.length; at += sliceSize) {
-    const slice = files.slice(at, at + sliceSize);
+  inspection.progress.expect(opened ? 2 * paths.length : paths.length);
+  for (let at = 0; at < paths.length; at += sliceSize) {
+    const slice = paths.slice(at, at + sliceSize).map((path) => ({ file: blobFile(root, path), path }));
     const intact = await intactOnes(inspection, slice);
     if (opened) await pMap(intact, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
   }

@@ -8,24 +8,27 @@ import { basename, join } from "node:path";
 import { isTempName } from "../../files/durable.js";
 import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import type { SecretFile } from "./check-blobs.js";
+import { blobFile } from "../../storage/files/tree-scan.js";
 import { examine, type Inspection, readEntries, reportWrongKind } from "./inspection.js";
 import { reportLeftover, reportTemp } from "./stray-files.js";
 
 /** A file whose name the server never writes; `path` is the secret path that it may stand for. */
 type ForeignFile = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
 
-type Walk = { readonly inspection: Inspection; readonly secrets: SecretFile[]; readonly foreignFiles: ForeignFile[] };
+type Walk = { readonly inspection: Inspection; readonly secrets: string[]; readonly foreignFiles: ForeignFile[] };
 
 /** `prefix` is null below a directory whose name decodes to no path. */
 type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
 
-/** Returns the files of secrets, judged by their names alone. */
-export async function walkTree(inspection: Inspection, root: string): Promise<readonly SecretFile[]> {
+/** Returns the paths of all secrets, judged by file names alone: paths only, since there may be a million. */
+export async function walkTree(inspection: Inspection, root: string): Promise<readonly string[]> {
   const walk: Walk = { inspection, secrets: [], foreignFiles: [] };
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
-  const paths = new Map(walk.secrets.map(({ path, file }) => [path, file]));
-  for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, paths);
+  if (walk.foreignFiles.length > 0) {
+    const paths = new Set(walk.secrets);
+    const fileOf = (path: string) => (paths.has(path) ? blobFile(root, path) : undefined);
+    for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, fileOf);
+  }
   return walk.secrets;
 }
 
@@ -82,7 +85,7 @@ async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false>
   const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
   const path = prefix === null || segment === null ? null : prefix + segment;
   const ours = !foreign && path !== null && segmentOfFile(entry.name) !== null && isSecretPath(path);
-  if (ours) secrets.push({ file, path });
+  if (ours) secrets.push(path);
   else foreignFiles.push({ file, path, inForeignDirectory: foreign });
   return false;
 }
@@ -92,9 +95,9 @@ const lookAndMove = "see what it is, and move it away or restore its name";
 function reportForeign(
   inspection: Inspection,
   { file, path, inForeignDirectory }: ForeignFile,
-  files: ReadonlyMap<string, string>,
+  fileOf: (path: string) => string | undefined,
 ) {
-  const twin = path === null ? undefined : files.get(path.normalize("NFC"));
+  const twin = path === null ? undefined : fileOf(path.normalize("NFC"));
   if (twin !== undefined) {
     const message = `it is a second file of one secret; the server uses ${twin}`;
     const remedy = "compare the two, and move this one away";

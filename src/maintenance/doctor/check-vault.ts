@@ -4,11 +4,12 @@ import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { ignoring, isTempName, makeDirectory, systemFiles } from "../../files/durable.js";
+import { restoredMark } from "../../storage/files/generations.js";
 import { examineBlobs } from "./check-blobs.js";
 import { reportNoHeader } from "./check-header.js";
 import { walkTree } from "./check-tree.js";
 import { entriesOf, examine, type Inspection } from "./inspection.js";
-import { reportLeftover, reportStray } from "./stray-files.js";
+import { reportLeftover, reportStray, reportTemp } from "./stray-files.js";
 
 /** `header` is null when there is no valid one. */
 export type FoundVault = { readonly name: string; readonly directory: string; readonly header: Bytes | null };
@@ -17,7 +18,7 @@ export type FoundVault = { readonly name: string; readonly directory: string; re
 export async function examineVault(inspection: Inspection, vault: FoundVault, isCurrent: boolean): Promise<number> {
   const { name, directory, header } = vault;
   const secrets = join(directory, "secrets");
-  const entries = await checkEntries(inspection, directory);
+  const entries = await checkEntries(inspection, directory, isCurrent);
   const names = entries.map((entry) => entry.name);
   if (!names.includes("header.json")) {
     if (!isCurrent && (await isHusk(inspection, entries, secrets))) return reportHusk(inspection, directory, secrets);
@@ -26,18 +27,19 @@ export async function examineVault(inspection: Inspection, vault: FoundVault, is
   if (isCurrent && header !== null) await inspection.keys.unlock(name, header);
   if (!names.includes("secrets")) return reportNoSecrets(inspection, secrets);
   if ((await examine(inspection, secrets, "directory")) === null) return 0;
-  const files = await walkTree(inspection, secrets);
-  await examineBlobs(inspection, files, inspection.keys.opened === name);
-  return files.length;
+  const paths = await walkTree(inspection, secrets);
+  await examineBlobs(inspection, secrets, paths, inspection.keys.opened === name);
+  return paths.length;
 }
 
 /** Reports foreign entries; returns all entries of the directory. */
-async function checkEntries(inspection: Inspection, directory: string): Promise<readonly Dirent[]> {
+async function checkEntries(inspection: Inspection, directory: string, isCurrent: boolean): Promise<readonly Dirent[]> {
   const entries = await entriesOf(inspection, directory);
   for (const entry of entries) {
-    if (entry.name !== "header.json" && entry.name !== "secrets") {
-      await reportStray(inspection, join(directory, entry.name), entry);
-    }
+    const path = join(directory, entry.name);
+    if (["header.json", "secrets"].includes(entry.name)) continue;
+    if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
+    else if (isCurrent) await reportTemp(inspection, path);
   }
   return entries;
 }

@@ -1,8 +1,10 @@
 /** Leftovers of crashes and interrupted commands, reported and removed only when nothing can still use them. */
 import type { Dirent } from "node:fs";
-import { lstat, rm, unlink } from "node:fs/promises";
+import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { isTempName, missingAsNull } from "../../files/durable.js";
+import { isTempName, missingAsNull, systemFiles } from "../../files/durable.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { findHolder } from "../../storage/files/claim-holder.js";
 import type { Finding } from "./finding.js";
 import { entriesOf, type Inspection, reportWrongKind } from "./inspection.js";
 
@@ -39,8 +41,9 @@ export async function reportTemp(inspection: Inspection, file: string): Promise<
 }
 
 async function reportOldWork(inspection: Inspection, path: string): Promise<void> {
+  if ((await findHolder(path)) !== null) return; // a backup is reading it
   const message = "an interrupted backup or restore left it; it is unused";
-  const remove = () => rm(path, { recursive: true, force: true });
+  const remove = () => removeTree(systemFiles, path);
   await reportLeftover(inspection, { code: "stray-directory", path, message }, remove, ageBesideServer.work);
 }
 

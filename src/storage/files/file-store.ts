@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
+import { type Clock, systemClock } from "../../clock.js";
 import { systemCode, VaultError } from "../../errors.js";
 import {
   type FileOperations,
@@ -12,10 +13,19 @@ import {
   systemFiles,
 } from "../../files/durable.js";
 import { NotPlainFile } from "../../files/read-file.js";
+import { removeTree } from "../../files/remove-tree.js";
 import type { SecretStore, StoredSnapshot } from "../secret-store.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
-import { currentGeneration, isGenerationName, switchGeneration, UncertainSwitch } from "./generations.js";
+import {
+  currentGeneration,
+  findRestored,
+  finishRestored,
+  isGenerationName,
+  switchGeneration,
+  UncertainSwitch,
+} from "./generations.js";
+import { SnapshotHolder } from "./snapshot-holder.js";
 import { cleaned, readTree, removeTemps } from "./tree-scan.js";
 
 /** Bounds the number of open files under load. */
@@ -33,24 +43,31 @@ export class FileStore implements SecretStore {
   madeSecrets = false;
   readonly #files: FileOperations;
   readonly #claim: Claim;
+  readonly #snapshots: SnapshotHolder;
   readonly #reads = pLimit(readsAtOnce);
   readonly #writes = pLimit(writesAtOnce);
   #current: BlobTree | null = null;
   /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
 
-  private constructor(vaultPath: string, files: FileOperations, claim: Claim) {
+  private constructor(vaultPath: string, files: FileOperations, claim: Claim, clock: Clock) {
     this.vaultPath = vaultPath;
     this.#files = files;
     this.#claim = claim;
+    this.#snapshots = new SnapshotHolder(files, clock);
   }
 
   /**
    * Claims an existing directory, calls `claimed`, and reads the names in it.
    * @throws StartError when another server holds it, or its content is invalid.
    */
-  static async open(vaultPath: string, files = systemFiles, claimed: () => void = () => {}): Promise<FileStore> {
-    const store = new FileStore(vaultPath, files, await claimVault(vaultPath));
+  static async open(
+    vaultPath: string,
+    files = systemFiles,
+    claimed: () => void = () => {},
+    clock = systemClock,
+  ): Promise<FileStore> {
+    const store = new FileStore(vaultPath, files, await claimVault(vaultPath), clock);
     try {
       claimed();
       await store.#load();
@@ -64,6 +81,7 @@ export class FileStore implements SecretStore {
   /** As `open`, but returns null when there is no vault, and creates nothing. @throws VaultError INTEGRITY */
   static async openExisting(vaultPath: string): Promise<FileStore | null> {
     if ((await missingAsNull(systemFiles.lstat(vaultPath))) === null) return null;
+    if ((await findRestored(systemFiles, vaultPath)) !== null) return FileStore.open(vaultPath);
     const generation = await currentGeneration(systemFiles, vaultPath);
     if (generation === null) return null;
     if ((await missingAsNull(systemFiles.lstat(generation.secrets))) === null) throw lostSecrets(vaultPath);
@@ -134,8 +152,9 @@ export class FileStore implements SecretStore {
   async snapshot(): Promise<StoredSnapshot> {
     const current = this.#mustHaveVault();
     try {
-      return await current.snapshot(this.vaultPath);
+      return await this.#snapshots.replace(() => current.snapshot(this.vaultPath));
     } catch (error) {
+      if (error instanceof VaultError) throw error;
       if (error instanceof NotPlainFile) throw unavailable(`${error.message}: ${askDoctor}`, error);
       throw unavailable("the storage cannot take a snapshot: free space or repair the disk, then try again", error);
     }
@@ -147,11 +166,13 @@ export class FileStore implements SecretStore {
   }
 
   close(): Promise<void> {
+    this.#snapshots.close();
     return this.#claim.release();
   }
 
   async #load(): Promise<void> {
     await removeLeftovers(this.#files, this.vaultPath);
+    await finishRestored(this.#files, this.vaultPath);
     const generation = await currentGeneration(this.#files, this.vaultPath);
     if (generation === null) return;
     // The process that replaced `current` may have been killed before the fsync, and all later writes depend on it.
@@ -196,7 +217,7 @@ const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
   for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
     const path = join(vaultPath, entry.name);
-    if (unfinished.test(entry.name)) await cleaned(files.rm(path, { recursive: true, force: true }));
+    if (unfinished.test(entry.name)) await cleaned(removeTree(files, path));
     else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // never through a link
   }
   await removeTemps(files, vaultPath);

@@ -5,6 +5,7 @@
  *   vault/gen-1/…            an earlier vault, kept whole under its old passphrase
  *   vault/gen-2/header.json  the header, written before `current` names it
  *   vault/gen-2/secrets/…    the tree of blobs
+ *   vault/gen-2/restored     while a restore makes it current: it is complete, and may be made current by anyone
  */
 import { basename, dirname, join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -82,6 +83,35 @@ export async function makeCurrent(files: FileOperations, vault: string, director
     await files.rename(join(vault, name), directory); // where the caller removes it
     throw error;
   }
+  await removeMark(files, vault, name);
+}
+
+/** Marks a complete vault that a restore is about to make current; holds the digest of its archive. */
+export const restoredMark = "restored";
+
+export type Restored = { readonly name: string; readonly archive: string };
+
+/** Returns the complete vault of a restore that was killed before `current` named it; null when there is none. */
+export async function findRestored(files: FileOperations, vault: string): Promise<Restored | null> {
+  if ((await missingAsNull(files.lstat(join(vault, "current")))) !== null) return null;
+  for (const name of await generationNames(files, vault)) {
+    const mark = await readFileBytes(files, join(vault, name, restoredMark), 64);
+    if (mark !== null) return { name, archive: Buffer.from(mark).toString("latin1") };
+  }
+  return null;
+}
+
+/** Makes the vault of a killed restore current, and removes its mark. */
+export async function finishRestored(files: FileOperations, vault: string): Promise<void> {
+  const restored = await findRestored(files, vault);
+  if (restored === null) return;
+  await replaceFile(files, join(vault, "current"), Buffer.from(`${restored.name}\n`));
+  await removeMark(files, vault, restored.name);
+}
+
+/** A mark that stays beside `current` means nothing. */
+async function removeMark(files: FileOperations, vault: string, name: string): Promise<void> {
+  await files.unlink(join(vault, name, restoredMark)).catch(() => {});
 }
 
 /** The switch failed after `current` was replaced, and could not be undone. */

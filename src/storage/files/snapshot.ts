@@ -10,6 +10,7 @@ import { dirname, join, relative } from "node:path";
 import { systemCode } from "../../errors.js";
 import { type FileOperations, missingAsNull, randomName } from "../../files/durable.js";
 import { NotPlainFile } from "../../files/read-file.js";
+import { removeTree } from "../../files/remove-tree.js";
 import type { Generation } from "./generations.js";
 import { blobFile } from "./tree-scan.js";
 
@@ -52,7 +53,7 @@ export class Snapshot {
     } catch (error) {
       this.#failure = error;
       await this.#linked();
-      await this.#files.rm(this.directory, { recursive: true, force: true }).catch(() => {}); // or at the next start
+      await removeTree(this.#files, this.directory).catch(() => {}); // or at the next start
       throw error;
     }
   }

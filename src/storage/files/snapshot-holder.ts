@@ -1,0 +1,66 @@
+/**
+ * The one snapshot of a vault: the next one replaces it, and it expires after an hour, unless a running backup has entered
+ * itself as its reader (see `enterHolder`).
+ */
+import type { Clock } from "../../clock.js";
+import { VaultError } from "../../errors.js";
+import type { FileOperations } from "../../files/durable.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { findHolder } from "./claim-holder.js";
+
+const lifetimeMs = 3600 * 1000;
+
+type Taken = { readonly directory: string };
+
+export class SnapshotHolder {
+  readonly #files: FileOperations;
+  readonly #clock: Clock;
+  #taking = false;
+  #taken: Taken | null = null;
+  #cancelExpiry: () => void = () => {};
+
+  constructor(files: FileOperations, clock: Clock) {
+    this.#files = files;
+    this.#clock = clock;
+  }
+
+  /** @throws VaultError UNAVAILABLE while another snapshot is being taken or read. */
+  async replace<S extends Taken>(take: () => Promise<S>): Promise<S> {
+    if (this.#taking) throw busy("another snapshot is being taken");
+    this.#taking = true;
+    try {
+      await this.#removeUnlessRead();
+      const snapshot = await take();
+      this.#taken = snapshot;
+      this.#expireLater();
+      return snapshot;
+    } finally {
+      this.#taking = false;
+    }
+  }
+
+  /** Stops the expiry; the next start removes what is left. */
+  close(): void {
+    this.#cancelExpiry();
+  }
+
+  async #removeUnlessRead(): Promise<void> {
+    if (this.#taken === null) return;
+    const reader = await findHolder(this.#taken.directory).catch(() => null);
+    if (reader !== null) throw busy(`a backup (pid ${reader.pid}) is reading a snapshot`);
+    this.#cancelExpiry();
+    await removeTree(this.#files, this.#taken.directory);
+    this.#taken = null;
+  }
+
+  #expireLater(): void {
+    this.#cancelExpiry();
+    this.#cancelExpiry = this.#clock.after(lifetimeMs, () => {
+      if (!this.#taking) this.#removeUnlessRead().catch(() => this.#expireLater()); // still read, or the disk refuses
+    });
+  }
+}
+
+function busy(reason: string): VaultError {
+  return new VaultError("UNAVAILABLE", `${reason}: try again when it has ended`);
+}

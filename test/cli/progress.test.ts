@@ -1,0 +1,36 @@
+/** Progress bar: amounts, rate and time left, on terminals only. */
+import { expect } from "chai";
+import { type ProgressUnit, progressBar } from "../../src/cli/session/progress.js";
+
+/** What a bar shows that began at 0 and is updated at `ms`. */
+function shownAt(ms: number, done: number, total: number, unit: ProgressUnit = "items", isTTY = true): string {
+  let [now, written] = [0, ""];
+  const stream = {
+    isTTY,
+    write(text: string) {
+      written += text;
+      return true;
+    },
+  };
+  const bar = progressBar("saving", unit, stream as Pick<NodeJS.WriteStream, "isTTY" | "write">, () => now);
+  now = ms;
+  bar.show(done, total);
+  return written
+    .replaceAll("\r", "")
+    .replaceAll("\u001b[K", "")
+    .replace(/\[.*\] /, "");
+}
+
+describe("a progress bar", () => {
+  const rows: readonly (readonly [string, Parameters<typeof shownAt>, string])[] = [
+    ["shows no rate in the first second", [900, 300, 1000], "saving 300/1000"],
+    ["shows rate and time left", [2000, 400, 1000], "saving 400/1000, 200/s, 0:03 left"],
+    ["shows hours", [10_000, 10, 10_000], "saving 10/10000, 1/s, 2:46:30 left"],
+    ["shows bytes as MiB", [4000, 2 ** 21, 2 ** 22, "bytes"], "saving 2.0/4.0 MiB, 0.5 MiB/s, 0:04 left"],
+    ["shows nothing left at the end", [2000, 1000, 1000], "saving 1000/1000, 500/s, 0:00 left"],
+    ["shows nothing outside of a terminal", [2000, 400, 1000, "items", false], ""],
+  ];
+  for (const [rule, args, wanted] of rows) {
+    it(rule, () => expect(shownAt(...args)).to.equal(wanted));
+  }
+});
