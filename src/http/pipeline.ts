@@ -126,8 +126,10 @@ class Pipeline {
   #hold(): void {
     const length = this.#held.reduce((sum, chunk) => sum + chunk.length, 0);
     if (length > maxUnauthenticatedBytes && !isAuthenticated(this.#socket)) return void this.#socket.destroy();
+    if (this.#isPaused) return;
     this.#isPaused = true;
-    this.#socket.pause();
+    // Not at once: the rest of what TLS has decrypted would wait in the socket, where nothing wipes it.
+    setImmediate(() => this.#isPaused && this.#socket.pause());
   }
 
   #resume(): void {

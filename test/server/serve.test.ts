@@ -125,7 +125,7 @@ describe("settings", () => {
     ...["0", "67108865", "1MB"].map((text): [string, string] => ["STRONGROOM_MAX_VALUE_BYTES", text]),
     ...["not a host", "a/b", "-x"].map((text): [string, string] => ["STRONGROOM_HOST", text]),
     ...["a,,b", "a b"].map((text): [string, string] => ["STRONGROOM_SERVER_NAMES", text]),
-    ...["two words", "ünï"].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
+    ...["two words", "ünï", "t".repeat(31)].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
   ];
   for (const [variable, text] of bad) {
     it(`${variable}=${JSON.stringify(text)} is refused with exit 2`, async () => {
@@ -199,6 +199,10 @@ describe("settings", () => {
     const wrong = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
     expect(wrong.code).to.equal(1);
     expect(wrong.stderr).to.contain(file).and.not.to.contain("two words");
+    writeFileSync(file, `${"t".repeat(31)}\n`);
+    const short = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
+    expect(short.code).to.equal(1);
+    expect(short.stderr).to.contain("shorter than 32 characters").and.not.to.contain("tttt");
     writeFileSync(file, "from-a-file-of-32-characters-0000\n");
     const server = await startProcess([], { STRONGROOM_TOKEN_FILE: file });
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "from-a-file-of-32-characters-0000" }));
