@@ -55,6 +55,7 @@ export async function startWide(home: string, connections: number): Promise<Subj
     ...handle,
     ...{ home, token: readFileSync(handle.tokenSource, "utf8").trim() },
     ...{ certificate: readFileSync(handle.certificateFile, "utf8"), logged: () => "", stopped },
+    ...{ socket: null, lock: async () => {} },
     async stop() {
       child.kill("SIGKILL");
       await stopped;
