@@ -12,11 +12,11 @@ import type {
 } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import { decodeResponse } from "./decode-response.js";
-import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
+import { findServer, findSocket, mustHaveToken, type PlaceOptions } from "./discovery.js";
 import { type Field, jsonObject } from "./encode-body.js";
 import type { ApiRequest, CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
-import { closed, Transport } from "./transport.js";
+import { closed, SocketUnavailable, Transport } from "./transport.js";
 
 export type {
   Acknowledgement,
@@ -156,19 +156,29 @@ export class StrongroomClient implements AsyncDisposable {
   async #request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
-    this.#transport ??= findServer(this.#options).then((place) => new Transport(place));
+    this.#transport ??= this.#connect(true);
     const connecting = this.#transport;
     try {
       const transport = await connecting;
       const token = withToken ? mustHaveToken(transport.place) : null;
       return decodeResponse<T>(await transport.send(request, token, { signal, timeoutMs }), transport.place);
     } catch (error) {
+      if (error instanceof SocketUnavailable) {
+        if (this.#transport === connecting) this.#transport = this.#connect(false);
+        return this.#request(request, options, withToken);
+      }
       if (this.#transport === connecting && isStalePlace(error)) {
         this.#transport = null;
         connecting.then((transport) => transport.retire()).catch(() => {}); // the server was never found
       }
       throw error;
     }
+  }
+
+  /** Uses TCP where there is no socket of the server, or none that accepts connections. */
+  async #connect(withSocket: boolean): Promise<Transport> {
+    const local = withSocket ? await findSocket(this.#options) : null;
+    return Transport.to(local ?? (await findServer(this.#options)));
   }
 }
 

@@ -20,8 +20,12 @@ export interface Strongroom {
   readonly tokenSource: string;
   readonly certificateFile: string;
   readonly vaultPath: string;
+  /** Null when there is none. */
+  readonly socket: string | null;
   /** Resolves once the server has stopped, whatever the reason. */
   readonly stopped: Promise<void>;
+  /** Locks the vault and goes on serving. */
+  lock(): Promise<void>;
   /** Locks, drains for at most 5 s, then stops; further calls return the same promise. */
   stop(): Promise<void>;
 }

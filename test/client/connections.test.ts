@@ -62,7 +62,7 @@ describe("the client library's errors", () => {
   it("RATE_LIMITED says how long to wait", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 10; i++) await send(fresh, { path: "/v1/secrets", token: "wrong" });
-    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /wait .* \(\d+ s\)/);
+    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /try again .*\(\d+ s\)/);
     expect(error.retryAfter).to.be.within(1, 300);
   });
 

@@ -102,6 +102,7 @@ export async function startProcess(
     home,
     certificateFile,
     vaultPath: join(home, "vault"),
+    socket: more["STRONGROOM_SOCKET"] ?? join(home, "strongroom.sock"),
     tokenSource: join(home, "token"),
     token:
       more["STRONGROOM_TOKEN"] ?? readFileSync(more["STRONGROOM_TOKEN_FILE"] ?? join(home, "token"), "utf8").trim(),
@@ -113,6 +114,9 @@ export async function startProcess(
       const [{ failed, holdings }] = (await once(child, "message")) as [Obeyed];
       if (failed !== null) throw new Error(failed);
       return holdings;
+    },
+    async lock() {
+      child.kill("SIGUSR2");
     },
     async stop() {
       child.kill("SIGTERM");

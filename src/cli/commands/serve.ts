@@ -18,7 +18,7 @@ settings`;
 export function define(command: Command): void {
   command.description(
     "Starts the vault server. Once it listens, it prints one line with its address and the location of the token, the " +
-      "certificate and the vault. SIGINT, SIGTERM and POST /v1/shutdown lock the vault and stop the server. Logs go to " +
+      "certificate and the vault. SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the server. Logs go to " +
       "standard error, one JSON object per line.",
   );
   withSettings(command)
@@ -47,6 +47,7 @@ async function serve(settings: Settings): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
   const strongroom = await startStrongroom(settings, { log });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void strongroom.stop());
+  process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
   process.stdout.write(startLine(strongroom));
   await strongroom.stopped;
 }

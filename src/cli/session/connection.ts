@@ -60,6 +60,7 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   UNAVAILABLE: "unexpected",
   UNREACHABLE: "unreachable",
   UNTRUSTED_CERTIFICATE: "untrusted",
+  UNTRUSTED_HOME: "untrusted",
   PROTOCOL: "unexpected",
   TIMEOUT: "unreachable",
   ABORTED: "aborted",

@@ -17,6 +17,7 @@ import { removeTree } from "../../files/remove-tree.js";
 import type { SecretStore, StoredSnapshot } from "../secret-store.js";
 import { BlobTree } from "./blob-tree.js";
 import { type Claim, claimVault } from "./claim.js";
+import type { Announcement } from "./claim-holder.js";
 import {
   currentGeneration,
   findRestored,
@@ -160,9 +161,9 @@ export class FileStore implements SecretStore {
     }
   }
 
-  /** Publishes the server's address for commands that look for it. */
-  announce(url: string): Promise<void> {
-    return this.#claim.announce(url);
+  /** Publishes where the server listens, for clients and commands that look for it. */
+  announce(announcement: Announcement): Promise<void> {
+    return this.#claim.announce(announcement);
   }
 
   close(): Promise<void> {
