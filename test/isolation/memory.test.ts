@@ -7,6 +7,7 @@ import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { type Found, scanProcess } from "../support/scanner.js";
 import {
+  closeConnections,
   mustGet,
   mustInit,
   mustLock,
@@ -134,6 +135,7 @@ for (const way of ["TCP", "the Unix socket"] as const) {
       const server = await startWithCanary(way, "0", { STRONGROOM_SCRYPT_LOG_N: "18" });
       await mustInit(server, { passphrase });
       const keys = decodeKeys(server.home, passphrase);
+      closeConnections(server); // the derivation above may have taken longer than the server keeps an idle one
       const unlock = (text: string) => send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } });
       const refused = unlock(passphrase);
       await sleep(150);
