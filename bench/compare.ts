@@ -1,6 +1,6 @@
 /**
- * Owns `npm run bench:compare <git-ref>`: builds another commit in a directory of its own, and alternates the two under
- * the same load, so that a change's effect is seen whatever else the machine does.
+ * Entry point of `npm run bench:compare <git-ref>`: builds another commit in a temporary directory and alternates the two
+ * under the same load, so that changes of the machine's speed affect both.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../test/support/clean-up.js";
 import { mainFile } from "../test/support/process.js";
 import { mustUnlock } from "../test/support/test-client.js";
+import { compareLifecycle, lifecycles } from "./compare-lifecycle.js";
 import { filledHome } from "./filled-vaults.js";
-import { alternate, contender, type Loader, startLoader } from "./measure.js";
+import { alternate, contender, type Loaders, startLoaders } from "./measure.js";
 import { type Options, readOptions, UsageError } from "./options.js";
 import { compare, cpu, mainCpu, type Outcome, p50, p99, throughput } from "./outcome.js";
 import { cleaningUp } from "./run-scenarios.js";
@@ -21,7 +22,8 @@ import { type Workload, workloads } from "./workloads.js";
 
 const usage = `usage: npm run bench:compare -- <git-ref> [--only A,B] [--rounds N] [--seconds S] [--markdown] [--json]
 
-  scenarios: get, get-1, get-cold, list-100, list-all, put, mixed, status, get-large, put-large
+  scenarios: get, get-1, get-cold, list-100, list-all, put, mixed, status, get-large, put-large,
+             start, relock (CPU of a start, and of lock, unlock and the first get)
 `;
 
 try {
@@ -38,27 +40,40 @@ try {
 
 async function compareWith(ref: string, options: Options): Promise<void> {
   const wanted = chosen(options);
+  const asked = (Object.keys(lifecycles) as (keyof typeof lifecycles)[]).filter((name) => isWanted(name, options));
   const main = await build(ref);
-  const loader = await startLoader();
+  const loaders = await startLoaders();
   const outcomes: Outcome[] = [];
-  for (const workload of wanted) {
-    const mark = cleanUpMark();
-    const outcome = await compareIn(workload, ref, main, loader, options);
-    await cleanUpTo(mark);
+  const show = (outcome: Outcome) => {
     outcomes.push(outcome);
     if (!options.json) process.stdout.write(options.markdown ? markdownOutcome(outcome) : showOutcome(outcome));
+  };
+  for (const workload of wanted) {
+    const mark = cleanUpMark();
+    show(await compareIn(workload, ref, main, loaders, options));
+    await cleanUpTo(mark);
   }
+  const builds = [
+    { name: "this tree", main: mainFile },
+    { name: ref, main },
+  ] as const;
+  for (const name of asked) show(await compareLifecycle(name, builds, options));
   if (options.json) process.stdout.write(`${JSON.stringify({ ref, options, outcomes }, null, 2)}\n`);
 }
 
 function chosen(options: Options): Workload[] {
   const all = workloads(options);
-  const unknown = options.only?.filter((name) => !all.some((workload) => workload.name === name)) ?? [];
+  const known = [...all.map(({ name }) => name), ...Object.keys(lifecycles)];
+  const unknown = options.only?.filter((name) => !known.includes(name)) ?? [];
   if (unknown.length > 0) throw new UsageError(`there is no scenario ${unknown.join(", ")}`);
-  return all.filter(({ name }) => options.only?.includes(name) ?? true);
+  return all.filter(({ name }) => isWanted(name, options));
 }
 
-/** Checks the commit out, installs and builds it; answers the command's file. The directory goes in the end. */
+function isWanted(name: string, { only }: Options): boolean {
+  return only?.includes(name) ?? true;
+}
+
+/** Checks the commit out, installs and builds it; returns the command's file. The directory is removed at the end. */
 async function build(ref: string): Promise<string> {
   const tree = join(temporaryDirectory(), "tree");
   later(async () => {
@@ -87,12 +102,12 @@ async function compareIn(
   workload: Workload,
   ref: string,
   main: string,
-  loader: Loader,
+  loaders: Loaders,
   options: Options,
 ): Promise<Outcome> {
   const here = await unlocked(workload, mainFile, "this tree");
   const there = await unlocked(workload, main, ref);
-  const contenders = [here, there].map((subject) => contender(loader, subject, workload));
+  const contenders = [here, there].map((subject) => contender(loaders, subject, workload));
   const series = await alternate(contenders, options);
   const [ours, theirs] = series;
   const findings = [

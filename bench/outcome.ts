@@ -42,8 +42,8 @@ export function compare(
 }
 
 export const throughput = (sample: Sample): number => sample.perSecond;
-export const p50 = (sample: Sample): number => sample.p50;
-export const p99 = (sample: Sample): number => sample.p99;
+export const p50 = ({ latency }: Sample): number => latency?.p50 ?? Number.NaN;
+export const p99 = ({ latency }: Sample): number => latency?.p99 ?? Number.NaN;
 export const cpu = (sample: Sample): number => totalCpu(sample.cpu);
 export const mainCpu = (sample: Sample): number => sample.cpu.main;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { mustUnlock } from "../test/support/test-client.js";
 import { filledHome } from "./filled-vaults.js";
-import { type Loader, startLoader } from "./measure.js";
+import { type Loader, type Loaders, type PacedLoader, startLoaders } from "./measure.js";
 import type { Options } from "./options.js";
 import type { Outcome } from "./outcome.js";
 import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
@@ -17,15 +17,17 @@ export type Scenario = {
   run(bench: Bench): Promise<Outcome[]>;
 };
 
-/** Shared by all scenarios: the options, one load process, and vaults that are filled once. */
+/** Shared by all scenarios: the options, the load processes, and vaults that are filled once. */
 export class Bench {
   readonly options: Options;
   readonly loader: Loader;
+  readonly pacer: PacedLoader;
   readonly #homes: Map<number, string>;
 
-  private constructor(options: Options, loader: Loader, homes: Map<number, string>) {
+  private constructor(options: Options, { loader, pacer }: Loaders, homes: Map<number, string>) {
     this.options = options;
     this.loader = loader;
+    this.pacer = pacer;
     this.#homes = homes;
   }
 
@@ -33,7 +35,7 @@ export class Bench {
   static async prepare(options: Options, counts: readonly number[]): Promise<Bench> {
     const homes = new Map<number, string>();
     for (const count of new Set(counts)) homes.set(count, await filledHome(count));
-    return new Bench(options, await startLoader(), homes);
+    return new Bench(options, await startLoaders(), homes);
   }
 
   home(count: number): string {
@@ -57,7 +59,8 @@ export class Bench {
   async #start(home: string, options: StartOptions): Promise<StrongroomSubject> {
     const { profile } = this.options;
     const nodeFlags = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-    const subject = await startStrongroom(home, { nodeFlags, ...options });
+    const flags = [...nodeFlags, ...(options.nodeFlags ?? [])];
+    const subject = await startStrongroom(home, { ...options, nodeFlags: flags });
     later(() => subject.server.stop()); // a killed process writes no profile
     return subject;
   }

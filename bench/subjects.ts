@@ -1,11 +1,12 @@
 /** Measured programs, each a process that ends with the benchmark: Strongroom, and what it is compared with. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
+import type { TestServer } from "../test/support/server.js";
 import type { Threads } from "./usage.js";
 
 /** A process that can be measured from outside. */
@@ -23,6 +24,9 @@ export type StrongroomSubject = Subject & { readonly server: ServerProcess };
 const programs = new URL("./programs/", import.meta.url);
 const probe = fileURLToPath(new URL("probe.cjs", programs));
 
+/** For `nodeFlags`: measures event-loop delay; see programs/delay-probe.cts. */
+export const delayProbe = ["--require", fileURLToPath(new URL("delay-probe.cjs", programs))];
+
 export type StartOptions = {
   readonly name?: string;
   /** The command's built file, when it is another commit's. */
@@ -34,14 +38,37 @@ export type StartOptions = {
 export async function startStrongroom(home: string, options: StartOptions = {}): Promise<StrongroomSubject> {
   const { name = "strongroom", main = mainFile, nodeFlags = [] } = options;
   const settings = { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0", ...options.environment };
-  const program = { main, nodeFlags: [...nodeFlags, "--require", probe] };
+  const program = { main, nodeFlags: ["--require", probe, ...nodeFlags] };
   const server = await startProcess([], settings, program);
   const headers = { Authorization: `Bearer ${server.token}` };
   const url = `https://127.0.0.1:${server.port}`;
   return { ...(await describe(name, server.child, url)), headers, server };
 }
 
-type Beside = Pick<StrongroomSubject, "server" | "headers">;
+/** Strongroom with room for `connections`; see programs/wide-server.ts. */
+export async function startWide(home: string, connections: number): Promise<Subject & Beside> {
+  const settings = { BENCH_HOME: home, BENCH_CONNECTIONS: String(connections) };
+  const { child, greeting } = await startProgram("wide-server.js", settings);
+  const handle = greeting as Pick<TestServer, "url" | "port" | "tokenSource" | "certificateFile" | "vaultPath">;
+  const stopped = once(child, "exit").then(() => {});
+  const server: TestServer = {
+    ...handle,
+    ...{ home, token: readFileSync(handle.tokenSource, "utf8").trim() },
+    ...{ certificate: readFileSync(handle.certificateFile, "utf8"), logged: () => "", stopped },
+    async stop() {
+      child.kill("SIGKILL");
+      await stopped;
+    },
+  };
+  const url = `https://127.0.0.1:${handle.port}`;
+  return {
+    ...(await describe("strongroom", child, url)),
+    headers: { Authorization: `Bearer ${server.token}` },
+    server,
+  };
+}
+
+type Beside = { readonly server: TestServer; readonly headers: Subject["headers"] };
 
 const fixed = {
   bare: "bare node:https",
@@ -85,14 +112,14 @@ async function startServer(
 ): Promise<Subject> {
   const tls = { BENCH_CERT: server.certificateFile, BENCH_KEY: join(server.home, "tls", "key.pem") };
   const { child, greeting } = await startProgram(file, { ...tls, BENCH_TOKEN: server.token, ...settings });
-  return { ...(await describe(name, child, `https://127.0.0.1:${greeting["port"]}`)), headers };
+  return { ...(await describe(name, child, `https://127.0.0.1:${(greeting as { port: number }).port}`)), headers };
 }
 
 /** Starts one of the benchmark's programs and waits until it is ready; killed at the end. */
 export async function startProgram(
   file: string,
   settings: Readonly<Record<string, string>> = {},
-): Promise<{ child: ChildProcess; greeting: Record<string, unknown> }> {
+): Promise<{ child: ChildProcess; greeting: object }> {
   const child = spawn(node, ["--require", probe, fileURLToPath(new URL(file, programs))], {
     env: environment(settings),
     stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -106,7 +133,7 @@ export async function startProgram(
     once(child, "message"),
     ended.then(([code]) => Promise.reject(new Error(`${file} ended with code ${code}`))),
   ]);
-  return { child, greeting: greeting[0] as Record<string, unknown> };
+  return { child, greeting: greeting[0] as object };
 }
 
 async function describe(name: string, child: ChildProcess, url: string): Promise<Omit<Subject, "headers">> {

@@ -10,6 +10,7 @@ const seriesColumns = [
   "p50 ms",
   "p99 ms",
   "p99.9 ms",
+  "max ms",
   "CPU µs: main",
   "worker",
   "pool",
@@ -58,9 +59,9 @@ function seriesRow({ subject, samples }: Series): string[] {
   return [
     subject,
     middle((sample) => sample.perSecond),
-    middle((sample) => sample.p50),
-    middle((sample) => sample.p99),
-    middle((sample) => sample.p999),
+    ...(["p50", "p99", "p999", "max"] as const).map((figure) =>
+      middle(({ latency }) => latency?.[figure] ?? Number.NaN),
+    ),
     middle((sample) => sample.cpu.main),
     middle((sample) => sample.cpu.worker),
     middle((sample) => sample.cpu.pool),

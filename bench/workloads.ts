@@ -2,7 +2,7 @@
 import { mustPut } from "../test/support/test-client.js";
 import { pathOf, perDirectory } from "./filled-vaults.js";
 import type { Options } from "./options.js";
-import type { Request } from "./programs/load.js";
+import type { Request } from "./programs/request.js";
 import type { StrongroomSubject } from "./subjects.js";
 
 export type Workload = {
@@ -11,6 +11,8 @@ export type Workload = {
   readonly secrets: number;
   readonly connections: number;
   readonly requests: readonly Request[];
+  /** The fixed rate for latencies: one that every server that is compared sustains. */
+  readonly perSecond: number;
   readonly slow?: true;
   /** Prepares the vault. */
   prepare?(subject: StrongroomSubject): Promise<void>;
@@ -21,7 +23,7 @@ const putConnections = 16;
 const putsPerConnection = 16;
 const oneMiB = 2 ** 20;
 
-export const get: Workload = { name: "get", secrets: 100, connections: 64, requests: gets(100) };
+export const get: Workload = { name: "get", secrets: 100, connections: 64, requests: gets(100), perSecond: 400 };
 
 export function getOn(connections: number): Workload {
   return { ...get, name: `get-${connections}`, connections };
@@ -29,7 +31,7 @@ export function getOn(connections: number): Workload {
 
 /** Cycles through more secrets than any cache holds. */
 export function getCold({ coldKeys }: Options): Workload {
-  return { name: "get-cold", secrets: coldKeys, connections: 64, requests: gets(coldKeys) };
+  return { name: "get-cold", secrets: coldKeys, connections: 64, requests: gets(coldKeys), perSecond: 400 };
 }
 
 export const put: Workload = {
@@ -37,15 +39,23 @@ export const put: Workload = {
   secrets: 0,
   connections: putConnections,
   requests: puts("put", putConnections * putsPerConnection, 1024),
+  perSecond: 50,
 };
 
-export const mixed: Workload = { name: "mixed", secrets: 100, connections: 64, requests: ninetyTen(64) };
+export const mixed: Workload = {
+  name: "mixed",
+  secrets: 100,
+  connections: 64,
+  requests: ninetyTen(64),
+  perSecond: 200,
+};
 
 export const status: Workload = {
   name: "status",
   secrets: 0,
   connections: 64,
   requests: [{ method: "GET", path: "/v1/status" }],
+  perSecond: 400,
 };
 
 /** One directory's hundred secrets. */
@@ -55,6 +65,7 @@ export function listOfHundred(secrets: number): Workload {
     secrets,
     connections: 1,
     requests: [{ method: "GET", path: "/v1/secrets?prefix=team-00003/" }],
+    perSecond: 100,
   };
 }
 
@@ -63,18 +74,20 @@ export const listOfAll: Workload = {
   secrets: manySecrets,
   connections: 1,
   requests: [{ method: "GET", path: "/v1/secrets" }],
+  perSecond: 0.5,
   slow: true,
 };
 
 const largePuts = puts("large", 16, oneMiB);
 
-export const putLarge: Workload = { name: "put-large", secrets: 0, connections: 4, requests: largePuts };
+export const putLarge: Workload = { name: "put-large", secrets: 0, connections: 4, requests: largePuts, perSecond: 5 };
 
 export const getLarge: Workload = {
   name: "get-large",
   secrets: 0,
   connections: 4,
   requests: largePuts.map(({ path }) => ({ method: "GET", path })),
+  perSecond: 20,
   async prepare({ server }) {
     const body = { value: "v".repeat(oneMiB), type: "api-key" };
     for (const { path } of largePuts) await mustPut(server, path.slice("/v1/secrets/".length), body);

@@ -16,7 +16,7 @@ export type LogFields = {
   readonly route?: string;
   readonly status?: number;
   readonly code?: string;
-  readonly address?: string;
+  readonly addresses?: number;
   readonly durationMs?: number;
   readonly count?: number;
   /** A constant sentence of the program. */
@@ -38,10 +38,10 @@ export function createLog(level: LogLevel, write: (line: string) => void, now: (
 }
 
 function format(level: LogLevel, now: number, fields: LogFields): string {
-  const { event, requestId, method, route, status, code, address, durationMs, count, hint, error } = fields;
+  const { event, requestId, method, route, status, code, addresses, durationMs, count, hint, error } = fields;
   const described = error === undefined ? undefined : describeError(error);
   const time = new Date(now).toISOString();
-  const known = { event, requestId, method, route, status, code, address, durationMs, count, hint };
+  const known = { event, requestId, method, route, status, code, addresses, durationMs, count, hint };
   return `${JSON.stringify({ time, level, ...known, error: described })}\n`;
 }
 

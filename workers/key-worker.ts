@@ -38,6 +38,7 @@ function operationTable({ maxValueBytes, minScryptLogN }: WorkerSettings): Opera
     discard: () => lifecycle.discard(),
     unlock: (request) => lifecycle.unlock(request),
     lock: () => lifecycle.lock(),
+    drain: () => lifecycle.drain(),
     inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
     seal: (request) => secrets.seal(request),
     open: (request) => secrets.open(request),

@@ -38,21 +38,22 @@ export class Lifecycle {
     return done;
   }
 
-  init({ body, logN, now }: RequestOf<"init">): ReplyOf<"init"> | Promise<ReplyOf<"init">> {
+  init(request: RequestOf<"init">): ReplyOf<"init"> | Promise<ReplyOf<"init">> {
+    const { body } = request;
     const read = this.#readers.init(body);
-    if (!read.ok) return read;
-    const { fields } = read;
-    const refusal = this.#whyNotInit(fields);
-    if (refusal !== null) {
-      wipe(fields.passphrase.bytes);
-      return refusal;
+    const refusal = read.ok ? this.#whyNotInit(read.fields) : read;
+    if (!read.ok || refusal !== null) {
+      wipe(body);
+      return refusal ?? notMounted;
     }
-    return new Promise((answer) => {
-      const job = () => this.#initInTurn(fields, logN, now, answer);
-      this.#derivations.run(fields.passphrase.bytes, job).then(
-        (outcome) => outcome && answer(outcome === "full" ? tooMany : lockedMeanwhile),
-        (error: unknown) => answer(unexpected(error)),
-      );
+    return new Promise((reply) => {
+      this.#derivations
+        .run(() => this.#initInTurn(request, read.fields, reply))
+        .then(
+          (outcome) => outcome && reply(outcome === "full" ? tooMany : lockedMeanwhile),
+          (error: unknown) => reply(unexpected(error)),
+        )
+        .finally(() => wipe(body));
     });
   }
 
@@ -66,22 +67,27 @@ export class Lifecycle {
   }
 
   async unlock({ body }: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
-    const read = this.#readers.unlock(body);
-    if (!read.ok) return read;
-    const passphrase = read.fields.passphrase.bytes;
-    const refusal = this.#whyNotUnlock();
-    if (refusal !== null) {
-      wipe(passphrase);
-      return refusal;
+    try {
+      const read = this.#readers.unlock(body);
+      if (!read.ok) return read;
+      const refusal = this.#whyNotUnlock();
+      if (refusal !== null) return refusal;
+      const outcome = await this.#derivations.run(() => this.#unlockInTurn(read.fields.passphrase.bytes));
+      if (outcome === "full") return tooMany;
+      return outcome === "cancelled" ? lockedMeanwhile : outcome;
+    } finally {
+      wipe(body);
     }
-    const outcome = await this.#derivations.run(passphrase, () => this.#unlockInTurn(passphrase));
-    if (outcome === "full") return tooMany;
-    return outcome === "cancelled" ? lockedMeanwhile : outcome;
   }
 
-  async lock(): Promise<ReplyOf<"lock">> {
+  lock(): ReplyOf<"lock"> {
     this.#keyring.lock();
-    await this.#derivations.cancel();
+    this.#derivations.cancel();
+    return done;
+  }
+
+  async drain(): Promise<ReplyOf<"drain">> {
+    await this.#derivations.idle();
     return done;
   }
 
@@ -97,22 +103,21 @@ export class Lifecycle {
 
   /** Replies early, then keeps its turn until the new vault is adopted or discarded: no unlock may come between. */
   async #initInTurn(
-    body: InitBody,
-    logN: number,
-    now: number,
-    answer: (reply: ReplyOf<"init">) => void,
+    { body, logN, now }: RequestOf<"init">,
+    fields: InitBody,
+    reply: (reply: ReplyOf<"init">) => void,
   ): Promise<void> {
-    const refusal = this.#whyNotInit(body);
-    if (refusal !== null) return answer(refusal);
+    const refusal = this.#whyNotInit(fields);
+    if (refusal !== null) return reply(refusal);
     const { lockings } = this.#keyring;
-    const { header, masterKey } = await createHeader(body.passphrase.bytes, logN, now);
-    wipe(body.passphrase.bytes);
+    const { header, masterKey } = await createHeader(fields.passphrase.bytes, logN, now);
+    wipe(body);
     if (lockings !== this.#keyring.lockings) {
       wipe(masterKey);
-      return answer(lockedMeanwhile);
+      return reply(lockedMeanwhile);
     }
     const decided = this.#keyring.propose(header, masterKey);
-    answer({ ok: true, header: concat([header.bytes]) });
+    reply({ ok: true, header: concat([header.bytes]) });
     return decided;
   }
 

@@ -15,15 +15,20 @@ export function allocate(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 
-/** malloc always maps blocks above 32 MiB, and unmaps them when they are freed (mallopt(3), M_MMAP_THRESHOLD). */
-const mappedBytes = 33 * 2 ** 20;
+declare global {
+  interface ArrayBufferConstructor {
+    new (byteLength: number, options: { readonly maxByteLength: number }): ArrayBuffer;
+  }
+}
 
 /**
- * Zeroed bytes for keys and passphrases, which must be gone even when the thread is killed before it can wipe them: once
- * freed, these are no longer part of the process. They cost address space; of memory only the page that is touched.
+ * Zeroed bytes for keys, which must be gone even when the thread is killed before it can wipe them. V8 maps a page for a
+ * resizable buffer, and unmaps it when the buffer is freed, with its thread at the latest. This and shared memory for the
+ * bodies replaced blocks of 33 MiB, which malloc maps: V8 counted four for each derivation as memory pressure and stopped
+ * both threads for full collections.
  */
-export function allocateVanishing(length: number): Bytes {
-  return new Uint8Array(new ArrayBuffer(Math.max(length, mappedBytes)), 0, length);
+export function allocateMapped(length: number): Bytes {
+  return new Uint8Array(new ArrayBuffer(length, { maxByteLength: length }), 0, length);
 }
 
 /** One block for all operations, which run one at a time: a separate buffer costs 0.8 µs, and an operation needs dozens. */

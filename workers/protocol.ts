@@ -1,12 +1,18 @@
 /**
  * Messages between the vault and the key worker: types only.
  *
- * Errors do not cross threads, replies do: each is a union with `ok`. A request's body and all bytes of a reply are moved:
- * the sender must not touch them afterwards. Ciphertext in a request is copied.
+ * Errors do not cross threads, replies do: each is a union with `ok`. A put's body and all bytes of a reply are moved: the
+ * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
 export type Bytes = Uint8Array<ArrayBuffer>;
+
+/**
+ * A body with a passphrase, in memory that both threads see, so that either can wipe it whatever becomes of the other. A
+ * body that is moved or copied is lost unwiped when its message meets a thread that has crashed.
+ */
+export type SharedBytes = Uint8Array<SharedArrayBuffer>;
 
 /** Why the key worker refuses. The text is for the client and never repeats any input. */
 export type Refusal = {
@@ -44,7 +50,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `mount` sets the vault's header (or none); the first message to every new thread.
  * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
  * - `unlock` derives, checks the passphrase and holds the master key.
- * - `lock` wipes the master key and replies when no derivation is running any more.
+ * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
@@ -52,13 +58,17 @@ export type BlobFault = "foreign" | "version" | "length";
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
   init: {
-    request: { op: "init"; body: Bytes; logN: number; now: number };
+    request: { op: "init"; body: SharedBytes; logN: number; now: number };
     reply: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
   adopt: { request: { op: "adopt" }; reply: Done | Refusal };
   discard: { request: { op: "discard" }; reply: Done };
-  unlock: { request: { op: "unlock"; body: Bytes }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };
+  unlock: {
+    request: { op: "unlock"; body: SharedBytes };
+    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
   lock: { request: { op: "lock" }; reply: Done };
+  drain: { request: { op: "drain" }; reply: Done };
   inspect: {
     request: { op: "inspect"; blobs: readonly BlobOutline[] };
     reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };

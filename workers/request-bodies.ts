@@ -4,17 +4,19 @@
  */
 import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes } from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
-import { type JsonValue, readObject, wipeFields } from "./json/json-reader.js";
-import { JsonText, type Memory } from "./json/json-string.js";
-import { allocateVanishing, scratch, wipe } from "./memory.js";
-import type { Bytes, Refusal } from "./protocol.js";
+import { readObject } from "./json/json-reader.js";
+import { inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
+import type { Refusal } from "./protocol.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
 
-/** Reads and wipes a body; returns its validated fields or a refusal. The caller wipes the texts in the fields. */
-type Reader<T> = (body: Bytes) => { readonly ok: true; readonly fields: T } | Refusal;
+/**
+ * Returns the validated fields of a body, or a refusal. A passphrase is decoded in place, other texts into scratch memory:
+ * the caller wipes the body when it needs the fields no more.
+ */
+type Reader<T> = (body: Uint8Array) => { readonly ok: true; readonly fields: T } | Refusal;
 
 export interface BodyReaders {
   readonly init: Reader<InitBody>;
@@ -49,9 +51,9 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   const reader = <T>(name: keyof BodyReaders, memory: Memory): Reader<T> =>
     bodyReader(validators[name], Object.keys(schemas[name].properties), sentences, memory);
   return {
-    init: reader<InitBody>("init", allocateVanishing),
-    unlock: reader<UnlockBody>("unlock", allocateVanishing),
-    put: reader<PutBody>("put", scratch),
+    init: reader<InitBody>("init", inPlace),
+    unlock: reader<UnlockBody>("unlock", inPlace),
+    put: reader<PutBody>("put", inScratch),
   };
 }
 
@@ -59,16 +61,10 @@ type Sentences = Readonly<Record<string, string>>;
 
 function bodyReader<T>(validate: Validator, names: readonly string[], sentences: Sentences, memory: Memory): Reader<T> {
   return (body) => {
-    let found: Map<string, JsonValue> | null;
-    try {
-      found = readObject(body, names, memory);
-    } finally {
-      wipe(body);
-    }
+    const found = readObject(body, names, memory);
     if (found === null) return badRequest("the body must be one JSON object in UTF-8");
     const fields: unknown = Object.fromEntries(found);
     if (validate(fields)) return { ok: true, fields: fields as T };
-    wipeFields(found);
     return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "the body is not valid");
   };
 }

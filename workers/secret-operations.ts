@@ -18,15 +18,16 @@ export class Secrets {
   }
 
   seal({ path, body, previous, now }: RequestOf<"seal">): ReplyOf<"seal"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) {
+    try {
+      const key = this.#keyring.sealingKey;
+      if (key === null) return lockedNow;
+      return withScratch(() => {
+        const read = this.#readers.put(body);
+        return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
+      });
+    } finally {
       wipe(body);
-      return lockedNow;
     }
-    return withScratch(() => {
-      const read = this.#readers.put(body);
-      return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
-    });
   }
 
   open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {

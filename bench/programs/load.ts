@@ -1,22 +1,14 @@
 /**
- * The load: autocannon in a process of its own, so that it never shares an event loop with what it measures. It is told
- * what to send, and reports only what was answered once all connections were up and warm, and what the
- * other process used meanwhile. Times are taken in microseconds; autocannon's own report has whole milliseconds.
+ * Throughput load: autocannon in a process of its own. It counts responses once all connections are open and warm, and
+ * reads what the measured process used meanwhile. Each connection waits for its response before it sends again, so these
+ * latencies leave out what would have been sent during a stall: latencies come from paced-load.ts.
  */
-import { createHistogram } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import autocannon from "autocannon";
 import { type Usage, type Watched, watch } from "../usage.js";
+import { bodyOf, type Request } from "./request.js";
 
-export type Request = {
-  readonly method: "GET" | "PUT" | "POST";
-  readonly path: string;
-  readonly body?: string;
-  /** Instead of a body: a put of a value of this many bytes. */
-  readonly valueBytes?: number;
-};
-
-/** Requests that some connections send in turn, without a pause; each connection has its share of them. */
+/** Requests that connections send in turn; each connection has its share of them. */
 export type Stream = {
   readonly connections: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -25,31 +17,23 @@ export type Stream = {
 
 export type Load = {
   readonly url: string;
-  /** The process whose CPU and memory are read as it begins and ends to count. */
+  /** The process whose CPU and memory are read at the beginning and end of the measurement. */
   readonly watched: Watched;
   readonly streams: readonly Stream[];
   readonly warmMs: number;
-  /** How long it counts; longer when not enough has been answered by then. */
+  /** Length of the measurement; longer until there are `atLeast` responses. */
   readonly seconds: number;
   readonly atLeast: number;
 };
 
-/** Times are in milliseconds. */
 export type StreamReport = {
   readonly count: number;
   readonly perSecond: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly p999: number;
-  /** Answers other than 2xx, broken connections, time-outs. */
+  /** Responses other than 2xx, broken connections, time-outs. */
   readonly failed: number;
-  /** The slowest answer of each tenth of a second; 0 when there was none. */
-  readonly timeline: readonly number[];
 };
 
 export type LoadReport = { readonly streams: readonly StreamReport[]; readonly usage: Usage };
-
-const bucketMs = 100;
 
 type Running = {
   begin(): void;
@@ -78,10 +62,8 @@ async function run({ url, watched, streams, warmMs, seconds, atLeast }: Load): P
 }
 
 function start(url: string, { connections, headers, requests }: Stream, atMost: number): Running {
-  const latencies = createHistogram();
-  const timeline: number[] = [];
   let counting = false;
-  let began = 0;
+  let count = 0;
   let failed = 0;
   let next = 0;
   const setupClient = (client: autocannon.Client) => {
@@ -95,19 +77,16 @@ function start(url: string, { connections, headers, requests }: Stream, atMost: 
   instance.on("reqError", () => {
     if (counting) failed++;
   });
-  instance.on("response", (_client, status, _bytes, ms) => {
+  instance.on("response", (_client, status) => {
     if (!counting) return;
     if (status < 200 || status > 299) failed++;
-    latencies.record(Math.max(1, Math.round(ms * 1000)));
-    const bucket = Math.floor((performance.now() - began) / bucketMs);
-    timeline[bucket] = Math.max(timeline[bucket] ?? 0, ms);
+    count++;
   });
   return {
     begin() {
-      began = performance.now();
       counting = true;
     },
-    count: () => latencies.count,
+    count: () => count,
     end() {
       counting = false;
     },
@@ -115,16 +94,12 @@ function start(url: string, { connections, headers, requests }: Stream, atMost: 
       instance.stop();
       await done;
     },
-    report(seconds) {
-      const { count } = latencies;
-      const at = (percent: number) => latencies.percentile(percent) / 1000;
-      const times = { p50: at(50), p99: at(99), p999: at(99.9) };
-      return { count, perSecond: count / seconds, ...times, failed, timeline: Array.from(timeline, (ms) => ms ?? 0) };
-    },
+    report: (seconds) => ({ count, perSecond: count / seconds, failed }),
   };
 }
 
-function asAutocannon({ method, path, body, valueBytes }: Request): autocannon.Request {
-  const content = valueBytes === undefined ? body : JSON.stringify({ value: "v".repeat(valueBytes), type: "api-key" });
-  return { method, path, ...(content !== undefined && { body: content }) };
+function asAutocannon(request: Request): autocannon.Request {
+  const { method, path } = request;
+  const body = bodyOf(request);
+  return { method, path, ...(body !== undefined && { body }) };
 }

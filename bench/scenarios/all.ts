@@ -3,6 +3,7 @@ import type { Scenario } from "../scenario.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
+import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
 import { start } from "./starts.js";
 import { status } from "./statuses.js";
@@ -11,6 +12,7 @@ import { storm } from "./storm.js";
 export const scenarios: readonly Scenario[] = [
   get.warm,
   get.connections,
+  manyConnections,
   get.cold,
   put.small,
   put.amongGets,

@@ -79,9 +79,9 @@ async function measureSize(bench: Bench, count: number): Promise<Size> {
   await sleep(300);
   const resident = memoryOf(subject.pid).now;
   const one = async (requests: Requests) => {
-    const { sample } = contender(bench.loader, subject, { ...requests, connections: 1 });
-    const { p50, cpu } = await sample(Math.min(1, bench.options.seconds));
-    return { ms: p50, cpu: totalCpu(cpu) / 1000 };
+    const { sample } = contender(bench, subject, { requests: requests.requests, connections: 1 });
+    const { perSecond, cpu } = await sample(Math.min(1, bench.options.seconds));
+    return { ms: 1000 / perSecond, cpu: totalCpu(cpu) / 1000 };
   };
   const [hundred, got] = [await one(listOfHundred(count)), await one(getOn(1))];
   const stored = await one({ ...put, requests: put.requests.slice(0, 16) });

@@ -1,5 +1,5 @@
 /** Scenarios of listing: a hundred of many, all of many, and gets while all are listed. */
-import { alternate, contender, measure, sendLoad, settle, startLoader, stream } from "../measure.js";
+import { alternate, contender, pacedStream, sendLoad, sendPaced, settle, stream } from "../measure.js";
 import { compare, cpu, type Finding, type Outcome, p50 } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
 import { spreadOf } from "../statistics.js";
@@ -19,7 +19,7 @@ export const hundred: Scenario = {
     const workload = listOfHundred(manySecrets);
     const bare = await startFixed("bare", await replyTo(many, workload), many);
     const series = await alternate(
-      [many, fewer, bare].map((subject) => contender(bench.loader, subject, workload)),
+      [many, fewer, bare].map((subject) => contender(bench, subject, workload)),
       bench.options,
     );
     const [ofMany, ofFewer, base] = series;
@@ -40,7 +40,7 @@ export const all: Scenario = {
     const strongroom = await bench.strongroom(manySecrets);
     const stringify = await startFixed("stringify", await replyTo(strongroom, listOfAll), strongroom);
     const series = await alternate(
-      [strongroom, stringify].map((subject) => contender(bench.loader, subject, listOfAll)),
+      [strongroom, stringify].map((subject) => contender(bench, subject, listOfAll)),
       bench.options,
     );
     const [ours, base] = series;
@@ -53,21 +53,22 @@ export const all: Scenario = {
   },
 };
 
-/** A second loader receives the list, so that its bytes do not delay the timing of the gets. */
+const getsPerSecond = 200;
+
+/** Another process receives the list, so that its bytes do not delay the timing of the gets. */
 async function getsBeside(bench: Bench, strongroom: StrongroomSubject): Promise<Outcome> {
   const { rounds, seconds } = bench.options;
-  const lister = await startLoader();
-  const gets = [stream(strongroom, getOn(1))];
+  const load = { paced: [pacedStream(strongroom, getOn(4), getsPerSecond)], seconds };
   const lists = [stream(strongroom, listOfAll)];
   const slowest = { alone: [] as number[], beside: [] as number[] };
   for (let round = 0; round < rounds; round++) {
-    const alone = await measure(bench.loader, strongroom, gets, seconds);
-    const listing = sendLoad(lister, strongroom, { streams: lists, warmMs: 0, seconds: seconds + 1 });
-    const beside = await measure(bench.loader, strongroom, gets, seconds);
+    const alone = await sendPaced(bench.pacer, strongroom, load);
+    const listing = sendLoad(bench.loader, strongroom, { streams: lists, warmMs: 0, seconds: seconds + 1 });
+    const beside = await sendPaced(bench.pacer, strongroom, load);
     await listing;
     await settle(strongroom);
-    slowest.alone.push(alone.streams[0]?.p99 ?? Number.NaN);
-    slowest.beside.push(beside.streams[0]?.p99 ?? Number.NaN);
+    slowest.alone.push(alone.paced[0]?.p99 ?? Number.NaN);
+    slowest.beside.push(beside.paced[0]?.p99 ?? Number.NaN);
   }
   const delay = slowest.beside.map((ms, i) => ms - (slowest.alone[i] ?? Number.NaN));
   const findings: Finding[] = [
@@ -75,5 +76,5 @@ async function getsBeside(bench: Bench, strongroom: StrongroomSubject): Promise<
     { what: "p99 while all 100,000 are listed", value: spreadOf(slowest.beside), unit: "ms" },
     { what: "delay at p99 by the list", value: spreadOf(delay), unit: "ms", target: { atMost: 10 } },
   ];
-  return { scenario: "get beside a list of all 100,000, 1 connection each", series: [], findings };
+  return { scenario: `get beside a list of all 100,000, ${getsPerSecond} a second`, series: [], findings };
 }

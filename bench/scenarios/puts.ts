@@ -43,9 +43,9 @@ async function againstLoop(
   const server = await startDurableServer(strongroom);
   const series = await alternate(
     [
-      contender(bench.loader, strongroom, workload),
-      contender(loop.child, loop, { ...workload, requests: [] }),
-      contender(bench.loader, server, workload),
+      contender(bench, strongroom, workload),
+      contender({ loader: loop.child, pacer: bench.pacer }, loop, { connections: workload.connections, requests: [] }),
+      contender(bench, server, workload),
     ],
     bench.options,
   );

@@ -1,10 +1,13 @@
 /** Strongroom's real responses, so that the bare servers send as many bytes. */
+import type { TestServer } from "../../test/support/server.js";
 import { send } from "../../test/support/test-client.js";
-import type { StrongroomSubject } from "../subjects.js";
 import type { Workload } from "../workloads.js";
 
 /** The response body of the workload's first get. */
-export async function replyTo({ server }: StrongroomSubject, { name, requests }: Workload): Promise<Buffer> {
+export async function replyTo(
+  { server }: { readonly server: TestServer },
+  { name, requests }: Workload,
+): Promise<Buffer> {
   const get = requests.find(({ method }) => method === "GET");
   if (get === undefined) throw new RangeError(`${name} gets nothing`);
   const { status, text } = await send(server, { path: get.path });

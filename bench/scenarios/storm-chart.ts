@@ -1,12 +1,12 @@
-/** Owns the chart of the unlock storm: the slowest answer of each tenth of a second, as SVG for light and dark pages. */
+/** Chart of the unlock storm as SVG for light and dark pages: the slowest response of each tenth of a second. */
 
-/** Milliseconds, one figure for each tenth of a second; 0 when nothing was answered in it. */
+/** Milliseconds: the slowest response to the requests due in each tenth of a second; 0 when none was due. */
 export type Timelines = {
   readonly status: readonly number[];
   readonly get: readonly number[];
   readonly busyStatus: readonly number[];
   readonly busyGet: readonly number[];
-  /** When the storm, or the busy process, begins. */
+  /** Where the storm, or the busy process, begins. */
   readonly quietSeconds: number;
 };
 
@@ -27,7 +27,7 @@ export function drawStorm({ status, get, busyStatus, busyGet, quietSeconds }: Ti
   const seconds = Math.max(1, Math.round(Math.max(status.length, get.length) / 10));
   const height = panel.top + 2 * (panel.height + panel.gap);
   const caption =
-    "slowest answer in each tenth of a second, ms — blue: 16 clients unlock; grey: a busy process instead";
+    "slowest response in each tenth of a second, ms, one request every 5 ms — blue: 16 clients unlock; grey: a busy process";
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${caption}">`,
     `<style>${style}</style>`,
@@ -48,7 +48,6 @@ function drawPanel(
 ): string {
   const x = (second: number) => panel.left + (plotWidth * second) / seconds;
   const y = (ms: number) => top + panel.height * (1 - (Math.log10(Math.min(1000, Math.max(0.1, ms))) + 1) / 4);
-  /** A tenth without any answer has no point: the answer that took so long is in a later one. */
   const path = (figures: readonly number[]) =>
     figures
       .map((ms, i) => (ms > 0 ? `${x((i + 0.5) / 10).toFixed(1)} ${y(ms).toFixed(1)}` : ""))

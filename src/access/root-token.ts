@@ -2,7 +2,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Settings } from "../config/definitions.js";
-import { isToken } from "../config/readers.js";
+import { isToken, minTokenLength } from "../config/readers.js";
 import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
@@ -40,7 +40,12 @@ async function readToken(file: string, named: boolean): Promise<string | null> {
     const fix = code === "ENOENT" ? `create it with  strongroom token rotate --token-file ${quoted(file)}` : "fix it";
     throw new StartError(`the token file ${file} cannot be read (${code}): ${fix}, then start again`);
   }
-  if (isToken(text)) return text;
+  if (isToken(text) && text.length >= minTokenLength) return text;
+  if (isToken(text)) {
+    throw new StartError(
+      `the token in ${file} is shorter than ${minTokenLength} characters: replace it with  strongroom token rotate --token-file ${quoted(file)}`,
+    );
+  }
   const otherwise = named ? "name the file that does" : "remove it to get a new one";
   throw new StartError(`the token file ${file} does not hold a token: write one into it, or ${otherwise}`);
 }

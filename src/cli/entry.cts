@@ -1,5 +1,4 @@
-#!/usr/bin/env node
-/** Entry point of the `strongroom` command: what must run before the first ES module. */
+/** Entry point of the `strongroom` command, behind `bin/strongroom.cjs`: what must run before the first ES module. */
 import "./thread-pool.cjs";
 
 void import("./main.js");

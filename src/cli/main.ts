@@ -3,69 +3,203 @@ import { CommanderError } from "commander";
 import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
-import { type CommandRow, runProgram } from "./program.js";
-import { removeStaleScratch } from "./prompt/scratch-directories.js";
-import { CommandFailure, exitCodes } from "./session/exit-codes.js";
+import { type CommandRow, loadProgram } from "./program.js";
+import { memoryPlaces, removeStaleScratch } from "./prompt/scratch-directories.js";
+import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./session/exit-codes.js";
 import { printable } from "./session/output.js";
 
 const commands: readonly CommandRow[] = [
-  { name: "serve", summary: "start the vault server", load: () => import("./commands/serve.js") },
-  { name: "init", summary: "create a vault with a new passphrase", load: () => import("./commands/init.js") },
-  { name: "unlock", summary: "unlock the vault with its passphrase", load: () => import("./commands/unlock.js") },
-  { name: "lock", summary: "lock the vault and wipe its key from memory", load: () => import("./commands/lock.js") },
-  { name: "status", summary: "show whether the vault is unlocked", load: () => import("./commands/status.js") },
-  { name: "get", summary: "print a secret's value", load: () => import("./commands/get.js") },
-  { name: "put", aliases: ["set"], summary: "store a secret", load: () => import("./commands/put.js") },
-  { name: "ls", summary: "list the paths of secrets", load: () => import("./commands/ls.js") },
-  { name: "rm", summary: "delete secrets", load: () => import("./commands/rm.js") },
-  { name: "mv", summary: "move or rename a secret", load: () => import("./commands/mv.js") },
-  { name: "cp", summary: "copy a secret", load: () => import("./commands/cp.js") },
-  { name: "edit", summary: "edit a secret's value in your editor", load: () => import("./commands/edit.js") },
-  { name: "generate", summary: "generate and store a random value", load: () => import("./commands/generate.js") },
-  { name: "find", summary: "search paths and descriptions", load: () => import("./commands/find.js") },
   {
-    name: "doctor",
-    summary: "check the vault's files and repair what is safe to repair",
-    load: () => import("./commands/doctor.js"),
+    name: "get",
+    group: "Secrets",
+    summary: "print a secret's value",
+    example: "get app/db/password",
+    load: () => import("./commands/get.js"),
   },
-  { name: "backup", summary: "back up the encrypted vault to a new file", load: () => import("./commands/backup.js") },
-  { name: "restore", summary: "restore a backup into an empty home", load: () => import("./commands/restore.js") },
+  {
+    name: "put",
+    aliases: ["set"],
+    group: "Secrets",
+    summary: "store a secret",
+    example: "put app/db/password --type password",
+    load: () => import("./commands/put.js"),
+  },
+  {
+    name: "generate",
+    group: "Secrets",
+    summary: "generate and store a random value",
+    example: "generate app/session-key --length 40",
+    load: () => import("./commands/generate.js"),
+  },
+  {
+    name: "edit",
+    group: "Secrets",
+    summary: "edit a secret's value in your editor",
+    example: "edit app/config",
+    load: () => import("./commands/edit.js"),
+  },
+  {
+    name: "ls",
+    group: "Secrets",
+    summary: "list the paths of secrets",
+    example: "ls app/ --long",
+    load: () => import("./commands/ls.js"),
+  },
+  {
+    name: "find",
+    group: "Secrets",
+    summary: "search paths and descriptions",
+    example: "find database",
+    load: () => import("./commands/find.js"),
+  },
+  {
+    name: "mv",
+    group: "Secrets",
+    summary: "move or rename a secret",
+    example: "mv app/key app/web/key",
+    load: () => import("./commands/mv.js"),
+  },
+  {
+    name: "cp",
+    group: "Secrets",
+    summary: "copy a secret",
+    example: "cp app/db/password staging/db/password",
+    load: () => import("./commands/cp.js"),
+  },
+  {
+    name: "rm",
+    group: "Secrets",
+    summary: "delete secrets",
+    example: "rm app/db/password app/key",
+    load: () => import("./commands/rm.js"),
+  },
   {
     name: "run",
+    group: "Programs and files",
     summary: "run a command with secrets as environment variables",
+    example: "run --prefix app/ -- node server.js",
     load: () => import("./commands/run.js"),
   },
-  { name: "inject", summary: "fill a template with secrets", load: () => import("./commands/inject.js") },
-  { name: "export", summary: "write secrets as plaintext", load: () => import("./commands/export.js") },
+  {
+    name: "inject",
+    group: "Programs and files",
+    summary: "fill a template with secrets",
+    example: "inject -i config.template -o config.yaml",
+    load: () => import("./commands/inject.js"),
+  },
   {
     name: "import",
+    group: "Programs and files",
     summary: "import secrets from another program's file",
+    example: "import --format dotenv --prefix app .env",
     load: () => import("./commands/import.js"),
   },
   {
+    name: "export",
+    group: "Programs and files",
+    summary: "write secrets as plaintext",
+    example: "export --format json --plaintext -o secrets.json",
+    load: () => import("./commands/export.js"),
+  },
+  {
+    name: "init",
+    group: "Vault",
+    summary: "create a vault with a new passphrase",
+    example: "init",
+    load: () => import("./commands/init.js"),
+  },
+  {
+    name: "unlock",
+    group: "Vault",
+    summary: "unlock the vault with its passphrase",
+    example: "unlock",
+    load: () => import("./commands/unlock.js"),
+  },
+  {
+    name: "lock",
+    group: "Vault",
+    summary: "lock the vault and wipe its key from memory",
+    example: "lock",
+    load: () => import("./commands/lock.js"),
+  },
+  {
+    name: "status",
+    group: "Vault",
+    summary: "show whether the vault is unlocked",
+    example: "status --json",
+    load: () => import("./commands/status.js"),
+  },
+  {
+    name: "serve",
+    group: "Server",
+    summary: "start the vault server",
+    example: "serve --port 13100 --idle-timeout-ms 15m",
+    load: () => import("./commands/serve.js"),
+  },
+  {
+    name: "shutdown",
+    group: "Server",
+    summary: "lock the vault and stop the server",
+    example: "shutdown",
+    load: () => import("./commands/shutdown.js"),
+  },
+  {
     name: "token",
+    group: "Server",
     summary: "print the token file's path, or replace the token",
+    example: "token path",
     load: () => import("./commands/token.js"),
   },
   {
     name: "trust",
+    group: "Server",
     summary: "show how other programs can trust the server",
+    example: "trust",
     load: () => import("./commands/trust.js"),
   },
   {
+    name: "doctor",
+    group: "Maintenance",
+    summary: "check the vault's files and repair what is safe to repair",
+    example: "doctor --open",
+    load: () => import("./commands/doctor.js"),
+  },
+  {
+    name: "backup",
+    group: "Maintenance",
+    summary: "back up the encrypted vault to a new file",
+    example: "backup vault-2026-03.tar",
+    load: () => import("./commands/backup.js"),
+  },
+  {
+    name: "restore",
+    group: "Maintenance",
+    summary: "restore a backup into an empty home",
+    example: "restore vault-2026-03.tar --home /srv/strongroom",
+    load: () => import("./commands/restore.js"),
+  },
+  {
     name: "completion",
+    group: "Other",
     summary: "print a shell completion script",
+    example: "completion bash > strongroom.bash",
     load: () => import("./commands/completion.js"),
     needsAll: true,
   },
+  {
+    name: "version",
+    group: "Other",
+    summary: "print the version",
+    example: "version --json",
+    load: () => import("./commands/version.js"),
+  },
+  { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
   { name: "complete-paths", summary: "", load: () => import("./completion/complete-paths.js"), hidden: true },
   { name: "run-environment", summary: "", load: () => import("./run/run-environment.js"), hidden: true },
-  { name: "shutdown", summary: "lock the vault and stop the server", load: () => import("./commands/shutdown.js") },
-  { name: "version", summary: "print the version", load: () => import("./commands/version.js") },
 ];
 
 hardenProcess();
-removeStaleScratch();
+removeStaleScratch(memoryPlaces());
 process.on("uncaughtException", (error) => {
   process.stderr.write(crashText(error));
   process.exit(exitCodes.unexpected);
@@ -85,22 +219,29 @@ const reportStall = () => {
 };
 process.once("beforeExit", reportStall);
 
+const program = await loadProgram(commands, process.argv.slice(2));
 try {
-  await runProgram(commands, process.argv.slice(2));
+  await program.run();
 } catch (error) {
-  process.exitCode = report(error);
+  process.exitCode = report(error, program.printsJson());
 } finally {
   process.off("beforeExit", reportStall);
 }
 
 /** Prints what failed; returns the exit code. */
-function report(error: unknown): number {
+function report(error: unknown, asJson: boolean): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage; // help was printed
   const message = messageOf(error);
   if (message === null) throw error;
-  process.stderr.write(`strongroom: ${message}\n`);
-  if (error instanceof CommandFailure) return exitCodes[error.exit];
-  return error instanceof StartError ? error.exitCode : exitCodes.unexpected;
+  const name = exitOf(error);
+  const object = { error: message, code: errorCodeOf(name), exit: exitCodes[name] };
+  process.stderr.write(asJson ? `${JSON.stringify(object)}\n` : `strongroom: ${message}\n`);
+  return object.exit;
+}
+
+function exitOf(error: unknown): ExitName {
+  if (error instanceof CommandFailure) return error.exit;
+  return error instanceof StartError && error.exitCode === exitCodes.usage ? "usage" : "unexpected";
 }
 
 /** Null for an unexpected error. */

@@ -3,10 +3,11 @@
  * file is loaded when its name is among the first two arguments (the second, for `help NAME`).
  */
 import { Command, type CommanderError } from "commander";
-import { closestMatch } from "leven";
 import { readManifest } from "../manifest.js";
 import { exitCodesText } from "./session/exit-codes.js";
 import { hideInvalidValues, refuseRepeatedFlags, shownFlag, usageFailure } from "./session/flags.js";
+import { commandFirst } from "./session/global-flags.js";
+import { suggestion } from "./session/suggestion.js";
 
 /** What a command's file exports. */
 export type CommandFile = {
@@ -18,6 +19,10 @@ export type CommandRow = {
   readonly name: string;
   readonly aliases?: readonly string[];
   readonly summary: string;
+  /** The heading in the list of commands. */
+  readonly group?: string;
+  /** Arguments that the command's help shows. */
+  readonly example?: string;
   readonly load: () => Promise<CommandFile>;
   /** Not shown in the help. */
   readonly hidden?: true;
@@ -44,10 +49,22 @@ class Parser extends Command {
   }
 }
 
-/** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
-export async function runProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<void> {
+export type Program = {
+  /** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
+  readonly run: () => Promise<void>;
+  /** Whether errors are to be JSON: the command has `--json` and it was given. */
+  readonly printsJson: () => boolean;
+};
+
+export async function loadProgram(rows: readonly CommandRow[], given: readonly string[]): Promise<Program> {
+  const args = commandFirst(given);
   const program = await buildProgram(rows, args);
-  await program.parseAsync(withoutLostHelp(program, args), { from: "user" });
+  const named = program.commands.find((command) => namesOf([command]).includes(args[0] ?? ""));
+  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  return {
+    run: async () => void (await program.parseAsync(withoutLostHelp(program, args), { from: "user" })),
+    printsJson: () => flags.includes("--json") && named?.options.some(({ long }) => long === "--json") === true,
+  };
 }
 
 /** For `help NAME` with an unknown name, the parser would print the whole help instead of an error. */
@@ -67,17 +84,20 @@ async function buildProgram(rows: readonly CommandRow[], args: readonly string[]
     .configureOutput({ outputError: () => {} }) // the failure that follows has the message
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
+    .commandsGroup("Other:")
     .helpCommand("help [command]", "print help for a command")
     .addHelpText("after", `\n${exitCodesText()}`);
   const parsers = [program];
   const wanted = wantedAmong(rows, args);
-  for (const { name, aliases = [], summary, load, hidden = false } of rows) {
+  for (const { name, aliases = [], summary, group, example, load, hidden = false } of rows) {
     const command = program
       .command(name, { hidden })
       .aliases([...aliases])
       .summary(summary)
       .description(summary);
+    if (group !== undefined) command.helpGroup(`${group}:`);
     if (wanted.has(name)) (await load()).define(command);
+    if (example !== undefined) command.addHelpText("after", `\nexample:\n  strongroom ${example}`);
     parsers.push(command);
   }
   for (const command of parsers) {
@@ -109,16 +129,36 @@ function problemOf({ code, message }: CommanderError, command: Parser): string {
 
 function unknownCommand(program: Command): string {
   const [name = ""] = program.args;
+  const synonym = synonyms[name];
+  if (synonym !== undefined) return `unknown command '${name}'. Did you mean ${synonym}?`;
   return `unknown command '${name}'${suggestion(name, namesOf(program.createHelp().visibleCommands(program)))}`;
 }
+
+/** What similar programs call our commands. */
+const synonyms: Readonly<Record<string, string>> = {
+  add: "put",
+  cat: "get",
+  copy: "cp",
+  create: "put",
+  delete: "rm",
+  insert: "put",
+  list: "ls",
+  login: "unlock",
+  logout: "lock",
+  move: "mv",
+  open: "unlock",
+  read: "get",
+  remove: "rm",
+  rename: "mv",
+  search: "find",
+  show: "get",
+  start: "serve",
+  stop: "shutdown",
+  store: "put",
+};
 
 function unknownOption({ unknownFlag: flag, options }: Parser): string {
   const flags = options.flatMap(({ long }) => long ?? []);
   if (flags.includes(flag)) return `${flag} takes no value`;
   return `unknown option '${flag}'${suggestion(flag, flags)}`;
-}
-
-function suggestion(wrong: string, names: readonly string[]): string {
-  const near = closestMatch(wrong, names, { maxDistance: Math.floor((wrong.length + 1) / 3) });
-  return near === undefined ? "" : `. Did you mean ${near}?`;
 }

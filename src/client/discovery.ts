@@ -99,7 +99,7 @@ async function findCertificate(
 function neverServed(home: string): StrongroomError {
   return new StrongroomError(
     "UNREACHABLE",
-    `no server has run in ${home} yet (it has no certificate): start one with  strongroom serve  or name its home with STRONGROOM_HOME`,
+    `no server is running for the vault in ${home}: start it with  strongroom serve  or name its home with STRONGROOM_HOME`,
   );
 }
 

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
+import { duration, integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
@@ -17,6 +17,7 @@ export interface Settings {
   readonly scryptLogN: number;
   readonly maxValueBytes: number;
   readonly cacheBytes: number;
+  readonly maxConnections: number;
   readonly logLevel: LogLevel;
 }
 
@@ -68,10 +69,10 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   idleTimeoutMs: {
     flag: "idle-timeout-ms",
     variable: "STRONGROOM_IDLE_TIMEOUT_MS",
-    meaning: "milliseconds without activity after which the vault locks; 0 is never",
+    meaning: "time without activity after which the vault locks, in milliseconds or as 15m; 0 is never",
     shownDefault: "900000",
     fallback: () => 900_000,
-    read: integer(0, 365 * 24 * 3600 * 1000),
+    read: duration(1, 365 * 24 * 3600 * 1000),
   },
   token: {
     flag: null,
@@ -128,6 +129,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "134217728",
     fallback: () => 128 * 2 ** 20,
     read: integer(0, 64 * 2 ** 30),
+  },
+  maxConnections: {
+    flag: "max-connections",
+    variable: "STRONGROOM_MAX_CONNECTIONS",
+    meaning: "most connections at once; at most a quarter of them without a valid token",
+    shownDefault: "1024",
+    fallback: () => 1024,
+    read: integer(10, 65_535),
   },
   logLevel: {
     flag: "log-level",

@@ -13,6 +13,18 @@ export function integer(min: number, max: number): (text: string) => number {
   };
 }
 
+const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Reads 500ms, 30s, 15m, 2h or 90d; a bare number counts `bareUnitMs`. Returns milliseconds. */
+export function duration(bareUnitMs: number, maxMs: number): (text: string) => number {
+  return (text) => {
+    const [, number, unit] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])?$/.exec(text) ?? [];
+    const ms = Number(number) * (unitsInMs[unit ?? ""] ?? bareUnitMs);
+    if (Number.isInteger(ms) && ms <= maxMs) return ms;
+    throw new Problem(`a duration, such as 30s, 15m or 2h, of at most ${Math.floor(maxMs / 1000)} seconds`);
+  };
+}
+
 const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 
 export function readHost(text: string): string {
@@ -36,8 +48,13 @@ export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
 }
 
+/** A shorter token could be guessed: the lockout is per address, and a local user may bind all of 127.0.0.0/8. */
+export const minTokenLength = 32;
+
 export function readToken(text: string): string {
-  if (!isToken(text)) throw new Problem("up to 512 letters, digits and . _ ~ + / - (then perhaps =)");
+  if (!isToken(text) || text.length < minTokenLength) {
+    throw new Problem(`${minTokenLength} to 512 letters, digits and . _ ~ + / - (then perhaps =)`);
+  }
   return text;
 }
 

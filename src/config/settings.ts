@@ -25,6 +25,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     scryptLogN: read("scryptLogN"),
     maxValueBytes: read("maxValueBytes"),
     cacheBytes: read("cacheBytes"),
+    maxConnections: read("maxConnections"),
     logLevel: read("logLevel"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {

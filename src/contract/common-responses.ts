@@ -4,7 +4,7 @@ import { type Schema, schemaNamed } from "./json-schema.js";
 
 /** The table of the README has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
-  BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host` or `Origin`",
+  BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host`, `Origin` or `Sec-Fetch-Site`",
   UNAUTHORIZED: "the token is missing or wrong; the passphrase is wrong",
   VAULT_LOCKED: "unlock (or init) the vault first",
   NOT_FOUND: "no such secret, endpoint or method (`Allow` lists the methods)",
@@ -55,8 +55,9 @@ const onSome = {
     example: 300,
   },
   "WWW-Authenticate": constant("The required scheme.", "Bearer"),
-  Allow: { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false },
 } satisfies Readonly<Record<string, Schema>>;
+
+const allow: Schema = { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false };
 
 const headersOf: Partial<Record<ErrorCode, keyof typeof onSome>> = {
   UNAUTHORIZED: "WWW-Authenticate",
@@ -89,7 +90,7 @@ export function componentResponses(groups: readonly Group[]): Schema {
 /** Responses to a request that matches no operation. */
 export const unroutedResponses: Schema = {
   ...errorResponses(groupsOf(["BAD_REQUEST", "UNAUTHORIZED", "RATE_LIMITED"])),
-  "404": { ...response(["NOT_FOUND"]), headers: { ...commonHeaders, ...headersNamed(["Allow"]) } },
+  "404": { ...response(["NOT_FOUND"]), headers: { ...commonHeaders, Allow: allow } },
 };
 
 function statusOfGroup([first = "INTERNAL"]: Group): number {

@@ -34,9 +34,10 @@ export function openApiDocument({ version, description, license }: Manifest, set
     },
     servers: [
       {
-        url: "https://localhost:{port}",
+        url: "https://{host}:{port}",
         description: "The server on this machine; it creates its certificate at the first start.",
         variables: {
+          host: { default: "localhost", description: "A name or address of the server." },
           port: { default: "13100", description: "The port from the settings; the server prints it at start." },
         },
       },

@@ -53,7 +53,7 @@ export const operations: readonly Operation[] = [
     summary: "Unlock the vault",
     description:
       "Checks the passphrase even when the vault is already unlocked; a wrong one (401 with `credential: passphrase`) " +
-      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address.",
+      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address; all loopback addresses count as one.",
     body: { schema: "UnlockRequest", example: { passphrase } },
     response: {
       schema: "Acknowledgement",
@@ -149,7 +149,11 @@ export const operations: readonly Operation[] = [
       schema: {
         type: "object",
         description: "An OpenAPI document.",
-        properties: { openapi: { type: "string", pattern: "^3\\.1\\." } },
+        properties: {
+          openapi: { type: "string", pattern: "^3\\.1\\.", description: "The version of OpenAPI." },
+          info: { type: "object", additionalProperties: true, description: "The name and version of this API." },
+          paths: { type: "object", additionalProperties: true, description: "The operations." },
+        },
         required: ["openapi", "info", "paths"],
         additionalProperties: true,
       },

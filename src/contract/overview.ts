@@ -11,17 +11,22 @@ ${6 * maxValueBytes + 64 * 1024}: both follow from the server's settings.
 **Token.** Every endpoint except \`GET /v1/status\` requires \`Authorization: Bearer <token>\`. After 10 wrong tokens from one
 address within a minute, that address is locked out for 5 minutes (429 with \`Retry-After\`).
 
-**Order of checks.** Host and Origin (400), lockout (429), token (401), unknown endpoint or method (404), shutting down
+**Order of checks.** Host, Origin and Sec-Fetch-Site (400), lockout (429), token (401), unknown endpoint or method (404), shutting down
 (503), vault locked (403), path, query and body (400), then the operation itself. No byte of a body is read before the
 token is accepted.
 
-**Other sites.** A \`Host\` that does not name this server, or an \`Origin\` that is not its own, is refused with 400.
+**Other sites.** A \`Host\` that does not name this server, an \`Origin\` that is not its own, and a \`Sec-Fetch-Site\` other than
+\`none\` or \`same-origin\` are refused with 400.
+
+**Connections.** Pipelined requests are served one after the other. A quarter of the connections is for clients that have
+not presented a valid token yet; beyond that, the oldest of them is closed. A response that makes no progress for 30
+seconds ends its connection.
 
 **Unknown operations.** A path or method that is not listed here gets 404 \`NOT_FOUND\`; where the path exists, \`Allow\`
 lists its methods. \`HEAD\` and \`OPTIONS\` are not supported.
 
 **Malformed HTTP.** What is not valid HTTP/1.1, is too slow, has more than 8192 bytes of headers, or is a \`CONNECT\`, never
-becomes a request: it gets 400 \`BAD_REQUEST\` in the usual form, with few headers, and the connection closes.
+becomes a request: it gets 400 \`BAD_REQUEST\` in the usual form, and the connection closes.
 
 **Failures.** A 500 or 503 has a \`requestId\`, which identifies the request in the server's log. On an unexpected failure any
 operation may return 500 \`INTERNAL\`.

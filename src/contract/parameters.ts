@@ -1,6 +1,11 @@
 /** Parameters of the contract. */
 import type { Schema } from "./json-schema.js";
 
+const segment = "(?!\\.{1,2}(?:/|$))[^/\\\\\\u0000-\\u001F\\u007F-\\u009F]+";
+
+/** Of the decoded path; what it does not cover is in the description. */
+const pathPattern = `^${segment}(?:/${segment}){0,31}$`;
+
 export const parameters: Schema = {
   path: {
     name: "path",
@@ -9,21 +14,23 @@ export const parameters: Schema = {
     description:
       "The secret's path, percent-encoded: up to 32 segments separated by slashes and 1024 bytes of UTF-8. A slash may be " +
       "literal or `%2F`. Case-sensitive; Unicode is normalized to NFC. Empty segments, `.`, `..`, control characters, " +
-      "backslashes, and white space at either end of a segment are refused.",
-    schema: { type: "string", minLength: 1, maxLength: 1024 },
+      "backslashes, and white space at either end of a segment are refused. A segment must fit into a file " +
+      "name of 255 bytes: 248, where every byte of UTF-8 except `a` to `z`, digits, `-`, `_` and `.` counts as 3.",
+    schema: { type: "string", minLength: 1, maxLength: 1024, pattern: pathPattern },
     example: "app/db/password",
   },
   prefix: {
     name: "prefix",
     in: "query",
-    description: "Only paths that start with this text, which need not end at a slash; omitted or empty: all.",
+    description:
+      "Only paths that start with this text, which need not end at a slash; omitted or empty: all. Percent-encode it: `caf%C3%A9`, not `café`.",
     schema: { type: "string" },
     example: "app/",
   },
   after: {
     name: "after",
     in: "query",
-    description: "Only paths after this one, which need not exist: the `next` of the previous page.",
+    description: "Only paths after this one, which need not exist: the `next` of the previous page, percent-encoded.",
     schema: { type: "string" },
     example: "app/db/password",
   },

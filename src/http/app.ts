@@ -1,6 +1,7 @@
 /** The order of checks on a request, as a chain of Express middleware. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Request } from "express";
+import { keyOfAddress, keyOfOrigin } from "../access/address.js";
 import { createLockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
 import { requireBearer } from "./bearer.js";
@@ -25,12 +26,11 @@ export function createApp(
   clock: Clock,
   messages: MessageClasses,
 ): Handler {
-  const tokenLockout = createLockout(
-    clock,
-    "too many wrong tokens from this address: wait, then try again",
-    () => true,
-  );
-  const passphraseLockout = createLockout(clock, "too many wrong passphrases: wait, then try again", isUnlock);
+  const { log } = service;
+  const token = { failures: "wrong tokens", keyOf: keyOfAddress, applies: () => true };
+  const passphrase = { failures: "wrong passphrases", keyOf: keyOfOrigin, applies: isUnlock };
+  const tokenLockout = createLockout(clock, log, token);
+  const passphraseLockout = createLockout(clock, log, passphrase);
   const full = { ...service, passphraseLockout };
   const app = express();
   adoptMessageClasses(app, messages);
@@ -39,7 +39,7 @@ export function createApp(
   app.use(guardOrigin(settings));
   app.use(serveStatus(full));
   app.use(tokenLockout.gate);
-  app.use(requireBearer(settings.tokenDigest, tokenLockout, service.log));
+  app.use(requireBearer(settings.tokenDigest, tokenLockout));
   app.use(passphraseLockout.gate);
   app.use(dispatch(full));
   app.use(sendErrors(service.log, routeOf));

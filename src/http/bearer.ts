@@ -1,25 +1,26 @@
 /** Bearer token check (RFC 6750), constant time. */
 import { timingSafeEqual } from "node:crypto";
 import type { RequestHandler } from "express";
-import { addressOf, type Lockout } from "../access/lockout.js";
+import type { Lockout } from "../access/lockout.js";
 import { digestToken } from "../access/root-token.js";
 import { VaultError } from "../errors.js";
-import type { Log } from "../log.js";
+import { markAuthenticated } from "./open-connections.js";
 import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
 
 const credentials = /^bearer +([^\s,]+)$/i;
 
 /** `tokenDigest`: SHA-256 of the token. Comparing digests leaks neither length nor prefix. */
-export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout, log: Log): RequestHandler {
+export function requireBearer(tokenDigest: Uint8Array, lockout: Lockout): RequestHandler {
   return (req, _res, next) => {
     lockout.check(req); // the gate refuses asynchronously: pipelined requests have passed it by then
     const presented = credentials.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
     if (!timingSafeEqual(digestToken(presented ?? ""), tokenDigest) || presented === undefined) {
-      if (lockout.fail(req)) log.warn({ event: "lockout", hint: "ten wrong tokens", address: addressOf(req) });
+      lockout.fail(req);
       throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
     }
     contextOf(req).authenticated = true;
+    markAuthenticated(req.socket);
     next();
   };
 }

@@ -2,7 +2,8 @@
  * Guard against other web sites: neither a host name that points at this machine (DNS rebinding) nor a cross-origin
  * request reaches the vault. Runs before authentication, and a refusal never counts as a failed authentication.
  */
-import type { RequestHandler } from "express";
+import type { Request, RequestHandler } from "express";
+import { isLoopback } from "../access/address.js";
 import { VaultError } from "../errors.js";
 import { contextOf } from "./request-context.js";
 import { onlyHeader } from "./request-target.js";
@@ -41,13 +42,16 @@ export function guardOrigin({ address, host, serverNames }: GuardSettings): Requ
         "the Origin header names another site: only this server's own origin is allowed",
       );
     }
+    refuseCrossSite(req);
     next();
   };
 }
 
-/** Expects an address as the system reports it. */
-export function isLoopback(address: string): boolean {
-  return address === "::1" || /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(address);
+/** A browser sends the header with every request of a page, also with those that carry no `Origin`. */
+function refuseCrossSite({ headers }: Request): void {
+  const site = headers["sec-fetch-site"] ?? "none";
+  if (site === "none" || site === "same-origin") return;
+  throw new VaultError("BAD_REQUEST", "the Sec-Fetch-Site header shows a request of another site: call from this one");
 }
 
 /** Returns the host of an authority in lower case, without its port. */

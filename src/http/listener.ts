@@ -1,19 +1,17 @@
 /** HTTPS server: TLS, limits, timeouts, listening and draining. */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
 import type { MessageClasses } from "./express-prototypes.js";
 import { refuseMalformedRequests } from "./malformed-requests.js";
-import { cleansePlaintext, wipeReceived } from "./plaintext-hygiene.js";
-import { UnusedConnections } from "./unused-connections.js";
-
-type Handle = (req: IncomingMessage, res: ServerResponse) => void;
+import { OpenConnections } from "./open-connections.js";
+import { addPipeline, type Handle, inTurn, isResponding } from "./pipeline.js";
+import { cleansePlaintext } from "./plaintext-hygiene.js";
 
 export type Credentials = { readonly cert: string; readonly key: string };
 
-export type Listener = { readonly server: Server; readonly unused: UnusedConnections };
+export type Listener = { readonly server: Server; readonly connections: OpenConnections };
 
 /** Times in milliseconds. */
 export type Limits = {
@@ -23,10 +21,24 @@ export type Limits = {
   /** How often the two above are checked. */
   readonly connectionsCheckingInterval: number;
   readonly keepAliveTimeout: number;
+  /** A response that makes no progress for so long ends its connection. */
+  readonly sendTimeout: number;
   /** In bytes. */
   readonly maxHeaderSize: number;
-  readonly maxConnections: number;
 };
+
+/** Of TLS 1.3 all; of TLS 1.2 those of Mozilla's intermediate profile that have forward secrecy and authenticate. */
+const ciphers = [
+  "TLS_AES_128_GCM_SHA256",
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
 
 export const defaultLimits: Limits = {
   handshakeTimeout: 5_000,
@@ -34,8 +46,8 @@ export const defaultLimits: Limits = {
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1_000,
   keepAliveTimeout: 30_000,
+  sendTimeout: 30_000,
   maxHeaderSize: 8_192,
-  maxConnections: 256,
 };
 
 /** @throws StartError when the certificate cannot be used. */
@@ -43,7 +55,7 @@ export function createListener(
   credentials: Credentials,
   messages: MessageClasses,
   log: Log,
-  limits: Limits = defaultLimits,
+  limits: Limits & { readonly maxConnections: number },
 ): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
   const server = secureServer({
@@ -51,22 +63,31 @@ export function createListener(
     ...messages,
     ...limits,
     minVersion: "TLSv1.2",
+    ciphers: ciphers.join(":"),
     requireHostHeader: false,
     secureOptions: cleansePlaintext,
   });
-  server.maxConnections = limits.maxConnections;
   server.on("tlsClientError", (_error, socket) => socket.destroy());
-  server.on("secureConnection", wipeReceived);
-  server.on("drop", warnOncePerMinute(log, limits.maxConnections));
+  server.on("secureConnection", addPipeline);
+  closeStalled(server, limits.sendTimeout);
   refuseMalformedRequests(server, limits);
-  return { server, unused: new UnusedConnections(server) };
+  const onFull = warnOncePerMinute(log, limits.maxConnections);
+  return { server, connections: new OpenConnections(server, limits.maxConnections, onFull) };
+}
+
+/** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */
+function closeStalled(server: Server, sendTimeout: number): void {
+  server.setTimeout(sendTimeout, (socket) => {
+    if (!isResponding(socket) || socket.writableLength > 0) socket.destroy();
+  });
 }
 
 /** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
 export function handleRequests({ server }: Pick<Listener, "server">, handle: Handle): void {
-  server.on("request", handle);
-  server.on("checkContinue", handle); // 100 Continue is sent when the body is read
-  server.on("checkExpectation", handle);
+  const serve = inTurn(handle);
+  server.on("request", serve);
+  server.on("checkContinue", serve); // 100 Continue is sent when the body is read
+  server.on("checkExpectation", serve);
 }
 
 /** A flood of connections must not flood the log. */
@@ -75,7 +96,8 @@ function warnOncePerMinute(log: Log, maxConnections: number): () => void {
   return () => {
     if (performance.now() < next) return;
     next = performance.now() + 60_000;
-    log.warn({ event: "connection-dropped", hint: `the limit of ${maxConnections} connections is reached` });
+    const hint = `connections without a valid token are closed, oldest first: they get a quarter of ${maxConnections}`;
+    log.warn({ event: "too-many-connections", hint });
   };
 }
 
@@ -103,9 +125,9 @@ function whyNotListening(code: string | undefined, host: string, port: number): 
 }
 
 /** Accepts no new connections, waits at most `graceMs` for running requests, then closes all connections. */
-export async function drain({ server, unused }: Listener, graceMs: number): Promise<void> {
+export async function drain({ server, connections }: Listener, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  unused.close();
+  connections.closeUnused();
   server.closeIdleConnections();
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);

@@ -5,8 +5,11 @@
 
 import type { ServerResponse } from "node:http";
 import type { Server } from "node:https";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemCode } from "../errors.js";
+import { endInput } from "./pipeline.js";
+import { endLingering, headersFor } from "./responses.js";
 
 type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };
 
@@ -32,9 +35,11 @@ export function refuseMalformedRequests(server: Server, limits: Limits): void {
     });
   }
   server.on("clientError", (error: Error, socket: Duplex) => {
+    endInput(socket as Socket);
     refuseInTurn(socket, messageFor(error, limits), responses.get(socket));
   });
   server.on("connect", (_req, socket: Duplex) => {
+    endInput(socket as Socket); // DANGER: Node has detached its parser, perhaps to another connection
     refuseInTurn(socket, "CONNECT is not supported: this is not a proxy", responses.get(socket));
   });
 }
@@ -52,16 +57,12 @@ function isPending(response: ServerResponse | undefined): response is ServerResp
   return response !== undefined && !response.writableFinished;
 }
 
+/** Lingers, because a reset for unread input could overtake the response. */
 function refuse(socket: Duplex, message: string): void {
   if (!socket.writable) return void socket.destroy();
   const body = JSON.stringify({ error: message, code: "BAD_REQUEST" });
-  socket.end(
-    "HTTP/1.1 400 Bad Request\r\n" +
-      "Content-Type: application/json; charset=utf-8\r\n" +
-      "Cache-Control: no-store\r\n" +
-      "X-Content-Type-Options: nosniff\r\n" +
-      `Content-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Connection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
+  const headers = ["Date", new Date().toUTCString(), ...headersFor(body.length), "Connection", "close"];
+  const lines = headers.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
+  socket.write(`HTTP/1.1 400 Bad Request\r\n${lines.join("")}\r\n${body}`);
+  endLingering(socket);
 }

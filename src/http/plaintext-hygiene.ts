@@ -3,35 +3,20 @@
  * process from outside, on Node 20, 22 and 24.
  */
 import type { IncomingMessage } from "node:http";
-import type { TLSSocket } from "node:tls";
-import type { Bytes } from "../../workers/protocol.js";
-
-/** Allocates the memory for a body. */
-export type Memory = (length: number) => Bytes;
+import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 
 /** For values. An explicit ArrayBuffer is neither on V8's heap nor in Node's pool: it can be wiped and transferred. */
 export function ownMemory(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
 }
 
-/**
- * For passphrases. malloc maps blocks above 32 MiB and unmaps them when they are freed (mallopt(3)), so a passphrase in
- * transit to a key worker that crashes leaves the process with it. Costs address space; only touched pages use memory.
- */
-export function mappedMemory(length: number): Bytes {
-  return new Uint8Array(new ArrayBuffer(Math.max(length, 33 * 2 ** 20)), 0, length);
+/** For passphrases. The vault wipes it when the request has ended, even if the key worker's thread has crashed. */
+export function sharedMemory(length: number): SharedBytes {
+  return new Uint8Array(new SharedArrayBuffer(length));
 }
 
 /** OpenSSL's SSL_OP_CLEANSE_PLAINTEXT, for which Node has no name: wipes the record buffer once it has been read. */
 export const cleansePlaintext = 0x2;
-
-/**
- * Wipes each chunk of a connection's plaintext after Node's HTTP parser, which listens first, has copied it. The listener
- * also keeps Node from reading into one buffer for the whole process, which no code can reach.
- */
-export function wipeReceived(socket: TLSSocket): void {
-  socket.on("data", (chunk: Buffer) => chunk.fill(0));
-}
 
 /** Discards an unread body and wipes what arrives of it: it may hold a passphrase. */
 export function discardBody(req: IncomingMessage): void {

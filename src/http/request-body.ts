@@ -3,17 +3,24 @@
  * body never becomes a string here, and each of Node's chunks is wiped after it is copied.
  */
 import type { Request, Response } from "express";
-import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { type Memory, overwriteStackSoon } from "./plaintext-hygiene.js";
+import { overwriteStackSoon } from "./plaintext-hygiene.js";
 
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
 
 const firstAllocation = 4096;
 
+/** Allocates the memory for a body. */
+type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
+
 /** @throws VaultError BAD_REQUEST for an encoded body or one of more than `limit` bytes; ClientGone */
-export async function readBody(req: Request, res: Response, limit: number, memory: Memory): Promise<Bytes> {
+export async function readBody<B extends ArrayBufferLike>(
+  req: Request,
+  res: Response,
+  limit: number,
+  memory: Memory<B>,
+): Promise<Uint8Array<B>> {
   refuseEncoded(req);
   const declared = Number(req.headers["content-length"] ?? firstAllocation);
   if (declared > limit) throw tooLarge(limit);
@@ -29,7 +36,12 @@ function refuseEncoded(req: Request): void {
   }
 }
 
-function collect(req: Request, declared: number, limit: number, memory: Memory): Promise<Bytes> {
+function collect<B extends ArrayBufferLike>(
+  req: Request,
+  declared: number,
+  limit: number,
+  memory: Memory<B>,
+): Promise<Uint8Array<B>> {
   let body = memory(declared);
   let length = 0;
   return new Promise((resolve, reject) => {
@@ -56,7 +68,7 @@ function collect(req: Request, declared: number, limit: number, memory: Memory):
   });
 }
 
-function grown(from: Bytes, larger: Bytes): Bytes {
+function grown<B extends ArrayBufferLike>(from: Uint8Array<B>, larger: Uint8Array<B>): Uint8Array<B> {
   larger.set(from);
   from.fill(0);
   return larger;

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
 import helmet from "helmet";
 import { statusOf, VaultError } from "../errors.js";
@@ -65,8 +66,13 @@ export function sendBytes(res: ServerResponse, status: number, pieces: readonly 
   }
   onceGone(res, wipe);
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  res.writeHead(status, [...constantHeaders, "Content-Length", String(length)]);
+  res.writeHead(status, headersFor(length));
   writeFrom(0, res, pieces);
+}
+
+/** Returns the headers of every response, in Node's flat form; `length`: bytes of the body. */
+export function headersFor(length: number): string[] {
+  return [...constantHeaders, "Content-Length", String(length)];
 }
 
 /** Work to do once a connection's responses are sent or lost. */
@@ -146,10 +152,13 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
 function closeGently({ socket }: Request, res: Response): void {
   closing.add(socket);
   res.setHeader("Connection", "close");
-  socket.destroySoon = () => {
-    socket.end();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-  };
+  socket.destroySoon = () => endLingering(socket);
+}
+
+/** Ends the connection once everything is sent, and discards its input for a moment longer. */
+export function endLingering(socket: Duplex): void {
+  socket.end();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
 /** Whether an unread body is on its way that is unauthenticated, or too long to be discarded. */

@@ -1,12 +1,12 @@
 /** Table of endpoints and their handlers. */
 import type { Request, RequestHandler, Response } from "express";
-import { addressOf, type Lockout } from "../access/lockout.js";
+import type { Lockout } from "../access/lockout.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
 import type { Vault } from "../vault/vault.js";
-import { mappedMemory, ownMemory } from "./plaintext-hygiene.js";
+import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
@@ -103,7 +103,7 @@ async function status({ vault, port, isShuttingDown }: Service, _req: Request, r
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
-  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, mappedMemory));
+  const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, sharedMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
   const { vaultPath } = await vault.status();
   sendJson(res, 200, {
@@ -114,16 +114,15 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
 }
 
 async function unlock(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, passphraseLockout, log } = service;
-  const body = await readBody(req, res, service.maxBodyBytes, mappedMemory);
+  const { vault, passphraseLockout } = service;
+  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
   try {
     // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
     sendBytes(res, 200, [await vault.unlock(body, () => passphraseLockout.check(req))]);
   } catch (error) {
     if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
     passphraseLockout.check(req);
-    const hint = "ten wrong passphrases";
-    if (passphraseLockout.fail(req)) log.warn({ event: "lockout", hint, address: addressOf(req) });
+    passphraseLockout.fail(req);
     throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
   }
 }

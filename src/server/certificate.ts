@@ -10,7 +10,8 @@ import type { Home } from "../files/home.js";
 import type { Credentials } from "../http/listener.js";
 import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
 
-const lifetime = 730 * day;
+/** From a day before it is made: 366 days in all. */
+const lifetime = 365 * day;
 
 export type Certificate = Credentials & {
   readonly file: string;

@@ -9,7 +9,7 @@ export type Surroundings = {
   readonly log: Log;
   readonly clock?: Clock;
   readonly files?: FileOperations;
-  readonly limits?: Limits;
+  readonly limits?: Partial<Limits>;
   /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
   readonly minScryptLogN?: number;
 };

@@ -1,6 +1,7 @@
 /** Service on a claimed vault: connects vault, application and listener, and stops them in order. */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isLoopback } from "../access/address.js";
 import { digestToken, findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -9,8 +10,7 @@ import { systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { createApp } from "../http/app.js";
 import { createMessageClasses } from "../http/express-prototypes.js";
-import { isLoopback } from "../http/host-guard.js";
-import { createListener, drain, handleRequests, type Listener, listen } from "../http/listener.js";
+import { createListener, defaultLimits, drain, handleRequests, type Listener, listen } from "../http/listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
 import type { FileStore } from "../storage/files/file-store.js";
@@ -36,7 +36,8 @@ export async function serveStore(
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   warnOfOddFiles(store, log);
   const messages = createMessageClasses();
-  const listener = createListener(certificate, messages, log, limits);
+  const listenerLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
+  const listener = createListener(certificate, messages, log, listenerLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));

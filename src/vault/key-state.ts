@@ -22,10 +22,18 @@ export type KeyStateOptions = {
   readonly log: Log;
 };
 
+/**
+ * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
+ * a free processor. A slower one goes on in its thread, which is no longer used and ends with it: what the derivation
+ * holds of the passphrase is wiped by OpenSSL then, and its result reaches no one.
+ */
+const longestDerivationMs = 3_500;
+
 export class KeyState {
   readonly #header: () => Bytes | null;
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
+  readonly #clock: Clock;
   readonly #idle: IdleDeadline;
   readonly #worker: KeyWorkerClient;
   #unlocked = false;
@@ -33,6 +41,8 @@ export class KeyState {
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
   #locking: Promise<void> | null = null;
+  /** Settles when a replaced thread that was still deriving is gone: one derivation at a time. */
+  #orphan: Promise<void> | null = null;
   /** How many mounts the thread has not confirmed yet. */
   #mounting = 0;
 
@@ -42,6 +52,7 @@ export class KeyState {
     this.#header = header;
     this.#lock = lock;
     this.#log = log;
+    this.#clock = clock;
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
     this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
@@ -91,8 +102,8 @@ export class KeyState {
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
   async derive<R extends RequestOf<"init" | "unlock">>(request: R): Promise<Success<R>> {
     this.lockIfIdle();
-    while (this.#locking !== null) await this.#locking;
-    // DANGER: nothing may be awaited between the check of #locking and the message.
+    while (this.#locking !== null || this.#orphan !== null) await (this.#locking ?? this.#orphan);
+    // DANGER: nothing may be awaited between this check and the message.
     if (this.#closed) throw shuttingDown();
     this.#derived = true;
     return this.ask(request);
@@ -145,23 +156,41 @@ export class KeyState {
 
   async #wipeAndReplace(): Promise<void> {
     this.#idle.stop();
-    await this.#wipe();
+    const isDeriving = await this.#wipe();
     await this.#lock.exclusive(async () => {
       if (this.#closed || !this.#derived) return;
-      this.#worker.replace();
+      const ended = this.#worker.replace();
+      if (isDeriving) this.#holdDerivations(ended);
       this.#derived = false;
       this.#remount();
     });
     this.#log.info({ event: "locked" });
   }
 
-  /** A thread that has ended holds no key either. */
-  async #wipe(): Promise<void> {
+  /** Returns whether a derivation is still running. A thread that has ended holds no key either. */
+  async #wipe(): Promise<boolean> {
     try {
       await this.#worker.call({ op: "lock" });
+      return await this.#exceeds(longestDerivationMs, this.#worker.call({ op: "drain" }));
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
+      return false;
     }
+  }
+
+  #holdDerivations(until: Promise<void>): void {
+    this.#orphan = until.finally(() => {
+      this.#orphan = null;
+    });
+  }
+
+  /** Waits for the work, at most so long; returns whether it goes on. */
+  async #exceeds(ms: number, work: Promise<unknown>): Promise<boolean> {
+    let cancel = () => {};
+    const timeout = new Promise<true>((resolve) => {
+      cancel = this.#clock.after(ms, () => resolve(true));
+    });
+    return Promise.race([work.then(() => false), timeout]).finally(() => cancel());
   }
 
   #workerEnded(): void {

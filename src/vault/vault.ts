@@ -2,7 +2,7 @@
  * The vault: its states from init to close, and which operations may run at the same time. It never looks into a body
  * or a blob.
  */
-import type { Bytes } from "../../workers/protocol.js";
+import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -94,7 +94,7 @@ export class Vault {
    * lock came in between.
    * @throws VaultError BAD_REQUEST, ALREADY_EXISTS, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE
    */
-  async init(body: Bytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
+  async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
     const derived = this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
     const { header } = await wipingAfter(body, derived);
@@ -109,7 +109,7 @@ export class Vault {
    * the vault is not unlocked and its error is rethrown.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
    */
-  async unlock(body: Bytes, permit: () => void): Promise<Bytes> {
+  async unlock(body: SharedBytes, permit: () => void): Promise<Bytes> {
     const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
     try {
       permit();
@@ -208,8 +208,8 @@ export class Vault {
   }
 }
 
-/** Wipes a body that did not reach the key worker; one that was moved there has no bytes left here. */
-async function wipingAfter<T>(body: Bytes, work: Promise<T>): Promise<T> {
+/** Wipes a body that was shared with the key worker, or did not reach it; one that was moved has no bytes left here. */
+async function wipingAfter<T>(body: Uint8Array, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } finally {

@@ -5,16 +5,19 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { pacedStream, sendPaced, startLoaders } from "../../bench/measure.js";
 import { type Options, readOptions, UsageError } from "../../bench/options.js";
 import { type Finding, isReached, type Outcome } from "../../bench/outcome.js";
 import { chosen, run } from "../../bench/run-scenarios.js";
 import { scenarios } from "../../bench/scenarios/all.js";
 import { drawStorm } from "../../bench/scenarios/storm-chart.js";
 import { median, ratios, spreadOf } from "../../bench/statistics.js";
+import { startFixed } from "../../bench/subjects.js";
 import { markdownOutcome, showOutcome, showPromises } from "../../bench/tables.js";
 import { canMeasure, perRequest } from "../../bench/usage.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, node } from "../support/process.js";
+import { startTestServer } from "../support/server.js";
 
 const finding: Finding = {
   what: "speed",
@@ -23,7 +26,8 @@ const finding: Finding = {
   target: { atLeast: 0.4 },
 };
 const cpu = { main: 10, worker: 20, pool: 30, engine: 40 };
-const sample = { count: 8, perSecond: 4, p50: 1, p99: 2, p999: 3, failed: 1, cpu, peak: 100, loadBusy: 0.5 };
+const latency = { p50: 1, p99: 2, p999: 3, max: 5 };
+const sample = { count: 8, perSecond: 4, failed: 1, latency, cpu, peak: 100, loadBusy: 0.5 };
 const outcome: Outcome = {
   scenario: "a scenario",
   series: [{ subject: "a subject", samples: [sample, sample] }],
@@ -68,7 +72,7 @@ describe("the benchmark's parts", () => {
     const shown = showOutcome(outcome);
     expect(shown)
       .to.contain("a scenario")
-      .and.to.match(/a subject +4\.00 +1\.00 +2\.00 +3\.00 +10\.0 +20\.0 +30\.0 +40\.0/);
+      .and.to.match(/a subject +4\.00 +1\.00 +2\.00 +3\.00 +5\.00 +10\.0 +20\.0 +30\.0 +40\.0/);
     expect(shown).to.match(/speed +0\.50 × +0\.25 … 1\.00 +≥ 0\.4 +reached/);
     expect(showPromises([outcome], false)).to.contain("a scenario: speed");
   });
@@ -98,6 +102,41 @@ describe("the benchmark's parts", () => {
     expect(chosen(mustRead([]))).to.deep.equal(scenarios);
     expect(chosen(mustRead(["--only", "status"])).map(({ name }) => name)).to.deep.equal(["status"]);
   });
+});
+
+describe("the fixed-rate load", () => {
+  const requests = [{ method: "GET" as const, path: "/v1/status" }];
+
+  before(function () {
+    if (!canMeasure()) this.skip(); // it reads CPU and memory from /proc, which only Linux has
+  });
+
+  it("sends its whole schedule through a stall, and counts the wait of every request that was due in it", async () => {
+    const server = await startTestServer();
+    const subject = await startFixed("bare", Buffer.from("{}"), { server, headers: {} });
+    const { pacer } = await startLoaders();
+    const load = { paced: [pacedStream(subject, { connections: 4, requests }, 100)], seconds: 2 };
+    const stall = async () => {
+      await sleep(300);
+      subject.child.kill("SIGSTOP");
+      await sleep(400);
+      subject.child.kill("SIGCONT");
+    };
+    const [report] = (await sendPaced(pacer, subject, load, () => void stall())).paced;
+    expect(report).to.include({ count: 200, failed: 0 });
+    expect(report?.max).to.be.above(300);
+    // A connection that waits for its response before it sends again would meet the stall once.
+    expect(report?.timeline.filter((ms) => ms > 100)).to.have.length.of.at.least(3);
+  }).timeout(longMs);
+
+  it("counts responses other than 2xx as failed", async () => {
+    const { url } = await startTestServer();
+    const { pacer } = await startLoaders();
+    const subject = { url, pid: process.pid, threads: { engine: [], pool: [] } };
+    const stream = { connections: 2, headers: {}, requests: [{ method: "GET" as const, path: "/v1/secrets" }] };
+    const load = { paced: [{ ...stream, perSecond: 20 }], seconds: 0.5 };
+    expect((await sendPaced(pacer, subject, load)).paced[0]).to.include({ count: 10, failed: 10 });
+  }).timeout(longMs);
 });
 
 describe("the benchmark", () => {

@@ -33,6 +33,8 @@ describe("the command line", () => {
     );
     expect(names).to.include.members(["serve", "put", "version"]);
     const helps = await pMap(["help", ...names], helpOf, { concurrency: 4 });
+    for (const help of helps.slice(1).filter((text) => text !== ""))
+      expect(help).to.match(/\nexample:\n {2}strongroom /);
     for (const help of helps) {
       for (const line of help.split("\n")) expect([...line].length, line).to.be.at.most(80);
       const [, description = ""] = help.split("\n\n");
@@ -51,7 +53,14 @@ describe("the command line", () => {
   const refused: readonly (readonly [readonly string[], string])[] = [
     [["docter"], "Did you mean doctor?"],
     [["help", "docter"], "strongroom: unknown command 'docter'. Did you mean doctor?\n"],
-    [["help", "nonsense"], "strongroom: unknown command 'nonsense'"],
+    [["help", "nonsense"], "strongroom: unknown command 'nonsense'\n"],
+    [["delete", "a"], "unknown command 'delete'. Did you mean rm?"],
+    [["show", "a"], "unknown command 'show'. Did you mean get?"],
+    [["add", "a"], "unknown command 'add'. Did you mean put?"],
+    [["login"], "unknown command 'login'. Did you mean unlock?"],
+    [["ls", "--timeout", "2 weeks"], "--timeout must be a duration, such as 30s"],
+    [["--timeout", "soon", "ls"], "--timeout must be a duration, such as 30s"],
+    [["--home", "/a", "ls", "--home", "/b"], "more than once"],
     [["unlock", "--json=yes"], "strongroom: --json takes no value"],
     [["export", "--prefix", "a", "--prefix", "b"], "strongroom: --prefix is given more than once"],
     [["run", "--prefix", "a", "--prefix=a", "--", "true"], "more than once"],
@@ -83,6 +92,35 @@ describe("the command line", () => {
       expect(stderr).to.contain(says);
     });
   }
+
+  for (const args of [
+    ["doctor", "--json", "--fixx"],
+    ["--json", "get"],
+    ["ls", "--json", "--home", ""],
+    ["token", "--json", "print"],
+  ]) {
+    it(`reports the error of ${args.join(" ")} as one JSON object on standard error`, async () => {
+      const { code, stdout, stderr } = await run(args);
+      expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+      expect(stderr.match(/\n/g)).to.have.lengthOf(1);
+      const report = JSON.parse(stderr);
+      expect(report).to.include({ code: "USAGE", exit: 2 }).and.to.have.all.keys("error", "code", "exit");
+      expect(report.error).to.be.a("string").that.is.not.empty;
+    });
+  }
+
+  it("groups the commands by purpose", async () => {
+    const { stdout } = await run(["help"]);
+    for (const group of ["secrets", "vault", "server", "maintenance"]) expect(stdout).to.contain(`\n${group}:\n`);
+  });
+
+  it("describes the connection flags in help flags, and refers to it elsewhere", async () => {
+    const { stdout } = await run(["help", "flags"]);
+    const flags = ["--home", "--address", "--token-file", "--cacert", "--timeout"];
+    for (const flag of flags) expect(stdout).to.match(new RegExp(`^  ${flag} <`, "m"));
+    const help = (await run(["help", "ls"])).stdout;
+    expect(help).to.contain("strongroom help flags\n").and.not.to.contain("--cacert <");
+  });
 
   for (const args of [
     ["--value=canary"],

@@ -179,7 +179,8 @@ describe("strongroom import, through the real command", () => {
       ["json", '{"a":{"x":"1"},"b":[{"x":"2"}],"a" :"secret"}', "has a twice"],
       ["json", '{"a":{"\\"é":"1","\\"\\u00e9":"secret"}}', "twice"],
       ["json", '{"format":"strongroom-export","version":2,"secrets":[]}', "another version"],
-      ["bitwarden", '{"encrypted":true,"data":"x"}', "is encrypted"],
+      ["bitwarden", '{"encrypted":true,"data":"x"}', "choose the unencrypted JSON export"],
+      ["json", '{"encrypted":false,"items":[]}', "looks like a Bitwarden export: use --format bitwarden"],
       ["bitwarden", "{}", "not a Bitwarden export"],
       ["keepassxc", "a,b\n1,2\n", "no column Group"],
       ["keepassxc", '"Group","Title","Password"\n"a","secret', "not valid CSV"],
@@ -253,6 +254,73 @@ describe("strongroom import, through the real command", () => {
         "item 2 (Note)",
       );
       expect(await stored(server(), folder)).to.deep.equal({});
+    });
+
+    describe("--on-duplicate", () => {
+      const login = (id: string, created: string, username: string, password: string) => {
+        return { name: "Mail", id, creationDate: created, login: { username, password } };
+      };
+      const [oldest, newest] = [login("b", "2024-01-01", "first", "p1"), login("a", "2025-01-01", "second", "p2")];
+      const middle = login("c", "2024-06-01", "third", "p3");
+      const bitwardenOf = (items: readonly object[], action: string): Source => {
+        return { format: "bitwarden", input: { items }, args: ["--on-duplicate", action] };
+      };
+      const both = {
+        "Mail/username": "first",
+        "Mail/password": "password: p1",
+        "Mail-2/username": "second",
+        "Mail-2/password": "password: p2",
+      };
+
+      it("suffix renames a whole item, by creation time, and is the same at every import", async () => {
+        const folder = newFolder();
+        mustDo(await importText(folder, bitwardenOf([newest, oldest], "suffix")));
+        expect(await stored(server(), folder)).to.deep.equal(both);
+        const again = mustDo(await importText(folder, bitwardenOf([oldest, newest], "suffix")));
+        expect(again.stdout).to.equal("0 created, 0 replaced, 4 unchanged, 0 skipped\n");
+        const later = login("0", "2026-01-01", "fourth", "p4");
+        const more = mustDo(await importText(folder, bitwardenOf([later, newest, oldest], "suffix")));
+        expect(more.stdout).to.equal("2 created, 0 replaced, 4 unchanged, 0 skipped\n");
+        expect(await stored(server(), folder)).to.include({ ...both, "Mail-3/username": "fourth" });
+      });
+
+      it("suffix uses no path that another entry has", async () => {
+        const folder = newFolder();
+        const taken = { ...middle, name: "Mail-2" };
+        mustDo(await importText(folder, bitwardenOf([oldest, newest, taken], "suffix")));
+        const found = await stored(server(), folder);
+        expect(found).to.include({ "Mail/username": "first", "Mail-2/username": "third", "Mail-3/username": "second" });
+      });
+
+      it("suffix renames fields of the same name in one item, rows of KeePassXC and names of JSON", async () => {
+        const folder = newFolder();
+        const fields = [1, 2, 3].map((n) => ({ name: "code", value: `c${n}` }));
+        mustDo(await importText(folder, bitwardenOf([{ ...oldest, fields }], "suffix")));
+        const codes = { "Mail/fields/code": "c1", "Mail/fields/code-2": "c2", "Mail/fields/code-3": "c3" };
+        expect(await stored(server(), folder)).to.include(codes);
+        const rows = ['"Group","Title","Password","Created"', '"R","T","new","2025"', '"R","T","old","2024"'];
+        const csv = { format: "keepassxc", input: rows.join("\n"), args: ["--on-duplicate", "suffix"] };
+        mustDo(await importText(folder, csv));
+        const json = { format: "json", input: { x: { y: "1" }, "x/y": "2" }, args: ["--on-duplicate", "suffix"] };
+        mustDo(await importText(folder, json));
+        const others = { "T/password": "password: old", "T-2/password": "password: new", "x/y": "1", "x/y-2": "2" };
+        expect(await stored(server(), folder)).to.include(others);
+      });
+
+      it("skip leaves out later items as a whole, and lists them", async () => {
+        const folder = newFolder();
+        const url = { ...newest, login: { ...newest.login, uris: [{ uri: "https://a" }] } };
+        const { stdout } = mustDo(await importText(folder, bitwardenOf([url, oldest], "skip")));
+        expect(stdout).to.contain("left out: item 1 (Mail), username, and all of its item: same path as item 2 (Mail)");
+        const { "Mail/username": username, "Mail/password": password } = both;
+        expect(await stored(server(), folder)).to.deep.equal({ "Mail/username": username, "Mail/password": password });
+      });
+
+      it("error, the default, names both ways out", async () => {
+        const refused = await importText(newFolder(), { format: "bitwarden", input: { items: [oldest, newest] } });
+        mustRefuseWith(refused, 7, "several entries", "--on-duplicate suffix or skip");
+        mustRefuseWith(await importText(newFolder(), bitwardenOf([oldest], "rename")), 2, "error, suffix, skip");
+      });
     });
 
     it("prints only errors with -q", async () => {

@@ -42,7 +42,7 @@ describe("the command line in each state of the vault", () => {
   describe("without a server", () => {
     const others = { init: [], unlock: [], lock: [], status: ["-q"] };
     testRows(() => ({}), {
-      ...refusals(10, /start one with {2}strongroom serve/, others),
+      ...refusals(10, /no server is running for the vault in .*: start it with {2}strongroom serve/, others),
       shutdown: { args: ["shutdown"], exit: 10, err: /no server is running for .*: nothing to stop/ },
       "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
       "a home with too long a name": {
@@ -96,7 +96,11 @@ describe("the command line in each state of the vault", () => {
     const tokenless = /^strongroom: (?:STRONGROOM_TOKEN|\/etc\/passwd) does not hold a token: correct it.*\n$/;
     const wrongToken = () => fileWith(`srt_${"x".repeat(43)}`);
     testRows(here, {
-      status: { args: ["status"], exit: 0, out: /^the vault is unlocked\n/ },
+      status: {
+        args: ["status"],
+        exit: 0,
+        out: /^the vault is unlocked\n(?:.*\n)* {2}locks {10}in \d+ minutes without activity\n/,
+      },
       "status as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
       "quiet status": { args: ["status", "-q"], exit: 0 },
       "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
@@ -113,13 +117,22 @@ describe("the command line in each state of the vault", () => {
         exit: 10,
         err: /no response within 1 ms/,
       },
-      "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /number of seconds/ },
+      "an invalid timeout": { args: ["ls", "--timeout", "soon"], exit: 2, err: /must be a duration/ },
       "an invalid address": { args: ["ls", "--address", "bogus"], exit: 2, err: /https:\/\/localhost/ },
       "an address without TLS": { args: ["ls"], more: { STRONGROOM_ADDRESS: "http://localhost:1" }, exit: 2 },
       "an address with a path": { args: ["ls", "--address", "https://localhost/v1"], exit: 2 },
       "a token of two lines": { args: ["ls"], more: { STRONGROOM_TOKEN: "a\nb" }, exit: 5, err: tokenless },
       "a token file without a token": { args: ["ls", "--token-file", "/etc/passwd"], exit: 5, err: tokenless },
       "a missing certificate": { args: ["ls", "--cacert", "/missing"], exit: 11, err: /\/missing/ },
+    });
+    it("accepts connection flags before the command's name", async () => {
+      const elsewhere = { STRONGROOM_HOME: "/nowhere" };
+      for (const flags of [
+        ["--home", server.home, "--timeout", "1m"],
+        [`--home=${server.home}`, "--json"],
+      ]) {
+        expect(await must(elsewhere, [...flags, "ls"])).to.be.oneOf(["", '{"entries":[],"damaged":[]}\n']);
+      }
     });
     it("exits 5 on a wrong token and names its file", async () => {
       const file = wrongToken();
@@ -141,7 +154,17 @@ describe("the command line in each state of the vault", () => {
     });
     testRows(here, {
       ...refusals(3, /the vault is locked: unlock it with {2}strongroom unlock/),
-      status: { args: ["status"], exit: 3, out: /locked: unlock it with {2}strongroom unlock/, err: /^$/ },
+      status: {
+        args: ["status"],
+        exit: 3,
+        out: /locked: unlock it with {2}strongroom unlock\n(?:.*\n)* {2}locks {10}after 15 minutes without activity\n/,
+        err: /^$/,
+      },
+      "an error as JSON": {
+        args: ["get", "a", "--json"],
+        exit: 3,
+        err: /^\{"error":"the vault is locked: unlock it with {2}strongroom unlock","code":"LOCKED","exit":3\}\n$/,
+      },
       "quiet status": { args: ["status", "-q"], exit: 3, err: /^$/ },
       "completion of paths prints nothing": { args: ["complete-paths"], exit: 0 },
       "lock of a locked vault": { args: ["lock", "--json"], exit: 0, out: '{"ok":true}\n' },

@@ -31,7 +31,7 @@ describe("mv, cp and rm", () => {
         '{"ok":true,"from":"copy/from","to":"moved/from","replaced":false}\n',
       );
       expect(await mustGet(server(), "moved/from")).to.deep.include({ value: "v\n", metadata });
-      expect(await must(here(), ["ls", from])).to.equal("");
+      expect((await strongroom(here(), ["ls", from])).code).to.equal(4);
     });
 
     it("both overwrite only with --force", async () => {
@@ -49,7 +49,12 @@ describe("mv, cp and rm", () => {
     testRows(here, {
       "onto itself": { args: ["mv", "tls/key", "tls/key"], exit: 2, err: /same/ },
       "onto itself by its folder": { args: ["mv", "tls/key", "tls/", "--force"], exit: 2, err: /same/ },
-      "from a missing secret": { args: ["mv", "copy/nothing", "copy/x"], exit: 4 },
+      "from a missing secret": {
+        args: ["mv", "tls/kye", "copy/x"],
+        exit: 4,
+        err: /no secret at tls\/kye\. Did you mean tls\/key\?/,
+      },
+      "from a folder": { args: ["cp", "app/db", "copy/x"], exit: 4, err: /app\/db is a folder/ },
       "to an invalid path": { args: ["cp", "tls/key", "a//b"], exit: 2 },
       "a dry run of cp": { args: ["cp", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be copied/ },
       "a dry run of mv": { args: ["mv", "tls/key", "copy/x", "--dry-run"], exit: 0, out: /would be moved/ },
@@ -81,7 +86,11 @@ describe("mv, cp and rm", () => {
       "of a folder": { args: ["rm", "-f", "many/"], exit: 2, err: /many\/: / },
       "without a terminal": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
       "with --non-interactive": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
-      "of a missing secret": { args: ["rm", "-f", "many/kept", "many/none"], exit: 4, err: /many\/none: nothing/ },
+      "of a missing secret": {
+        args: ["rm", "-f", "many/kept", "many/none"],
+        exit: 4,
+        err: /nothing was done: no secret at many\/none/,
+      },
       "a dry run": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
     });
 

@@ -64,6 +64,6 @@ export function mustDo(finished: Finished): Finished {
 export function mustRefuseWith(finished: Finished, code: number, ...words: readonly string[]): void {
   expect(finished.code, finished.stderr).to.equal(code);
   expect(finished.stdout).to.equal("");
-  expect(finished.stderr).to.match(/^strongroom: /);
+  expect(finished.stderr).to.match(/^(?:strongroom: |\{"error":)/);
   for (const word of words) expect(finished.stderr).to.contain(word);
 }

@@ -1,11 +1,11 @@
 /** `strongroom run`: the waiting process holds no secret, the child's environment is otherwise ours, and no secret steers it. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { environment, mainFile, node } from "../support/process.js";
+import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { scanProcess } from "../support/scanner.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -39,7 +39,7 @@ describe("strongroom run, isolation", () => {
 
     it("holds neither value nor token while the command runs", async () => {
       const marker = randomBytes(48).toString("base64");
-      const sleeping = node1("console.log(process.env.CANARY); setInterval(() => {}, 1000)");
+      const sleeping = node1("console.log(process.env.canary); setInterval(() => {}, 1000)");
       const { child, finished } = start(server(), ["run", "--prefix", "app/", "--", ...sleeping], {
         environment: { MARKER: marker },
       });
@@ -91,11 +91,11 @@ describe("strongroom run, isolation", () => {
   describe("the environment", () => {
     it("is ours with the secrets added, byte by byte", async () => {
       const ambient = { PLAIN: "a b", QUOTES: `it's "so" $HOME`, EMPTY: "" };
-      const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--set", "CANARY=app/canary", "--"];
+      const args = ["run", "--prefix", "app/", "--set", "ODD_TOO=app/odd", "--"];
       const { stdout } = mustDo(await strongroom(server(), [...args, ...printEnvironment], { environment: ambient }));
       const found = JSON.parse(stdout) as Record<string, string>;
-      expect(found).to.include({ ...ambient, CANARY: value, ODD_TOO: odd });
-      const own = Object.keys(environment({ STRONGROOM_HOME: "", ...ambient, CANARY: "", ODD_TOO: "" }));
+      expect(found).to.include({ ...ambient, canary: value, ODD_TOO: odd });
+      const own = Object.keys(environment({ STRONGROOM_HOME: "", ...ambient, canary: "", ODD_TOO: "" }));
       expect(Object.keys(found)).to.have.members(own);
     });
 
@@ -155,9 +155,44 @@ describe("strongroom run, isolation", () => {
     });
   });
 
+  describe("the command as it is installed", () => {
+    const program = join(import.meta.dirname, "../../../bin/strongroom.cjs");
+
+    /** Started by the shell script that the package installs, with the Node of this test. */
+    async function runInstalled(args: readonly string[]): Promise<Ended> {
+      const directory = temporaryDirectory();
+      symlinkSync(node, join(directory, "node"));
+      symlinkSync(program, join(directory, "strongroom"));
+      const here = environment({ STRONGROOM_HOME: server().home });
+      const env = { ...here, PATH: `${directory}:${here["PATH"]}` };
+      return collect(spawn("strongroom", args, { env, cwd: directory, stdio: ["ignore", "pipe", "pipe"] })).ended;
+    }
+
+    it("reports a missing env file itself: Node does not read the flag", async () => {
+      const { code, stdout, stderr } = await runInstalled(["run", "--env-file", "nosuch", "--", "true"]);
+      expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
+      expect(stderr).to.match(/^strongroom: the env file nosuch cannot be read \(ENOENT\)/);
+    });
+
+    for (const spelled of [["--env-file"], ["--env-file="]]) {
+      it(`gives NODE_OPTIONS in a file of ${spelled} to the command alone`, async () => {
+        const directory = temporaryDirectory();
+        const [file, marker] = [join(directory, "env"), join(directory, "by")];
+        const code = `require("fs").appendFileSync(${JSON.stringify(marker)}, process.argv[1] + "\\n")`;
+        writeFileSync(join(directory, "preload.cjs"), code);
+        writeFileSync(file, `NODE_OPTIONS="--require=${join(directory, "preload.cjs")}"\n`);
+        const flag = spelled[0] === "--env-file" ? [...spelled, file] : [`${spelled[0]}${file}`];
+        const target = join(directory, "target.cjs");
+        writeFileSync(target, "");
+        expect(await runInstalled(["run", ...flag, "--", node, target])).to.include({ code: 0, stderr: "" });
+        expect(readFileSync(marker, "utf8")).to.equal(`${target}\n`);
+      });
+    }
+  });
+
   describe("run --mask", () => {
     it("masks each line of at least 8 bytes of a multi-line value, whatever is around it", async () => {
-      const script = `printf '%s\\n' "$PEM"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
+      const script = `printf '%s\\n' "$pem"; echo "  > ${"a".repeat(20)} < "; echo "${"b".repeat(20)}"; echo short`;
       const args = ["run", "--mask", "--prefix", "lines/", "--", "sh", "-c", script];
       const { stdout } = mustDo(await strongroom(server(), args));
       expect(stdout).to.equal("***\n  > *** < \n***\nshort\n");
@@ -169,7 +204,7 @@ describe("strongroom run, isolation", () => {
         "--",
         "sh",
         "-c",
-        `printf %s "$PEM" | while read -r line; do echo "$line"; done`,
+        `printf %s "$pem" | while read -r line; do echo "$line"; done`,
       ];
       expect(mustDo(await strongroom(server(), oneByOne)).stdout).to.equal("***\n***\n***\r\nshort\n***\n");
     });

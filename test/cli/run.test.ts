@@ -129,20 +129,38 @@ describe("strongroom run, through the real command", () => {
       `printf '%s|' ${names.map((name) => `"$${name}"`).join(" ")}`,
     ];
 
-    it("names secrets under the prefix by their last segment, in capitals, with _ for other characters", async () => {
+    it("names secrets by their last segment, in capitals with _ only where that is not a valid name", async () => {
       const { stdout } = mustDo(
-        await strongroom(server(), ["run", "--prefix", "app/", ...show("PASSWORD", "API_KEY")]),
+        await strongroom(server(), ["run", "--prefix", "app/", ...show("password", "API_KEY")]),
       );
       expect(stdout).to.equal(`hunter2|${secrets["app/api-key"]}|`);
     });
 
+    it("prints with --print-names each variable with its source, and runs nothing", async () => {
+      const directory = temporaryDirectory();
+      writeFileSync(join(directory, "env"), "PLAIN=text\npin=text\nURL=strongroom://app/pin\n");
+      const args = ["run", "-e", "env", "--prefix", "app/", "--set", "OTHER=app/db/password", "--print-names"];
+      const marker = join(directory, "started");
+      const { stdout } = mustDo(await strongroom(server(), [...args, "--", "touch", marker], { cwd: directory }));
+      const rows = [
+        "PLAIN\tenv, line 1",
+        "pin\tapp/pin",
+        "URL\tenv, line 3",
+        "API_KEY\tapp/api-key",
+        "OTHER\tapp/db/password",
+      ];
+      expect(stdout).to.equal(`${rows.join("\n")}\n`);
+      expect(existsSync(marker)).to.equal(false);
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "app/"]), 2, "there is no command");
+    });
+
     it("rejects conflicting names, with both paths and the remedy", async () => {
       const clash = ["run", "--prefix", "clash/"];
-      const words = ["clash/a/token", "clash/b/token", "TOKEN", "--set NAME=path"];
-      mustRefuseWith(await strongroom(server(), [...clash, ...show("TOKEN")]), 7, ...words);
-      const set = [...clash, "--set", "OTHER=clash/a/token", ...show("TOKEN", "OTHER")];
+      const words = ["clash/a/token", "clash/b/token", "token", "--set NAME=path"];
+      mustRefuseWith(await strongroom(server(), [...clash, ...show("token")]), 7, ...words);
+      const set = [...clash, "--set", "OTHER=clash/a/token", ...show("token", "OTHER")];
       expect(mustDo(await strongroom(server(), set)).stdout).to.equal("two|one|");
-      const own = [...clash, "--set", "TOKEN=app/pin", ...show("TOKEN")];
+      const own = [...clash, "--set", "token=app/pin", ...show("token")];
       expect(mustDo(await strongroom(server(), own)).stdout).to.equal(`${secrets["app/pin"]}|`);
     });
 
@@ -154,7 +172,8 @@ describe("strongroom run, through the real command", () => {
 
     for (const [wrong, word] of [
       ["A", "NAME=path"],
-      ["1A=app/pin", "NAME=path"],
+      ["1A=app/pin", "1A is not a valid variable name"],
+      ["=app/pin", "not a valid variable name"],
       ["A=app//pin", "empty segment"],
     ] as const) {
       it(`rejects --set ${wrong}`, async () => {
@@ -208,11 +227,11 @@ describe("strongroom run, through the real command", () => {
 
     it("gives --set precedence over --prefix, then later and earlier env files, then the environment", async () => {
       const directory = temporaryDirectory();
-      writeFileSync(join(directory, "one"), "PIN=one\nPASSWORD=one\nONE=one\nTWO=one\n");
+      writeFileSync(join(directory, "one"), "pin=one\npassword=one\nONE=one\nTWO=one\n");
       writeFileSync(join(directory, "two"), "TWO=two\n");
       const files = ["--env-file", join(directory, "one"), "--env-file", join(directory, "two")];
-      const args = ["run", ...files, "--prefix", "app/", "--set", "PASSWORD=mask/long"];
-      args.push("--set", "REST=app/db/password", ...show("PASSWORD", "PIN", "ONE", "TWO", "KEPT"));
+      const args = ["run", ...files, "--prefix", "app/", "--set", "password=mask/long"];
+      args.push("--set", "REST=app/db/password", ...show("password", "pin", "ONE", "TWO", "KEPT"));
       const { stdout } = mustDo(await strongroom(server(), args, { environment: { ONE: "zero", KEPT: "kept" } }));
       expect(stdout).to.equal("sesame-open|123|one|two|kept|");
     });
@@ -231,7 +250,11 @@ describe("strongroom run, through the real command", () => {
       const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
       mustRefuseWith(await strongroom(server(), missing), 4, "no/a, no/b");
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "nothing/", ...touch]), 4, "nothing/");
-      mustRefuseWith(await strongroom(server(), ["run", ...touch]), 2, "--prefix, --set or --env-file");
+      mustRefuseWith(
+        await strongroom(server(), ["run", ...touch]),
+        2,
+        "choose them with --prefix, --set or --env-file",
+      );
       mustRefuseWith(await strongroom(server(), ["run", "-e", `${marker}.env`, ...touch]), 2, "cannot be read");
       mustRefuseWith(
         await strongroom({ home: temporaryDirectory() }, ["run", "--prefix", "app/", ...touch]),
@@ -288,7 +311,7 @@ describe("strongroom run, through the real command", () => {
     it("warns about values too short to mask, unless -q is given", async () => {
       const { stdout, stderr } = await strongroom(server(), ["run", "--mask", "--prefix", "app/", "--", "echo", "123"]);
       expect(stdout).to.equal("123\n");
-      expect(stderr).to.match(/shorter than 4 bytes: PIN\n$/);
+      expect(stderr).to.match(/shorter than 4 bytes: pin\n$/);
       mustDo(await strongroom(server(), ["run", "-q", "--mask", "--prefix", "app/", "--", "true"]));
     });
 

@@ -34,7 +34,34 @@ describe("get, ls, find and put", () => {
       "no path at all": { args: ["get"], exit: 2, err: /strongroom get --help/ },
       "no clipboard": { args: ["get", "app/db/password", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },
       "a whole folder": { args: ["ls", "app/"], exit: 0, out: "app/db/name\napp/db/password\n" },
-      "nothing under a prefix": { args: ["ls", "nothing/"], exit: 0 },
+      "nothing under a prefix": { args: ["ls", "nowhere"], exit: 4, err: /nothing under nowhere\/; strongroom ls/ },
+      "nothing under a prefix, as JSON": {
+        args: ["ls", "nowhere/", "--json"],
+        exit: 4,
+        out: '{"entries":[],"damaged":[]}\n',
+        err: /^\{"error":"nothing under nowhere\/.*","code":"NOT_FOUND","exit":4\}\n$/,
+      },
+      "a misspelled folder": {
+        args: ["ls", "ap/db"],
+        exit: 4,
+        err: /nothing under ap\/db\/\. Did you mean app\/db\/\?/,
+      },
+      "a prefix with a leading slash": {
+        args: ["ls", "/app"],
+        exit: 4,
+        err: /no leading slash, try {2}strongroom ls app\n/,
+      },
+      "a path with a leading slash": {
+        args: ["get", "/app/db/name"],
+        exit: 2,
+        err: /no leading slash, write app\/db\/name/,
+      },
+      "a folder": { args: ["get", "app/db"], exit: 4, err: /app\/db is a folder: strongroom ls app\/db\/\n/ },
+      "a misspelled path": {
+        args: ["get", "app/db/pasword"],
+        exit: 4,
+        err: /no secret at app\/db\/pasword\. Did you mean app\/db\/password\?/,
+      },
       "a table": {
         args: ["ls", "app/db/p", "--long"],
         exit: 0,
@@ -53,7 +80,12 @@ describe("get, ls, find and put", () => {
         exit: 0,
         out: /^\{"entries":\[\{"path":"app\/db\/password".*\n$/,
       },
-      "nothing found as JSON": { args: ["find", "nowhere", "--json"], exit: 4, out: '{"entries":[],"damaged":[]}\n' },
+      "nothing found as JSON": {
+        args: ["find", "nowhere", "--json"],
+        exit: 4,
+        out: '{"entries":[],"damaged":[]}\n',
+        err: /"exit":4/,
+      },
       "completion of folders": { args: ["complete-paths", ""], exit: 0, out: /^app\/\n(?:put\/\n)?tls\/\n$/ },
       "completion of paths": { args: ["complete-paths", "app/db/"], exit: 0, out: "app/db/name\napp/db/password\n" },
     });
@@ -76,6 +108,7 @@ describe("get, ls, find and put", () => {
       ["accepts NUL, control characters and quotes", [], 'a\0b"\\\u0001\t', 'a\0b"\\\u0001\t'],
       ["accepts text beyond ASCII", [], "pâté 😀\n", "pâté 😀"],
       ["accepts a value of 1 MiB", [], "x".repeat(1_048_576), "x".repeat(1_048_576)],
+      ["accepts a single byte", [], "v", "v"],
       ["accepts an empty value with --allow-empty", ["--allow-empty"], "", ""],
     ];
     it("put stores bytes unchanged, except for a newline that ends a single line", async () => {
@@ -83,7 +116,8 @@ describe("get, ls, find and put", () => {
         const path = `put/${what}`;
         const { code, stdout, stderr } = await strongroom(here(), ["put", path, ...flags], input);
         expect({ code, stderr }, what).to.deep.equal({ code: 0, stderr: "" });
-        expect(stdout).to.equal(`${path} stored (${Buffer.byteLength(want)} bytes)\n`);
+        const bytes = Buffer.byteLength(want);
+        expect(stdout).to.equal(`${path} stored (${bytes} byte${bytes === 1 ? "" : "s"})\n`);
         expect((await mustGet(server(), path))["value"], what).to.equal(want);
       };
       await pMap(stored, store, { concurrency: 4 });
@@ -97,11 +131,16 @@ describe("get, ls, find and put", () => {
       },
       "an empty value": { args: ["put", "refused/x"], exit: 2, err: /--allow-empty/ },
       "invalid UTF-8": { args: ["put", "refused/x"], input: Uint8Array.of(0xff, 0x0a), exit: 2, err: /base64/ },
-      "more than the server accepts": { args: ["put", "refused/x"], input: "x".repeat(1_048_577), exit: 2 },
+      "more than the server accepts": {
+        args: ["put", "refused/x"],
+        input: "x".repeat(2_000_000),
+        exit: 2,
+        err: /the value is 2,000,000 bytes; the limit is 1,048,576/,
+      },
       "a missing file": {
         args: ["put", "refused/x", "--from-file", "/missing"],
         exit: 2,
-        err: /^(?!.*missing).*ENOENT.*spelled/s,
+        err: /^(?!.*missing).*ENOENT.*no such file/s,
       },
       "two sources for one value": {
         args: ["put", "refused/x", "-", "--from-file", "/f"],
@@ -117,7 +156,7 @@ describe("get, ls, find and put", () => {
         args: ["put", "refused/x", "--dry-run"],
         input: "x".repeat(1_048_577),
         exit: 2,
-        err: /has 1048577 bytes, but the server accepts at most 1048576/,
+        err: /the value is 1,048,577 bytes; the limit is 1,048,576/,
       },
       "a dry run with too long a description": {
         args: ["put", "refused/x", "--dry-run", "--description", "x".repeat(4097)],
@@ -136,7 +175,7 @@ describe("get, ls, find and put", () => {
     });
 
     it("stores nothing when refused or in a dry run", async () => {
-      expect(await must(here(), ["ls", "refused/x"])).to.equal("");
+      expect((await strongroom(here(), ["ls", "refused/x"])).code).to.equal(4);
       expect((await mustGet(server(), "tls/key"))["value"]).to.equal("line 1\nline 2\n");
     });
 

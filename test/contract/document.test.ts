@@ -7,6 +7,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { openApiDocument } from "../../src/contract/document.js";
 import { readManifest } from "../../src/manifest.js";
+import { parseSecretPath } from "../../src/paths/secret-path.js";
 import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/request-bodies.js";
 import { contractFiles } from "../support/contract-files.js";
@@ -116,6 +117,46 @@ describe("the document's body schemas", () => {
     const own = new Uint8Array(new ArrayBuffer(bytes.length));
     own.set(bytes);
     return own;
+  }
+});
+
+describe("the document's pattern of paths", () => {
+  const { path } = (contract["components"] as { parameters: { path: { schema: { pattern: string } } } }).parameters;
+  const pattern = new RegExp(path.schema.pattern, "u");
+  const accepts = (text: string) => {
+    try {
+      return parseSecretPath(encodeURIComponent(text)) !== "";
+    } catch {
+      return false;
+    }
+  };
+
+  it("matches every path that the server accepts", () => {
+    const segment = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 5 }),
+      fc.constantFrom("a", ".", "..", "", "a.b", "..c"),
+    );
+    const path = fc.array(segment, { minLength: 1, maxLength: 34 }).map((segments) => segments.join("/"));
+    fc.assert(fc.property(path, (text) => !accepts(text) || pattern.test(text)));
+  });
+
+  for (const text of [
+    "",
+    "/a",
+    "a/",
+    "a//b",
+    ".",
+    "..",
+    "a/../b",
+    "a/.",
+    "a\\b",
+    "a\nb",
+    "\u0085",
+    "s/".repeat(32).concat("s"),
+  ]) {
+    it(`does not match ${JSON.stringify(text)}, which the server refuses`, () => {
+      expect([accepts(text), pattern.test(text)]).to.deep.equal([false, false]);
+    });
   }
 });
 

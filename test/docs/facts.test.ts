@@ -1,7 +1,9 @@
 /** What documents say of the vault's states, of the files on disk and of the client, against the real ones. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
+import { Command } from "commander";
 import { StrongroomClient } from "strongroom/client";
+import { define } from "../../src/cli/commands/import.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Answer,
@@ -13,7 +15,7 @@ import {
   type Send,
   send,
 } from "../support/test-client.js";
-import { blocksIn, checkedRows } from "./document-files.js";
+import { blocksIn, checkedRows, headingsIn } from "./document-files.js";
 
 function read(file: string): string {
   return readFileSync(file, "utf8");
@@ -96,5 +98,24 @@ describe("docs/node-client.md", () => {
   it("names the client's own codes", () => {
     for (const [, code] of read("src/client/client-error.ts").matchAll(/\| "([A-Z_]+)"/g))
       expect(text).to.contain(`\n- \`${code}\``);
+  });
+});
+
+describe("docs/import.md", () => {
+  it("has a section for each format", () => {
+    const command = new Command();
+    define(command);
+    const format = command.options.find(({ long }) => long === "--format");
+    expect(headingsIn(read("docs/import.md")).slice(1).sort()).to.deep.equal(format?.argChoices?.toSorted());
+  });
+});
+
+describe("docs/security.md", () => {
+  it("shows rows that the demonstration prints", () => {
+    const sources = readdirSync("demo").map((name) => read(`demo/${name}`));
+    const [sample] = blocksIn(read("docs/security.md"));
+    const rows = [...(sample?.code ?? "").matchAll(/^ {2}(\S.*?) {2,}/gm)].map(([, row = ""]) => row);
+    expect(rows).to.have.lengthOf.above(10);
+    expect(rows.filter((row) => !sources.some((source) => source.includes(row)))).to.deep.equal([]);
   });
 });

@@ -20,7 +20,7 @@ type Row = readonly string[];
 /** Markdown by the name of the table. */
 export async function renderTables(): Promise<ReadonlyMap<string, string>> {
   return new Map([
-    ["commands", table(["Command", "What it does"], commandRows((await run(["--help"])).stdout))],
+    ["commands", table(["For", "Command", "What it does"], commandRows((await run(["--help"])).stdout))],
     ["exit-codes", table(["Exit code", "Meaning"], exitCodeRows())],
     ["settings", table(["Flag", "Environment", "Meaning", "Default"], settingRows())],
     ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], operations.map(endpointRow))],
@@ -51,7 +51,9 @@ export function withoutTables(text: string): string {
   return text.replace(marked, "");
 }
 
+/** @throws Error without rows: what they are made from has taken another form */
 function table(titles: Row, rows: readonly Row[]): string {
+  if (rows.length < 5) throw new Error(`the table of ${titles.join(", ")} has lost its rows`);
   const widths = titles.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (row: Row) => `| ${widths.map((width, i) => (row[i] ?? "").padEnd(width)).join(" | ")} |\n`;
   return [line(titles), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("");
@@ -61,12 +63,14 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** From the help, whose long lines go on deep below. */
+/** From the help: groups of commands, whose long lines go on deep below. */
 function commandRows(help: string): Row[] {
-  const [, list = ""] = /^commands:\n(.*?)\n\n/ms.exec(help) ?? [];
-  const lines = list.replace(/\n {10,}/g, " ").matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm);
-  return [...lines].map(([, name = "", alias, summary = ""]) => {
-    return [[name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];
+  const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z]+(?:\|[a-z]+)?\b.*\n)+)/gm);
+  return [...groups].flatMap(([, group = "", lines = ""]) => {
+    const found = [...lines.matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
+    return found.map(([, name = "", alias, summary = ""], i) => {
+      return [i === 0 ? group : "", [name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];
+    });
   });
 }
 

@@ -85,7 +85,7 @@ function programs(): string {
 
 /** Types an answer whenever a line that ends in a question stands there, hidden input being told by the missing echo. */
 const typist = `
-import fcntl, json, os, re, select, subprocess, sys, termios
+import fcntl, json, os, select, subprocess, sys, termios, time
 order = json.loads(sys.argv[1])
 master, slave = os.openpty()
 echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
@@ -94,8 +94,9 @@ def begin():
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 shell = ["bash", "--norc", "-euo", "pipefail", "-c", order["script"]]
 child = subprocess.Popen(shell, stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, seen = b"", 0
+shown, seen, began = b"", 0, time.monotonic()
 while True:
+    if time.monotonic() - began > 45: os.killpg(child.pid, 9) # it asks what nothing here answers
     ready = select.select([master], [], [], 0.1)[0]
     if ready: shown += os.read(master, 65536)
     line = shown[seen:].rsplit(b"\\n", 1)[-1].decode(errors="replace")

@@ -4,7 +4,7 @@ import { openSandbox, passphrase, type Sandbox, type Setup } from "./page-sandbo
 
 /** Exits with 0 only when it was given what the documents say. */
 const server =
-  'process.exit(process.env["PASSWORD"] === "s3cr3t" || process.env["DATABASE_URL"]?.includes(":s3cr3t@") ? 0 : 1);\n';
+  'process.exit(process.env["password"] === "s3cr3t" || process.env["DATABASE_URL"]?.includes(":s3cr3t@") ? 0 : 1);\n';
 const dotenv = "API_KEY=k-1234\nDATABASE_URL=postgres://localhost/app\n";
 const template = "password: {{ strongroom://app/db/password }}\n";
 const secrets = { "app/db/password": "s3cr3t", "app/API_KEY": "k-1234" };
@@ -62,6 +62,6 @@ async function mustRun(sandbox: Sandbox, script: string): Promise<void> {
 /** A session may show a refusal, but not a command that does not exist. */
 async function mustShow(sandbox: Sandbox, command: string): Promise<string> {
   const { code, output } = await sandbox.run(command);
-  if ([1, 2, 126, 127].includes(code)) throw new Error(`exit code ${code} of ${command}\n${output}`);
+  if (code < 0 || [1, 2, 126, 127].includes(code)) throw new Error(`exit code ${code} of ${command}\n${output}`);
   return output === "" || output.endsWith("\n") ? output : `${output}\n`;
 }

@@ -27,10 +27,20 @@ const endpoints: readonly (readonly [string, string])[] = [
   ["GET", "/"],
 ];
 
+/** One server for a `describe`, and its clock, which ends every lockout and every count before each test. */
+function shareServerWithoutFailures(): { readonly server: () => TestServer; readonly clock: FakeClock } {
+  const clock = new FakeClock();
+  const server = shareTestServer({ clock, idleTimeoutMs: 0 });
+  beforeEach(() => clock.advance(300_000));
+  return { server, clock };
+}
+
 describe("bearer token", () => {
+  const shared = shareServerWithoutFailures();
+
   for (const [method, path] of endpoints) {
     it(`${method} ${path} without a token returns 401 UNAUTHORIZED with WWW-Authenticate: Bearer`, async () => {
-      const server = await startTestServer();
+      const server = shared.server();
       const answer = await send(server, { method, path, token: null, body: method === "GET" ? "" : "{}" });
       mustRefuse(answer, 401, "UNAUTHORIZED");
       expect(answer.headers["www-authenticate"]).to.equal("Bearer");
@@ -57,32 +67,31 @@ describe("bearer token", () => {
   ];
 
   describe("is accepted as", () => {
-    const server = shareTestServer();
     for (const [name, header] of accepted) {
       it(name, async () => {
-        const headers = { authorization: header(server().token) };
-        mustSucceed(await send(server(), { method: "POST", path: "/v1/lock", token: null, headers }));
+        const headers = { authorization: header(shared.server().token) };
+        mustSucceed(await send(shared.server(), { method: "POST", path: "/v1/lock", token: null, headers }));
       });
     }
   });
 
   for (const [name, header] of refused) {
     it(`is refused as ${name}`, async () => {
-      const server = await startTestServer();
+      const server = shared.server();
       const headers = { authorization: header(server.token) };
       mustRefuse(await send(server, { method: "POST", path: "/v1/lock", token: null, headers }), 401, "UNAUTHORIZED");
     });
   }
 
   it("is refused in two Authorization headers", async () => {
-    const server = await startTestServer();
+    const server = shared.server();
     const line = `Authorization: Bearer ${server.token}\r\n`;
     const answer = await sendRaw(server, `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\n${line}${line}\r\n`);
     expect(parseRaw(answer).status).to.equal(401);
   });
 
   it("is never accepted from the query", async () => {
-    const server = await startTestServer();
+    const server = shared.server();
     for (const name of ["token", "access_token", "authorization"]) {
       const path = `/v1/lock?${name}=${server.token}`;
       mustRefuse(await send(server, { method: "POST", path, token: null }), 401, "UNAUTHORIZED");
@@ -90,7 +99,7 @@ describe("bearer token", () => {
   });
 
   it("is checked before any byte of the body is read", async () => {
-    const server = await startTestServer();
+    const server = shared.server();
     const head = "POST /v1/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
     const { status, head: answer } = parseRaw(await sendRaw(server, head));
     expect(status).to.equal(401);
@@ -98,7 +107,7 @@ describe("bearer token", () => {
   });
 
   it("sends 100 Continue only after it is accepted", async () => {
-    const server = await startTestServer();
+    const server = shared.server();
     const expectation = "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     const refusedAnswer = await sendRaw(server, `POST /v1/init HTTP/1.1\r\nHost: localhost\r\n${expectation}`);
     expect(refusedAnswer).to.match(/^HTTP\/1\.1 401/);
@@ -108,7 +117,7 @@ describe("bearer token", () => {
   });
 
   it("clients that send 4 MiB with a wrong token still receive their 401", async () => {
-    const server = await startTestServer();
+    const server = shared.server();
     const body = Buffer.alloc(4 * 2 ** 20, "x");
     for (let i = 0; i < 9; i++) {
       mustRefuse(await send(server, { method: "POST", path: "/v1/init", token: "wrong", body }), 401, "UNAUTHORIZED");
@@ -125,8 +134,11 @@ async function failTimes(server: TestServer, times: number): Promise<number[]> {
 }
 
 describe("lockout", () => {
+  const shared = shareServerWithoutFailures();
+  const { clock } = shared;
+
   it("the tenth failure within a minute still returns 401, the eleventh request 429 with Retry-After", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     expect(await failTimes(server, 10)).to.deep.equal(Array(10).fill(401));
     const answer = await send(server, { method: "POST", path: "/v1/lock", token: "wrong" });
     mustRefuse(answer, 429, "RATE_LIMITED");
@@ -135,15 +147,14 @@ describe("lockout", () => {
 
   for (const [method, path] of endpoints) {
     it(`${method} ${path} is refused during a lockout, a valid token included`, async () => {
-      const server = await startTestServer({ clock: new FakeClock() });
+      const server = shared.server();
       await failTimes(server, 10);
       mustRefuse(await send(server, { method, path }), 429, "RATE_LIMITED");
     });
   }
 
   it("lasts 300 s: at 299.999 s refused, at 300 s accepted", async () => {
-    const clock = new FakeClock();
-    const server = await startTestServer({ clock });
+    const server = shared.server();
     await failTimes(server, 10);
     clock.advance(299_999);
     const answer = await send(server, { method: "POST", path: "/v1/lock" });
@@ -154,8 +165,7 @@ describe("lockout", () => {
   });
 
   it("requests during a lockout do not extend it, and the count starts again after it", async () => {
-    const clock = new FakeClock();
-    const server = await startTestServer({ clock });
+    const server = shared.server();
     await failTimes(server, 10);
     clock.advance(200_000);
     expect(await failTimes(server, 20)).to.deep.equal(Array(20).fill(429));
@@ -165,8 +175,7 @@ describe("lockout", () => {
   });
 
   it("the window slides: failures older than 60 s do not count", async () => {
-    const clock = new FakeClock();
-    const server = await startTestServer({ clock });
+    const server = shared.server();
     await failTimes(server, 5);
     clock.advance(59_999);
     await failTimes(server, 4);
@@ -178,7 +187,7 @@ describe("lockout", () => {
   });
 
   it("successes never count and never clear the count", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     await failTimes(server, 9);
     for (let i = 0; i < 30; i++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
     expect(await failTimes(server, 1)).to.deep.equal([401]);
@@ -207,7 +216,7 @@ describe("lockout", () => {
   });
 
   it("of 40 wrong tokens and a right one, pipelined in one TCP segment, ten get 401 and the rest 429", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     const request = (token: string) =>
       `POST /v1/lock HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
     const answers = await sendRaw(server, request("wrong").repeat(40) + request(server.token));
@@ -216,13 +225,13 @@ describe("lockout", () => {
   });
 
   it("GET /v1/status is never limited", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     await failTimes(server, 10);
     for (let i = 0; i < 30; i++) mustSucceed(await send(server, { path: "/v1/status", token: null }));
   });
 
   it("is per socket address: other addresses are unaffected, and proxy headers are ignored", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     for (let i = 0; i < 10; i++) {
       const headers = { "x-forwarded-for": `10.0.0.${i}`, forwarded: `for=10.0.0.${i}` };
       await send(server, { method: "POST", path: "/v1/lock", token: "wrong", headers, localAddress: "127.0.0.2" });
@@ -236,7 +245,7 @@ describe("lockout", () => {
   });
 
   it("is checked before unknown routes, a locked vault and malformed paths", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = shared.server();
     await failTimes(server, 10);
     for (const path of ["/nowhere", "/v1/secrets/a", "/v1/secrets/%zz"]) {
       mustRefuse(await send(server, { path }), 429, "RATE_LIMITED");
@@ -318,9 +327,42 @@ describe("wrong passphrase", () => {
   });
 });
 
+describe("failed authentication", () => {
+  const wrong = { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } };
+  const right = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+
+  it("with wrong passphrases counts together for all of 127.0.0.0/8", async () => {
+    const server = await startTestServer({ clock: new FakeClock() });
+    await mustInit(server);
+    for (let i = 0; i < 10; i++) {
+      mustRefuse(await send(server, { ...wrong, localAddress: `127.0.0.${i + 2}` }), 401, "UNAUTHORIZED");
+    }
+    for (const localAddress of ["127.0.0.1", "127.9.9.9"]) {
+      mustRefuse(await send(server, { ...right, localAddress }), 429, "RATE_LIMITED");
+    }
+  });
+
+  it("is logged in one line a minute with the number of failures and addresses", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    for (let i = 0; i < 25; i++) {
+      await send(server, { method: "POST", path: "/v1/lock", token: "wrong", localAddress: `127.0.0.${2 + (i % 5)}` });
+    }
+    const lines = () => server.logged().match(/.*authentication-failures.*/g) ?? [];
+    expect(lines()).to.deep.equal([]);
+    clock.advance(60_000);
+    expect(lines().map((line) => JSON.parse(line) as object)).to.have.lengthOf(1);
+    expect(JSON.parse(lines()[0] ?? "")).to.include({ hint: "wrong tokens", count: 25, addresses: 5, level: "warn" });
+    clock.advance(60_000);
+    await send(server, { method: "POST", path: "/v1/lock", token: "wrong" });
+    clock.advance(60_000);
+    expect(lines()).to.have.lengthOf(2);
+  });
+});
+
 describe("key derivation overload", () => {
   it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
-    const server = await startTestServer({ scryptLogN: 17, clock: new FakeClock() });
+    const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });
     await mustInit(server);
     const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
     await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open

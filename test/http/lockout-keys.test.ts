@@ -1,6 +1,7 @@
 /** Lockout keys and the bounded table of addresses. */
 import { expect } from "chai";
-import { FailureStore, keyOfAddress } from "../../src/access/lockout.js";
+import { keyOfAddress, keyOfOrigin } from "../../src/access/address.js";
+import { FailureStore } from "../../src/access/failure-store.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 const same: readonly (readonly [string, string])[] = [
@@ -45,14 +46,47 @@ describe("the lockout", () => {
   });
 });
 
+describe("the passphrase lockout's key", () => {
+  for (const address of ["127.0.0.1", "127.255.255.254", "::ffff:127.0.0.2", "::1"]) {
+    it(`is the same for ${address} and every other loopback address`, () => {
+      expect(keyOfOrigin(address)).to.equal(keyOfOrigin("127.0.0.9"));
+    });
+  }
+  it("differs for other addresses", () => {
+    const keys = ["127.0.0.1", "128.0.0.1", "192.0.2.1", "2001:db8::1"].map(keyOfOrigin);
+    expect(new Set(keys).size).to.equal(keys.length);
+  });
+});
+
 describe("the lockout's table", () => {
-  it("drops the address with the oldest last failure once there are 10,000", () => {
+  const lockOut = (store: FailureStore, key: string) => {
+    for (let i = 0; i < 10; i++) store.fail(key);
+  };
+
+  it("drops the key with the oldest last failure once there are 10,000", () => {
     const store = new FailureStore(new FakeClock());
-    for (let i = 0; i < 10; i++) store.fail("first");
+    for (let i = 0; i < 9; i++) store.fail("first");
+    for (let i = 0; i < 10_000; i++) store.fail(`address ${i}`);
+    expect(store.fail("first")).to.equal(false);
+  });
+
+  it("never drops an active lockout", () => {
+    const store = new FailureStore(new FakeClock());
+    lockOut(store, "first");
+    for (let i = 0; i < 20_000; i++) store.fail(`address ${i}`);
+    for (let i = 0; i < 10_500; i++) lockOut(store, `locked out ${i}`);
     expect(store.secondsLeft("first")).to.equal(300);
-    for (let i = 0; i < 9_999; i++) store.fail(`address ${i}`);
-    expect(store.secondsLeft("first")).to.equal(300);
-    store.fail("one more");
-    expect(store.secondsLeft("first")).to.equal(0);
+  });
+
+  it("locks out all other keys when there is no room for one more lockout", () => {
+    const clock = new FakeClock();
+    const store = new FailureStore(clock);
+    for (let i = 0; i < 10_000; i++) lockOut(store, `address ${i}`);
+    expect(store.secondsLeft("other")).to.equal(0);
+    lockOut(store, "one more");
+    for (const key of ["one more", "other"]) expect(store.secondsLeft(key)).to.equal(300);
+    clock.advance(300_000);
+    for (const key of ["address 0", "one more", "other"]) expect(store.secondsLeft(key)).to.equal(0);
+    expect(store.fail("other")).to.equal(false);
   });
 });

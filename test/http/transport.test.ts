@@ -5,7 +5,7 @@ import { request as plainRequest } from "node:http";
 import { connect as connectPlain, isIPv6, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { connect, type TLSSocket } from "node:tls";
+import { connect, getCiphers, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { defaultLimits } from "../../src/http/listener.js";
@@ -42,6 +42,20 @@ describe("TLS", () => {
     });
   }
 
+  for (const cipher of getCiphers().filter((name) => !/^tls_|psk|srp|^adh|^aecdh/.test(name))) {
+    const allowed = /^ecdhe-(?:ecdsa|rsa)-(?:aes(?:128|256)-gcm-sha\d+|chacha20-poly1305)$/.test(cipher);
+    it(`${allowed ? "accepts" : "refuses"} ${cipher.toUpperCase()}`, async () => {
+      const isOfCertificate = !/-rsa-|^(?:aes|dhe|camellia|aria)/.test(cipher); // ours is EC
+      const outcome = await handshake(server(), "TLSv1.2", `${cipher.toUpperCase()}:@SECLEVEL=0`);
+      expect(outcome === "TLSv1.2").to.equal(allowed && isOfCertificate);
+    });
+  }
+
+  it("has a certificate that is valid for 366 days", async () => {
+    const { validFrom, validTo } = new X509Certificate((await startTestServer({ home: emptyHome() })).certificate);
+    expect((Date.parse(validTo) - Date.parse(validFrom)) / day).to.equal(366);
+  });
+
   it("refuses plain HTTP", async () => {
     const outcome = await new Promise((resolve) => {
       const request = plainRequest({ host: "127.0.0.1", port: server().port, path: "/v1/status" }, () =>
@@ -62,10 +76,13 @@ describe("TLS", () => {
   });
 });
 
-function handshake(server: TestServer, version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): Promise<string> {
+function handshake(
+  server: TestServer,
+  version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3",
+  ciphers = "DEFAULT@SECLEVEL=0", // the client must not be the one that refuses
+): Promise<string> {
   return new Promise((resolve) => {
     const { port, certificate: ca } = server;
-    const weak = { ciphers: "DEFAULT@SECLEVEL=0" }; // the client must not be the one that refuses
     const socket = connect({
       host: "127.0.0.1",
       port,
@@ -73,7 +90,7 @@ function handshake(server: TestServer, version: "TLSv1" | "TLSv1.1" | "TLSv1.2" 
       ca,
       minVersion: version,
       maxVersion: version,
-      ...weak,
+      ciphers,
     });
     socket.once("secureConnect", () => {
       resolve(String(socket.getProtocol()));
@@ -93,8 +110,8 @@ describe("the certificate at start", () => {
   };
   const later1 = (ms: number) => new FakeClock(new FakeClock().now() + ms);
   const rules: readonly (readonly [string, string, Parameters<typeof restart>])[] = [
-    ["with 31 days left is kept", "kept", [{ clock: later1((730 - 31) * day) }]],
-    ["with less than 30 days left is renewed", "renewed", [{ clock: later1((730 - 29) * day) }]],
+    ["with 31 days left is kept", "kept", [{ clock: later1((365 - 31) * day) }]],
+    ["with less than 30 days left is renewed", "renewed", [{ clock: later1((365 - 29) * day) }]],
     ["without a configured name is renewed", "renewed", [{ serverNames: ["vault.test"] }]],
     ["without the listening address is renewed", "renewed", [{ host: "127.0.0.5" }]],
     ["with a mismatched key, after a crash between two writes, is renewed", "renewed", [{}, swapKey]],
@@ -267,6 +284,31 @@ describe("Host and Origin", () => {
     });
   }
 
+  const sites: readonly (readonly [string, boolean])[] = [
+    ["none", true],
+    ["same-origin", true],
+    ["same-site", false],
+    ["cross-site", false],
+    ["", false],
+    ["none, cross-site", false],
+  ];
+  for (const [site, good] of sites) {
+    it(`Sec-Fetch-Site: ${site || "(empty)"} is ${good ? "accepted" : "refused with 400"}`, async () => {
+      const answer = await send(server(), { path: "/v1/status", headers: { "sec-fetch-site": site } });
+      if (good) mustSucceed(answer);
+      else mustRefuse(answer, 400, "BAD_REQUEST");
+    });
+  }
+
+  it("a cross-site request comes before authentication and does not count as a failed one", async () => {
+    const fresh = await startTestServer();
+    for (let i = 0; i < 15; i++) {
+      const headers = { "sec-fetch-site": "cross-site" };
+      mustRefuse(await send(fresh, { method: "POST", path: "/v1/lock", token: "wrong", headers }), 400, "BAD_REQUEST");
+    }
+    mustSucceed(await send(fresh, { method: "POST", path: "/v1/lock" }));
+  });
+
   it("a refusal comes before authentication and does not count as a failed one", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 15; i++) {
@@ -398,8 +440,8 @@ function statusesIn(received: string): (string | undefined)[] {
 }
 
 describe("limits", () => {
-  it("accepts no more connections than the limit", async () => {
-    const server = await startTestServer({ limits: { ...defaultLimits, maxConnections: 10 } });
+  it("accepts no more connections without a token than a quarter of the limit", async () => {
+    const server = await startTestServer({ maxConnections: 40 });
     const sockets = await Promise.all(Array.from({ length: 30 }, () => opened(server)));
     later(() => {
       for (const socket of sockets) socket?.destroy();
@@ -410,14 +452,13 @@ describe("limits", () => {
   });
 
   it("closes a silent handshake", async () => {
-    const limits = { ...defaultLimits, handshakeTimeout: 200 };
-    const { port } = await startTestServer({ limits });
+    const { port } = await startTestServer({ limits: { handshakeTimeout: 200 } });
     await closing(connectPlain({ host: "127.0.0.1", port }));
   });
 
   it("answers slow headers, and later a slow request, with a JSON 400", async () => {
     const short = { headersTimeout: 1_000, requestTimeout: 3_000, connectionsCheckingInterval: 50 };
-    const server = await startTestServer({ limits: { ...defaultLimits, ...short } });
+    const server = await startTestServer({ limits: short });
     const order: string[] = [];
     const head = `POST /v1/init HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
     const answers = await Promise.all([
@@ -481,8 +522,8 @@ describe("a stop", () => {
 });
 
 describe("the default limits", () => {
-  it("give a handshake 5 s, headers 10 s, a request 30 s, 8 KiB of headers, and an idle connection 30 s", () => {
+  it("give a handshake 5 s, headers 10 s, a request 30 s, an idle connection and a stalled response 30 s, and 8 KiB of headers", () => {
     expect(defaultLimits).to.include({ handshakeTimeout: 5_000, headersTimeout: 10_000, requestTimeout: 30_000 });
-    expect(defaultLimits).to.include({ maxHeaderSize: 8_192, keepAliveTimeout: 30_000, maxConnections: 256 });
+    expect(defaultLimits).to.include({ maxHeaderSize: 8_192, keepAliveTimeout: 30_000, sendTimeout: 30_000 });
   });
 });

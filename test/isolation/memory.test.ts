@@ -64,6 +64,20 @@ describe("the server's memory", function () {
     });
   }
 
+  it("holds no master key after a lock during a derivation, and nothing once that has ended", async () => {
+    const server = await startWithCanary("0", { STRONGROOM_SCRYPT_LOG_N: "18" });
+    await mustInit(server, { passphrase });
+    const keys = decodeKeys(server.home, passphrase);
+    const unlock = (text: string) => send(server, { method: "POST", path: "/v1/unlock", body: { passphrase: text } });
+    const refused = unlock(passphrase);
+    await sleep(150);
+    await mustLock(server);
+    expect(look(server, keys).masterKey).to.deep.equal(gone);
+    mustRefuse(await refused, 403, "VAULT_LOCKED");
+    mustRefuse(await unlock("wrong"), 401, "UNAUTHORIZED"); // waits for the first derivation
+    expect(look(server, keys)).to.deep.equal({ masterKey: gone, kek: gone, passphrase: gone });
+  });
+
   it("holds no wrong passphrase", async () => {
     const server = await startWithCanary();
     await mustInit(server, { passphrase });
@@ -192,8 +206,8 @@ describe("heap snapshots, unlocked and after 200 mixed operations", function () 
   });
 });
 
-async function startWithCanary(idleTimeoutMs = "0"): Promise<ServerProcess> {
-  return startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs });
+async function startWithCanary(idleTimeoutMs = "0", more: Readonly<Record<string, string>> = {}) {
+  return startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs, ...more });
 }
 
 /** Searches for keys and passphrase, and proves with the canary that the search works. */

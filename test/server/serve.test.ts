@@ -154,6 +154,8 @@ describe("settings", () => {
     expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
     const other = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     expect((await mustStatus(other))["idleTimeoutMs"]).to.equal(222);
+    const minutes = await startProcess(["--idle-timeout-ms", "15m"]);
+    expect((await mustStatus(minutes))["idleTimeoutMs"]).to.equal(900_000);
     const third = await startProcess();
     expect((await mustStatus(third))["idleTimeoutMs"]).to.equal(900_000);
   });
@@ -183,8 +185,8 @@ describe("settings", () => {
   });
 
   it("STRONGROOM_TOKEN is the token, and no token file is created", async () => {
-    const server = await startProcess([], { STRONGROOM_TOKEN: "chosen-token" });
-    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "chosen-token" }));
+    const server = await startProcess([], { STRONGROOM_TOKEN: "chosen-token-of-32-characters-000" });
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "chosen-token-of-32-characters-000" }));
     expect(existsSync(join(server.home, "token"))).to.equal(false);
   });
 
@@ -197,9 +199,9 @@ describe("settings", () => {
     const wrong = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
     expect(wrong.code).to.equal(1);
     expect(wrong.stderr).to.contain(file).and.not.to.contain("two words");
-    writeFileSync(file, "from-a-file\n");
+    writeFileSync(file, "from-a-file-of-32-characters-0000\n");
     const server = await startProcess([], { STRONGROOM_TOKEN_FILE: file });
-    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "from-a-file" }));
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "from-a-file-of-32-characters-0000" }));
     expect(existsSync(join(server.home, "token"))).to.equal(false);
   });
 

@@ -11,7 +11,7 @@ import { readManifest } from "../../src/manifest.js";
 type Schema = { readonly [keyword: string]: unknown };
 type Header = { readonly required?: boolean; readonly schema: Schema };
 type Response = {
-  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
+  readonly headers: Readonly<Record<string, Header | Reference>>;
   readonly content: { readonly "application/json": { readonly schema: Schema } };
 };
 type Reference = { readonly $ref: string };
@@ -41,9 +41,6 @@ const { paths, components, "x-unrouted": unrouted } = contract as unknown as Doc
 /** Headers of HTTP itself, which OpenAPI does not describe. */
 const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
 
-/** Headers of responses to malformed HTTP; see the document's introduction. */
-const malformedHeaders = [...transportHeaders, "cache-control", "x-content-type-options"];
-
 const ajv = new Ajv2020({ strict: false, formats: { "date-time": isTimestamp, uuid: /^[0-9a-f-]{36}$/ } });
 ajv.addSchema({ $id: "contract", ...strict({ components }) });
 
@@ -69,7 +66,7 @@ class Rule {
   readonly #isBody: ValidateFunction;
 
   constructor({ headers, content }: Response) {
-    this.#headers = Object.entries(headers).map(([name, { $ref }]) => [name.toLowerCase(), headerAt($ref)]);
+    this.#headers = Object.entries(headers).map(([name, header]) => [name.toLowerCase(), wholeHeader(header)]);
     this.#isBody = ajv.compile(strict(content["application/json"].schema));
   }
 
@@ -85,10 +82,11 @@ class Rule {
   }
 }
 
-function headerAt(reference: string): Header {
-  const header = components.headers[reference.split("/").at(-1) ?? ""];
-  if (header === undefined) throw new Error(`the document has no ${reference}`);
-  return header;
+function wholeHeader(header: Header | Reference): Header {
+  if (!("$ref" in header)) return header;
+  const referenced = components.headers[header.$ref.split("/").at(-1) ?? ""];
+  if (referenced === undefined) throw new Error(`the document has no ${header.$ref}`);
+  return referenced;
 }
 
 function isHeader(value: string | string[] | undefined, { required, schema }: Header): boolean {
@@ -140,7 +138,7 @@ export function judge(judged: Judged): void {
   const operation = operationAt(method, target);
   const code = text === "" ? "" : codeIn(text);
   const rule = rules.get(`${operation} ${status}`);
-  const problems = isMalformedRequest(judged) ? [] : (rule?.problems(judged) ?? ["this status is not documented"]);
+  const problems = rule?.problems(judged) ?? ["this status is not documented"];
   violations.push(...problems.map((problem) => `${operation} returned ${status} ${code}: ${problem}`));
   unseen.delete(`${operation} ${status} ${code}`.trimEnd());
 }
@@ -156,12 +154,6 @@ function operationAt(method: string, target: string): string {
 function codeIn(text: string): string {
   const { code = "" } = JSON.parse(text) as { readonly code?: string };
   return code;
-}
-
-/** Whether the response is to malformed HTTP. */
-function isMalformedRequest({ status, headers, text }: Judged): boolean {
-  const few = Object.keys(headers).every((name) => malformedHeaders.includes(name));
-  return status === 400 && few && headers.connection === "close" && codeIn(text) === "BAD_REQUEST";
 }
 
 /** Judges raw responses as far as possible: each is JSON, and an error has a text and the code of its status. */

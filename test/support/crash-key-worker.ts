@@ -8,6 +8,11 @@ process.on("worker", (worker: Worker) => {
   worker.once("exit", () => alive.delete(worker));
 });
 
+/** How many threads of this process have not ended. */
+export function threadsAlive(): number {
+  return alive.size;
+}
+
 /** Ends every thread of this process. */
 export async function crashKeyWorkers(): Promise<void> {
   await Promise.all([...alive].map((worker) => worker.terminate()));

@@ -63,12 +63,15 @@ describe("a damaged header", function () {
       header.subarray(0, -1),
       Buffer.concat([header, Buffer.from("\n")]),
       Buffer.from(text.replace('"version":1', '"version":2')),
-      Buffer.from(text.replace('"logN":14', '"logN":21')),
-      Buffer.from(text.replace('"logN":14', '"logN":10.0')),
+      Buffer.from(text.replace(/"logN":\d+/, '"logN":21')),
+      Buffer.from(text.replace(/("logN":\d+)/, "$1.0")),
+      Buffer.from(text.replace('"r":8', '"r":16')),
+      Buffer.from(text.replace('"p":1', '"p":2')),
       Buffer.from(text.replace("strongroom", "Strongroom")),
       Buffer.alloc(1 << 20, "{"),
     ];
     for (const bytes of damaged) {
+      expect(header.equals(bytes)).to.equal(false);
       const { said } = await startWith(home, bytes);
       expect(said)
         .to.contain(join(home, "vault"))
@@ -85,8 +88,7 @@ describe("a damaged header", function () {
       text.replace(new RegExp(`("${member}":")(.)`), (_, m, c) => m + (c === "A" ? "B" : "A"));
     const damaged = [
       ...["vaultId", "salt", "wrappedKey", "mac"].map(other),
-      text.replace('"logN":14', '"logN":15'),
-      text.replace('"p":1', '"p":2'),
+      text.replace(/"logN":\d+/, '"logN":15'),
       text.replace(/"createdAt":"\d/, '"createdAt":"1'),
     ];
     for (const changed of damaged) {
@@ -150,7 +152,9 @@ function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<stri
 }
 
 function unlockVerdict(worker: KeyWorkerClient): Promise<string> {
-  const body = new Uint8Array(new TextEncoder().encode(JSON.stringify({ passphrase })));
+  const text = new TextEncoder().encode(JSON.stringify({ passphrase }));
+  const body = new Uint8Array(new SharedArrayBuffer(text.length));
+  body.set(text);
   return verdict("opens", worker.call({ op: "unlock", body }));
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { ReadWriteLock } from "../../src/vault/sync/read-write-lock.js";
-import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { crashKeyWorkers, threadsAlive } from "../support/crash-key-worker.js";
 import { heldFiles } from "../support/held-files.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer, uncached } from "../support/server.js";
@@ -97,6 +97,29 @@ describe("an unlock", () => {
     await mustLock(server);
     mustRefuse(await unlock, 403, "VAULT_LOCKED");
     expect(await isLocked(server)).to.equal(true);
+  });
+
+  it("delays a lock for a limited time; it ends unused, and the next unlock waits for that", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock, scryptLogN: 18, idleTimeoutMs: 0 });
+    await mustInit(server);
+    const before = threadsAlive();
+    const refused = send(server, unlockWith(passphrase));
+    await begun();
+    let isAnswered = false;
+    const locking = mustLock(server).finally(() => {
+      isAnswered = true;
+    });
+    await until(() => {
+      clock.advance(1_000);
+      return isAnswered;
+    });
+    await locking;
+    expect(threadsAlive(), "the old thread is still deriving").to.equal(before + 1);
+    mustRefuse(await refused, 403, "VAULT_LOCKED");
+    expect(await isLocked(server)).to.equal(true);
+    await mustUnlock(server);
+    expect(threadsAlive()).to.equal(before);
   });
 
   it("waits for a lock right before it, and succeeds", async () => {

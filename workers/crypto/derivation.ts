@@ -3,7 +3,7 @@
  * 0.4 s of a libuv thread; several at once would starve the file operations of the whole process.
  */
 import { scrypt } from "node:crypto";
-import { viewOf, wipe } from "../memory.js";
+import { viewOf } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
@@ -28,7 +28,7 @@ export function derive(
   });
 }
 
-type Turn = "start" | "cancelled";
+type Turn = "start" | "full" | "cancelled";
 
 /** Runs one job at a time and lets at most `limit` wait. */
 export class DerivationQueue {
@@ -41,28 +41,28 @@ export class DerivationQueue {
     this.#limit = limit;
   }
 
-  /** Runs the job in its turn, and wipes `passphrase` whatever happens to the job. */
-  async run<T>(passphrase: Uint8Array, job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
+  /** Runs the job in its turn, unless the queue is full or it is cancelled before. */
+  async run<T>(job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
+    const turn = await this.#turn();
+    if (turn !== "start") return turn;
     try {
-      const turn = await this.#turn();
-      if (turn !== "start") return turn;
-      try {
-        return await job();
-      } finally {
-        this.#next();
-      }
+      return await job();
     } finally {
-      wipe(passphrase);
+      this.#next();
     }
   }
 
-  /** Cancels the waiting jobs, and resolves once the running one has ended. */
-  async cancel(): Promise<void> {
+  /** Cancels the waiting jobs. The running one goes on: scrypt cannot be interrupted. */
+  cancel(): void {
     for (const wake of this.#waiting.splice(0)) wake("cancelled");
+  }
+
+  /** Resolves when no job is running any more. */
+  async idle(): Promise<void> {
     if (this.#busy) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #turn(): Turn | "full" | Promise<Turn> {
+  #turn(): Turn | Promise<Turn> {
     if (!this.#busy) {
       this.#busy = true;
       return "start";

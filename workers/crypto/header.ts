@@ -6,7 +6,7 @@
  *   {"format":"strongroom","version":1,"vaultId":<16>,"createdAt":<ISO 8601>,
  *    "kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},"wrappedKey":<32>,"mac":<32>}
  *
- *   KEK        = scrypt(passphrase, salt, N = 2^logN, r, p), 32 bytes (RFC 7914)
+ *   KEK        = scrypt(passphrase, salt, N = 2^logN, r = 8, p = 1), 32 bytes (RFC 7914)
  *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v1 key wrap" ‖ vaultId)
  *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
  *
@@ -17,7 +17,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import {
   allocate,
-  allocateVanishing,
+  allocateMapped,
   base64url,
   equal,
   fromBase64url,
@@ -28,19 +28,21 @@ import {
   wipe,
 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-import { derive, type KdfParameters } from "./derivation.js";
+import { derive } from "./derivation.js";
 
 const vaultIdBytes = 16;
 const saltBytes = 16;
 const masterKeyBytes = 32;
 const macBytes = 32;
-const maxKdfMemory = 2 ** 30;
+
+/** Fixed by header version 1. A header with others was not written by this program, and could cost minutes. */
+const scryptShape = { r: 8, p: 1 };
 
 export interface Header {
   /** The file, byte for byte. */
   readonly bytes: Bytes;
   readonly vaultId: Bytes;
-  readonly kdf: KdfParameters & { readonly salt: Bytes };
+  readonly kdf: { readonly logN: number; readonly salt: Bytes };
   readonly wrappedKey: Bytes;
   readonly mac: Bytes;
 }
@@ -52,10 +54,10 @@ export async function createHeader(
   now: number,
 ): Promise<{ header: Header; masterKey: Bytes }> {
   const vaultId = randomize(allocate(vaultIdBytes));
-  const kdf = { logN, r: 8, p: 1, salt: randomize(allocate(saltBytes)) };
-  const kek = await derive(passphrase, kdf.salt, kdf);
+  const kdf = { logN, salt: randomize(allocate(saltBytes)) };
+  const kek = await deriveKek(passphrase, kdf);
   try {
-    const masterKey = randomize(allocateVanishing(masterKeyBytes));
+    const masterKey = randomize(allocateMapped(masterKeyBytes));
     const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
     const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
     const mac = headerMac(kek, utf8(signed));
@@ -68,11 +70,11 @@ export async function createHeader(
 
 /** Returns the master key, which the caller wipes, or null when the passphrase or any byte of the header is wrong. */
 export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): Promise<Bytes | null> {
-  const kek = await derive(passphrase, header.kdf.salt, header.kdf);
+  const kek = await deriveKek(passphrase, header.kdf);
   try {
     const signed = header.bytes.subarray(0, header.bytes.lastIndexOf(0x2c)); // the comma before "mac"
     if (!timingSafeEqual(headerMac(kek, signed), header.mac)) return null;
-    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateVanishing(masterKeyBytes));
+    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateMapped(masterKeyBytes));
   } finally {
     wipe(kek);
   }
@@ -95,11 +97,8 @@ function checkedHeader(bytes: Bytes, parsed: unknown, minLogN: number): Header |
   const kdfMembers = members["kdf"] as Members;
   const kdf = {
     logN: boundedInteger(kdfMembers["logN"], minLogN, 20),
-    r: boundedInteger(kdfMembers["r"], 8, 8),
-    p: boundedInteger(kdfMembers["p"], 1, 16),
     salt: fromBase64(kdfMembers["salt"], saltBytes),
   };
-  if (128 * kdf.r * 2 ** kdf.logN > maxKdfMemory) return null;
   const vaultId = fromBase64(members["vaultId"], vaultIdBytes);
   const wrappedKey = fromBase64(members["wrappedKey"], masterKeyBytes);
   const mac = fromBase64(members["mac"], macBytes);
@@ -110,12 +109,16 @@ function checkedHeader(bytes: Bytes, parsed: unknown, minLogN: number): Header |
 }
 
 function signedPart(vaultId: Bytes, createdAt: string, kdf: Header["kdf"], wrappedKey: Bytes): string {
-  const { logN, r, p, salt } = kdf;
-  const kdfText = `{"name":"scrypt","logN":${logN},"r":${r},"p":${p},"salt":${base64(salt)}}`;
+  const { r, p } = scryptShape;
+  const kdfText = `{"name":"scrypt","logN":${kdf.logN},"r":${r},"p":${p},"salt":${base64(kdf.salt)}}`;
   return (
     `{"format":"strongroom","version":1,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
     `"kdf":${kdfText},"wrappedKey":${base64(wrappedKey)}`
   );
+}
+
+function deriveKek(passphrase: Uint8Array, { logN, salt }: Header["kdf"]): Promise<Bytes> {
+  return derive(passphrase, salt, { logN, ...scryptShape });
 }
 
 function headerMac(kek: Bytes, signed: Uint8Array): Bytes {

@@ -5,7 +5,7 @@
  * `JSON.parse` accepts of UTF-8, decodes strings into memory that can be wiped, and fails without a reason.
  */
 import { isUtf8 } from "node:buffer";
-import { allocate, scratch, wipe } from "../memory.js";
+import { allocate, wipe } from "../memory.js";
 import {
   backslash,
   braceClose,
@@ -20,7 +20,7 @@ import {
   skipValue,
   take,
 } from "./json-scan.js";
-import { decodeString, JsonText, type Memory } from "./json-string.js";
+import { decodeString, inScratch, type JsonText, type Memory } from "./json-string.js";
 
 /** The value of a field. */
 export type JsonValue = JsonText | Exclude<Found, Span>;
@@ -29,7 +29,7 @@ export type JsonValue = JsonText | Exclude<Found, Span>;
 export function readObject(
   source: Uint8Array,
   names: readonly string[],
-  memory: Memory = scratch,
+  memory: Memory = inScratch,
 ): Map<string, JsonValue> | null {
   if (!isUtf8(source)) return null;
   const cursor: Cursor = { bytes: source, at: 0 };
@@ -43,10 +43,6 @@ export function readObject(
     throw error;
   }
   return new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)]));
-}
-
-export function wipeFields(fields: Map<string, JsonValue>): void {
-  for (const value of fields.values()) if (value instanceof JsonText) wipe(value.bytes);
 }
 
 /** Strings are decoded at the end, once: a name given a thousand times costs nothing. */

@@ -25,8 +25,13 @@ export class JsonText {
   }
 }
 
-/** Where decoded strings go: `scratch` or `allocateVanishing`. */
-export type Memory = (length: number) => Uint8Array;
+/** Returns where a string is decoded to. It never becomes longer. */
+export type Memory = (escaped: Uint8Array) => Uint8Array;
+
+export const inScratch: Memory = (escaped) => scratch(escaped.length);
+
+/** Over the escaped string itself: decoding never writes beyond what it has read. */
+export const inPlace: Memory = (escaped) => escaped;
 
 /** The letter after the backslash, and the character it means. */
 const shortEscapes = new Map(
@@ -62,7 +67,7 @@ function hexDigit(byte: number): number {
 
 /** Decodes the escapes of a string that was checked before. Decoding never makes it longer. */
 export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
-  const decoded = memory(escaped.length);
+  const decoded = memory(escaped);
   let wellFormed = true;
   let length = 0;
   for (let at = 0; at < escaped.length; ) {

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { integer } from "../../config/readers.js";
+import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
 import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
@@ -26,12 +26,16 @@ export function withClipboard(command: Command): Command {
   const changed = command
     .option("-c, --copy", "copy the value to the clipboard instead of printing it")
     .option(
-      "--clear-after <seconds>",
-      "clear the clipboard after this time if it still holds the value; 0: never",
-      integer(0, 99_999),
+      "--clear-after <duration>",
+      "clear the clipboard after this time, such as 45 or 2m, if it still holds the value; 0: never",
+      clearingTime,
       45,
     );
   return onlyWith(changed, "clearAfter", "copy");
+}
+
+function clearingTime(text: string): number {
+  return Math.ceil(duration(1000, 99_999_000)(text) / 1000);
 }
 
 /** @throws CommandFailure */

@@ -5,8 +5,7 @@ import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../c
 const details = `
 bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
 zsh:   echo 'source <(strongroom completion zsh)' >> ~/.zshrc   (below compinit)
-fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish
-`;
+fish:  strongroom completion fish > ~/.config/fish/completions/strongroom.fish`;
 
 export function define(command: Command): void {
   command

@@ -8,7 +8,7 @@ import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { getIfThere } from "../session/fetch-secrets.js";
-import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
 import { mustBePath } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
 
@@ -49,7 +49,11 @@ async function edit(typed: string, flags: Flags): Promise<void> {
     if (flags.dryRun)
       return report(flags, { dryRun: true, path, changed }, `${path} would be stored; a dry run: nothing was written`);
     const stored = await storeWithRetry(path, after, secret, flags);
-    report(flags, { path: stored.path, changed, bytes: stored.bytes }, `${stored.path} stored (${stored.bytes} bytes)`);
+    report(
+      flags,
+      { path: stored.path, changed, bytes: stored.bytes },
+      `${stored.path} stored (${counted(stored.bytes, "byte")})`,
+    );
   } finally {
     after.fill(0);
   }

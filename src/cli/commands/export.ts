@@ -8,7 +8,7 @@ import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
-import { printable, printJson } from "../session/output.js";
+import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { type Progress, progressBar } from "../session/progress.js";
 
@@ -115,5 +115,5 @@ async function inOrder(client: StrongroomClient, paths: readonly string[]) {
 
 function report(count: number, file: string, { json, quiet }: Flags): void {
   if (json) printJson({ ok: true, file, secrets: count });
-  else if (!quiet) process.stdout.write(`${count} secrets written to ${printable(file)}, unencrypted\n`);
+  else if (!quiet) process.stdout.write(`${counted(count, "secret")} written to ${printable(file)}, unencrypted\n`);
 }

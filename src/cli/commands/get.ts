@@ -2,7 +2,9 @@
 import type { Command } from "commander";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { mustGet } from "../session/missing-secrets.js";
 import { type OutputFlags, printJson, printValue, report, withResult } from "../session/output.js";
+import { mustBePath } from "../session/secret-arguments.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
@@ -15,7 +17,8 @@ export function define(command: Command): void {
 
 async function get(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
-  const secret = await withClient(flags, (client) => client.get(path));
+  const wanted = mustBePath(path);
+  const secret = await withClient(flags, (client) => mustGet(client, wanted));
   const value = Buffer.from(secret.reveal());
   if (clipboard !== null) {
     const seconds = await copyAndClear(clipboard, value, flags);

@@ -1,5 +1,6 @@
 /** `strongroom import`: secrets of another program's file, and the summary of what was stored. */
 import { type Command, Option } from "commander";
+import { type DuplicateAction, duplicateActions } from "../import/duplicate-paths.js";
 import { type Format, folderOf, formats, planPaths, readSource } from "../import/import-plan.js";
 import { storeAll, type Tally } from "../import/store-entries.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -15,6 +16,7 @@ type Flags = ConnectionFlags &
     readonly force?: true;
     readonly replace?: true;
     readonly dryRun?: true;
+    readonly onDuplicate: DuplicateAction;
   };
 
 type Summary = Tally & { readonly total: number; readonly leftOut: readonly string[] };
@@ -34,7 +36,9 @@ formats:
 
 A / in a name makes folders. Entries that have no valid path or are too large
 are listed, and the rest is imported (exit code 2; 12 if a stored secret is
-damaged). Two entries with the same path are an error before anything is stored.
+damaged). Two entries with the same path are an error before anything is stored;
+--on-duplicate suffix names the later ones item-2, item-3, by their creation
+time, the same at every import, and skip leaves them out.
 A secret that is already stored with the same value, type and description is
 unchanged; one with another value is skipped (exit code 7), or replaced with
 --force.
@@ -42,10 +46,12 @@ unchanged; one with another value is skipped (exit code 7), or replaced with
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "format of the source, see below");
+  const onDuplicate = new Option("--on-duplicate <action>", "what to do with entries of the same path");
   command
     .description("Stores the secrets of a file or a directory.")
     .argument("<source>", "the file, or the directory of a pass store; - is standard input")
     .addOption(format.choices(formats).makeOptionMandatory())
+    .addOption(onDuplicate.choices(duplicateActions).default("error"))
     .option("--prefix <folder>", "folder for the imported secrets")
     .option("--force", "replace secrets that are stored with another value")
     .option("--replace", "the same as --force")
@@ -57,7 +63,7 @@ export function define(command: Command): void {
 async function importSecrets(file: string, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
   const source = await readSource(file, flags.format);
-  const { entries, refused } = planPaths(source.found, folder);
+  const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
     created: 0,
     replaced: 0,
@@ -74,7 +80,7 @@ async function importSecrets(file: string, flags: Flags): Promise<void> {
     );
     return work.finally(() => bar.end());
   });
-  const summary = { ...tally, total, leftOut: source.leftOut };
+  const summary = { ...tally, total, leftOut: [...source.leftOut, ...leftOut] };
   report(summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
   if (tally.refused.some(({ damaged }) => damaged)) process.exitCode = exitCodes.findings;

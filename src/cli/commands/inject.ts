@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { fetchSecrets } from "../session/fetch-secrets.js";
 import { readInput } from "../session/input-file.js";
-import { printable, printJson } from "../session/output.js";
+import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
 
@@ -43,7 +43,7 @@ async function inject(flags: Flags): Promise<void> {
 }
 
 function textFor(count: number, file: string | undefined): string {
-  const secrets = `${count} ${count === 1 ? "secret" : "secrets"}`;
+  const secrets = counted(count, "secret");
   return file === undefined
     ? `${secrets} found; a dry run: nothing was written\n`
     : `${secrets} written to ${printable(file)}\n`;

@@ -1,10 +1,11 @@
 /** `strongroom put`: the value, its metadata, and what happens to an existing secret. */
 import { type Command, Option } from "commander";
-import type { PutOptions } from "../../client/client.js";
+import type { Bytes } from "../../../workers/protocol.js";
+import { type PutOptions, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { readValue, type ValueSource, withValue } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
 import { canonical, lookAt, refuseOverwriting, secretTypes } from "../session/secret-arguments.js";
 import { refuseTooLarge } from "../session/server-limits.js";
 
@@ -19,8 +20,7 @@ const details = `
 The value is typed at a hidden prompt, or read from a pipe or a file. It is
 never an argument, which other users of this machine could read. Use a pipe or a
 file for a value of several lines:
-  strongroom put tls/key --from-file key.pem
-`;
+  strongroom put tls/key --from-file key.pem`;
 
 export function define(command: Command): void {
   command
@@ -52,11 +52,26 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
       return reportPlan(path, replaced !== null, flags);
     }
     const metadata = { ...(flags.keep && replaced), ...given(flags) };
-    const stored = await withClient(flags, (client) => client.put(path, value, metadata));
+    const stored = await withClient(flags, (client) => store(client, path, value, metadata));
     const done = { path: stored.path, bytes: stored.bytes, replaced: replaced !== null, metadata: stored.metadata };
-    report(flags, done, `${stored.path} ${replaced === null ? "stored" : "replaced"} (${stored.bytes} bytes)`);
+    report(
+      flags,
+      done,
+      `${stored.path} ${replaced === null ? "stored" : "replaced"} (${counted(stored.bytes, "byte")})`,
+    );
   } finally {
     value.fill(0);
+  }
+}
+
+/** Asks for the limits only after a refusal: they cost a request. */
+async function store(client: StrongroomClient, path: string, value: Bytes, metadata: MetadataFlags): Promise<Stored> {
+  try {
+    return await client.put(path, value, metadata);
+  } catch (error) {
+    const refused = error instanceof StrongroomError && error.code === "BAD_REQUEST";
+    if (refused) await refuseTooLarge(client, value.length, metadata.description);
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@ import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { mustConfirm } from "../prompt/confirm.js";
 import { type ConnectionFlags, failureOf, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { explainMissing } from "../session/missing-secrets.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
 import { canonical, lookAt } from "../session/secret-arguments.js";
 
@@ -34,6 +35,9 @@ async function mustBeThere(client: StrongroomClient, paths: readonly string[]): 
   const missing: string[] = [];
   for (const path of paths) if ((await lookAt(client, path)) === null) missing.push(path);
   if (missing.length === 0) return;
+  const [first = "", ...others] = missing;
+  if (others.length === 0)
+    throw new CommandFailure("notFound", `nothing was done: ${await explainMissing(client, first)}`);
   const names = missing.map(printable).join(", ");
   throw new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
 }

@@ -1,12 +1,14 @@
 /** `strongroom run`: a command with secrets as environment variables. */
 import { type Command, InvalidArgumentError } from "commander";
 import { runChild } from "../run/child-process.js";
+import type { Sources } from "../run/environment.js";
 import { launch } from "../run/launch.js";
 import { minMaskedBytes } from "../run/output-mask.js";
 import { isVariableName, type Named } from "../run/variable-names.js";
-import { type ConnectionFlags, withConnection } from "../session/connection.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { RepeatableOption } from "../session/flags.js";
+import { printable, printLine } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
 
 type Flags = ConnectionFlags & {
@@ -14,16 +16,19 @@ type Flags = ConnectionFlags & {
   readonly set?: readonly Named[];
   readonly envFile?: readonly string[];
   readonly mask?: true;
+  readonly printNames?: true;
   readonly quiet?: true;
 };
 
 const details = `
 variables, from lowest to highest precedence: the current environment;
 --env-file, in the order given; --prefix; --set.
-  --prefix app/ gives app/db/password the name PASSWORD: the last segment in
-  capitals, with _ for characters that a name cannot have. Two paths with the
-  same name are an error, unless --set uses that name; a path in --set gets only
-  the names given there.
+  --prefix app/ names each variable by the last segment of its path: app/DB_URL
+  becomes DB_URL. A segment that is not a valid name is mapped: app/api-key
+  becomes API_KEY. Two paths with the same name are an error, unless --set uses
+  that name; a path in --set gets only the names given there. --print-names
+  shows the result. Names that change how programs run, such as PATH, LD_PRELOAD
+  and NODE_OPTIONS, are accepted only from --set.
   In an env file, NAME=strongroom://path and
   NAME="text {{ strongroom://path }} text" are filled from the vault; everything
   else is kept as it is. STRONGROOM_TOKEN is removed, unless one of these flags
@@ -35,9 +40,14 @@ signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is returned:
 executed. If it was not started, the exit code is one of strongroom's own, with
 a message.
 
---mask replaces values of ${minMaskedBytes} bytes or more with *** in the command's output.
-Encoded values (base64, JSON) are not found. The command's output is then a
-pipe, not a terminal.
+The waiting strongroom process holds neither the values nor the token; the
+command holds the values in its environment, where your own processes and root
+can read them.
+
+--mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
+values with several lines, with *** in the command's output. Encoded values
+(base64, JSON) are not found. The command's output is then a pipe, not a
+terminal, and the waiting process holds the values, to recognize them.
 `;
 
 export function define(command: Command): void {
@@ -46,10 +56,11 @@ export function define(command: Command): void {
   command
     .description("Runs a command with secrets as environment variables.")
     .usage("[flags] -- command [arguments...]")
-    .argument("<command...>", "the command and its arguments, after --")
+    .argument("[command...]", "the command and its arguments, after --")
     .option("--prefix <prefix>", "all secrets whose path starts with this; app/ is a whole folder")
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
+    .option("--print-names", "print the variables' names and sources, and run nothing")
     .option("--mask", "replace the values in the command's output with ***")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
@@ -57,17 +68,28 @@ export function define(command: Command): void {
 }
 
 async function run(command: readonly string[], flags: Flags): Promise<void> {
-  const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, ...connection } = flags;
+  const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, printNames, ...connection } = flags;
   if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
-    throw new CommandFailure("usage", "no secrets are chosen: use --prefix, --set or --env-file");
+    throw new CommandFailure("usage", "no secrets are chosen: choose them with --prefix, --set or --env-file");
   }
   const sources = { prefix, set, envFiles };
+  if (printNames) return printVariables(sources, connection);
+  if (command.length === 0) throw new CommandFailure("usage", "there is no command: add it after --");
   process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
+}
+
+/** Loaded only here: the process that waits for a command needs no client. */
+async function printVariables(sources: Sources, connection: ConnectionFlags): Promise<void> {
+  const { listVariables } = await import("../run/environment.js");
+  const variables = await listVariables(sources, (work) => withClient(connection, work));
+  const winners = new Map(variables.map(({ name, where }) => [name, where]));
+  for (const [name, where] of winners) printLine(`${name}\t${where}`);
 }
 
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
-  if (!isVariableName(name) || rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
+  if (!isVariableName(name)) throw new InvalidArgumentError(`${printable(name)} is not a valid variable name`);
   if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }

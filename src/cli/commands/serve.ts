@@ -13,8 +13,7 @@ STRONGROOM_TOKEN is the bearer token itself. It has no flag, since other users
 can read a command's arguments. A flag takes precedence over its variable.
 
 exit codes: 0 stopped on request, 1 failed to start or crashed, 2 invalid
-settings
-`;
+settings`;
 
 export function define(command: Command): void {
   command.description(

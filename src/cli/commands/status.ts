@@ -3,15 +3,14 @@ import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { type ExitName, exitCodes } from "../session/exit-codes.js";
-import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 
 const details = `
 The exit code is the state: ${exitCodes.ok} unlocked, ${exitCodes.locked} locked, ${exitCodes.notInitialized} no vault yet,
 ${exitCodes.unreachable} no server. This asks for the passphrase only when it is needed:
-  strongroom status -q || strongroom unlock
-`;
+  strongroom status -q || strongroom unlock`;
 
 export function define(command: Command): void {
   command.description("Shows whether the server is running and the vault is unlocked. Needs no token.");
@@ -40,14 +39,30 @@ function textOf({ secretCount, vaultPath, port, idleTimeoutMs, lastActivity }: V
     locked: `the vault is ${paint("yellow", "locked")}: unlock it with  strongroom unlock`,
     notInitialized: `there is ${paint("yellow", "no vault")} yet: create one with  strongroom init`,
   };
-  const idle = idleTimeoutMs === 0 ? "never" : `after ${idleTimeoutMs / 1000} s without activity`;
   const rows = [
     ["secrets", String(secretCount)],
     ["vault", vaultPath],
     ["port", String(port)],
-    ["locks", idle],
+    ["locks", locksWhen(idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", lastActivity],
   ] as const;
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
   return `${first[state]}\n${lines.join("")}`;
+}
+
+/** `lastActivity`: null when the vault is not unlocked. */
+function locksWhen(idleTimeoutMs: number, lastActivity: string | null): string {
+  if (idleTimeoutMs === 0) return "never";
+  if (lastActivity === null) return `after ${inWords(idleTimeoutMs)} without activity`;
+  const leftMs = Date.parse(lastActivity) + idleTimeoutMs - Date.now();
+  return `in ${inWords(Math.max(0, leftMs))} without activity`;
+}
+
+/** In the largest unit of which there is at least one, rounded to the nearest number. */
+function inWords(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return counted(seconds, "second");
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return counted(minutes, "minute");
+  return minutes < 2880 ? counted(Math.round(minutes / 60), "hour") : counted(Math.round(minutes / 1440), "day");
 }

@@ -1,11 +1,11 @@
 /** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
-import { CommandFailure } from "../session/exit-codes.js";
 import { readInput, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { canonicalPath, problemOfPath } from "../session/references.js";
+import { type DuplicateAction, resolveDuplicates } from "./duplicate-paths.js";
 import { readBitwarden } from "./formats/bitwarden.js";
 import { parseDotenv } from "./formats/dotenv.js";
-import type { ImportEntry, ParsedSource, Refused } from "./formats/import-entry.js";
+import type { ImportEntry, Item, ParsedSource, Refused } from "./formats/import-entry.js";
 import { readJson } from "./formats/nested-json.js";
 import { readPassStore } from "./formats/pass.js";
 
@@ -34,44 +34,30 @@ function readDotenv(text: string, name: string): ParsedSource {
   return { found, refused: [], leftOut: [] };
 }
 
-/** Puts every entry into the folder; those without a valid path are refused. @throws CommandFailure conflict */
+/**
+ * Puts every entry into the folder; those without a valid path are refused, and duplicates are treated as `onDuplicate`
+ * says. @throws CommandFailure conflict
+ */
 export function planPaths(
   found: readonly ImportEntry[],
   folder: string,
-): { entries: ImportEntry[]; refused: Refused[] } {
+  onDuplicate: DuplicateAction,
+): { entries: readonly ImportEntry[]; refused: Refused[]; leftOut: readonly string[] } {
+  const moved = new Map<Item, Item>();
+  for (const { item } of found) if (item) moved.set(item, { ...item, path: `${folder}${item.path}`.normalize("NFC") });
   const entries: ImportEntry[] = [];
   const refused: Refused[] = [];
   for (const entry of found) {
     const path = `${folder}${entry.path}`;
     const problem = problemOfPath(path);
-    if (problem === null) entries.push({ ...entry, path: path.normalize("NFC") });
-    else refused.push({ origin: entry.origin, problem });
+    if (problem !== null) refused.push({ origin: entry.origin, problem });
+    else entries.push({ ...entry, path: path.normalize("NFC"), item: entry.item && moved.get(entry.item) });
   }
-  refuseClashes(entries);
-  return { entries, refused };
+  return { ...resolveDuplicates(entries, onDuplicate), refused };
 }
 
 /** Returns `prefix` as a folder, with its final slash. @throws CommandFailure usage */
 export function folderOf(prefix = ""): string {
   const folder = prefix.replace(/\/$/, "");
   return folder === "" ? "" : `${canonicalPath(folder, "--prefix")}/`;
-}
-
-const maxNamed = 20;
-
-function refuseClashes(entries: readonly ImportEntry[]): void {
-  const origins = new Map<string, string[]>();
-  for (const { path, origin } of entries) {
-    const others = origins.get(path);
-    if (others === undefined) origins.set(path, [origin]);
-    else others.push(origin);
-  }
-  const clashes = [...origins].filter(([, list]) => list.length > 1);
-  if (clashes.length === 0) return;
-  const rows = clashes
-    .slice(0, maxNamed)
-    .map(([path, list]) => `\n  ${printable(path)}: ${list.map(printable).join(" and ")}`);
-  const more = clashes.length > maxNamed ? `\n  and ${clashes.length - maxNamed} more` : "";
-  const what = "several entries have the same path, so nothing was imported: rename them in the source";
-  throw new CommandFailure("conflict", `${what}:${rows.join("")}${more}`);
 }

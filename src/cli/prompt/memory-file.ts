@@ -1,10 +1,15 @@
 /** Plaintext file of an edit: in a private directory in memory, overwritten and removed on every way out. */
 import { existsSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { makeScratchDirectory, memoryPlaces, removeScratchDirectory } from "./scratch-directories.js";
+import {
+  diskPlace,
+  makeScratchDirectory,
+  memoryPlaces,
+  removeScratchDirectory,
+  removeStaleScratch,
+} from "./scratch-directories.js";
 
 /** statfs(2): types of file systems that keep files in memory. */
 const memoryTypes = new Set([0x01021994 /* tmpfs */, 0x858458f6 /* ramfs */]);
@@ -20,6 +25,7 @@ export class Scratch {
 
   /** @throws CommandFailure unexpected, when no directory is in memory and a disk is not allowed */
   static make(bytes: Uint8Array, onDisk: boolean): Scratch {
+    removeStaleScratch([diskPlace]);
     const scratch = new Scratch(makeScratchDirectory(placeFor(onDisk)));
     try {
       writeFileSync(scratch.file, bytes, { mode: 0o600, flag: "wx" });
@@ -49,7 +55,7 @@ export class Scratch {
 function placeFor(onDisk: boolean): string {
   const found = memoryPlaces().find(isInMemory);
   if (found !== undefined) return found;
-  if (onDisk) return tmpdir();
+  if (onDisk) return diskPlace;
   const problem = "there is no directory in memory for the temporary file (XDG_RUNTIME_DIR, /dev/shm)";
   throw new CommandFailure("unexpected", `${problem}: --on-disk allows one on disk, where traces may remain`);
 }

@@ -19,8 +19,11 @@ import { isAlive, startTime } from "../../files/process-identity.js";
 
 const shape = /^strongroom-edit-(\d+)-(\d+)-(.+)-[A-Za-z0-9]{6}$/;
 
+/** On a disk: listing it may take 6 ms, so that only edits look for leftovers there. */
+export const diskPlace = tmpdir();
+
 /** Places that may be in memory, the best first. */
-export function memoryPlaces(): string[] {
+export function memoryPlaces(): readonly string[] {
   return [process.env["XDG_RUNTIME_DIR"], "/dev/shm"].filter(
     (place) => place !== undefined && place !== "",
   ) as string[];
@@ -42,9 +45,9 @@ export function removeScratchDirectory(directory: string): void {
   }
 }
 
-/** Removes what killed processes of this user have left. Costs three directory listings. */
-export function removeStaleScratch(): void {
-  for (const place of new Set([...memoryPlaces(), tmpdir()])) {
+/** Removes what killed processes of this user have left in these places. */
+export function removeStaleScratch(places: readonly string[]): void {
+  for (const place of new Set(places)) {
     try {
       for (const name of readdirSync(place)) if (isStale(name)) removeOwn(join(place, name));
     } catch {

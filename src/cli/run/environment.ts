@@ -22,7 +22,7 @@ export type Environment = {
   readonly secrets: readonly { readonly name: string; readonly value: string }[];
 };
 
-/** A variable, composed of text and secrets. */
+/** A variable, composed of text and secrets. `where`: its secret's path, or its place in an env file. */
 type Variable = { readonly name: string; readonly parts: readonly Part[]; readonly where: string };
 
 type GetClient = <T>(work: (client: StrongroomClient) => Promise<T>) => Promise<T>;
@@ -32,24 +32,25 @@ const maxVariableBytes = 131_072;
 
 /** Later sources win: our own environment, the env files in their order, the prefix, `set`. @throws CommandFailure */
 export async function buildEnvironment(sources: Sources, withClient: GetClient): Promise<Environment> {
-  const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
-  if (sources.prefix === undefined && sources.set.length === 0 && !fromFiles.some(isFromVault)) {
-    return { variables: valuesOf(fromFiles, () => ""), secrets: [] }; // no server is needed
-  }
+  const variables = await listVariables(sources, withClient);
+  const paths = variables.flatMap(({ parts }) => pathsIn(parts));
+  if (paths.length === 0) return { variables: valuesOf(variables, () => ""), secrets: [] }; // no server is needed
   return withClient(async (client) => {
-    const named = [...(await namedByPrefix(client, sources)), ...sources.set];
-    const variables = [...fromFiles, ...named.map(ofSecret)];
-    const secrets = await fetchSecrets(
-      client,
-      variables.flatMap(({ parts }) => pathsIn(parts)),
-    );
+    const secrets = await fetchSecrets(client, paths);
     const reveal = (path: string) => secrets.get(path)?.reveal() ?? "";
     return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
 
-async function namedByPrefix(client: StrongroomClient, { prefix, set }: Sources): Promise<Named[]> {
-  if (prefix === undefined) return [];
+/** Returns the variables without their values, from lowest to highest precedence. @throws CommandFailure */
+export async function listVariables(sources: Sources, withClient: GetClient): Promise<readonly Variable[]> {
+  const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
+  const { prefix, set } = sources;
+  const listed = prefix === undefined ? [] : await withClient((client) => namedByPrefix(client, prefix, set));
+  return [...fromFiles, ...[...listed, ...set].map(ofSecret)];
+}
+
+async function namedByPrefix(client: StrongroomClient, prefix: string, set: Sources["set"]): Promise<Named[]> {
   const listed = (await listSecrets(client, prefix)).map(({ path }) => path);
   if (listed.length === 0) {
     throw new CommandFailure("notFound", `no path starts with ${printable(prefix)}: see strongroom ls`);

@@ -34,7 +34,7 @@ const entryFile = fileURLToPath(new URL("../entry.cjs", import.meta.url));
 function script(): string {
   const restore = inheritedDumpFilter === null ? "" : `echo 0x${inheritedDumpFilter} > /proc/self/coredump_filter`;
   return `{ set +vx; } 2>/dev/null # SHELLOPTS may turn tracing on, which would print values
-__variables=$("$0" "$1" run-environment "$2" "$3" < /dev/null) || exit
+__variables=$("$0" -- "$1" run-environment "$2" "$3" < /dev/null) || exit
 shift 2
 { ${restore || ":"}; } 2>/dev/null
 eval "unset __variables; $__variables"

@@ -12,8 +12,8 @@ export function isVariableName(name: string): boolean {
 }
 
 /**
- * Returns a name for each path: its last segment in capitals, with `_` for characters that a name cannot have. Paths
- * whose name is in `taken` are left out.
+ * Returns a name for each path: its last segment, if that is a valid name; else the segment in capitals, with `_` for
+ * characters that a name cannot have. Paths whose name is in `taken` are left out.
  * @throws CommandFailure usage or conflict, with every path concerned and the remedy
  */
 export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, remedy: string): Named[] {
@@ -36,7 +36,7 @@ export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, r
 
 function nameOf(path: string): string {
   const last = path.slice(path.lastIndexOf("/") + 1);
-  return last.toUpperCase().replace(/[^A-Z0-9_]/gu, "_");
+  return isVariableName(last) ? last : last.toUpperCase().replace(/[^A-Z0-9_]/gu, "_");
 }
 
 function byName(named: readonly Named[]): Map<string, string[]> {

@@ -1,10 +1,8 @@
 /** Connection to the server: its flags, and the messages and exit codes of failed requests. */
 import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
-import { definitions } from "../../config/definitions.js";
-import { Problem } from "../../config/readers.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
-import { nonEmpty } from "./flags.js";
+import { connectionOptions, homeOption } from "./global-flags.js";
 import { printable } from "./output.js";
 
 /** The values of the flags of `withConnection`. */
@@ -13,22 +11,17 @@ export type ConnectionFlags = {
   readonly address?: string;
   readonly tokenFile?: string;
   readonly cacert?: string;
-  /** Seconds. */
+  /** Milliseconds. */
   readonly timeout?: number;
 };
 
-/** Adds the flags that say where the server is and how long to wait for it. */
+/** Adds the flags that say where the server is and how long to wait for it. `help flags` describes them. */
 export function withConnection(command: Command): Command {
-  return withHome(command)
-    .option("--address <url>", "the server's address (STRONGROOM_ADDRESS; the one recorded in the home)", nonEmpty)
-    .option(
-      "--token-file <file>",
-      "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)",
-      nonEmpty,
-    )
-    .option("--cacert <file>", "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
-    .option("--timeout <seconds>", "how long to wait for a response; 0 waits forever (30)", readSeconds);
+  for (const option of connectionOptions()) command.addOption(option.hideHelp());
+  return command.addHelpText("after", connectionHelp);
 }
+
+const connectionHelp = "\nconnection flags (--home, --address, …): strongroom help flags";
 
 /** Returns whether an address was given: the server may then run on another machine. */
 export function namesServer({ address }: ConnectionFlags): boolean {
@@ -36,8 +29,7 @@ export function namesServer({ address }: ConnectionFlags): boolean {
 }
 
 export function withHome(command: Command): Command {
-  const { meaning, shownDefault } = definitions.home;
-  return command.option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`, nonEmpty);
+  return command.addOption(homeOption());
 }
 
 /** Runs `work` with a client, then closes its connections. @throws CommandFailure */
@@ -45,8 +37,7 @@ export async function withClient<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
 ): Promise<T> {
-  const { home, address, tokenFile, cacert: certificateFile, timeout } = flags;
-  const timeoutMs = timeout === undefined ? undefined : 1000 * timeout;
+  const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const client = new StrongroomClient({ home, address, tokenFile, certificateFile, timeoutMs });
   try {
     return await work(client);
@@ -100,9 +91,4 @@ async function isMissing(client: StrongroomClient): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-function readSeconds(text: string): number {
-  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text)) throw new Problem("a number of seconds");
-  return Number(text);
 }

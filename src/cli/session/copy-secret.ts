@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { type ConnectionFlags, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
+import { mustGet } from "./missing-secrets.js";
 import { type OutputFlags, withDryRun, withOutput } from "./output.js";
 import { canonical, lookAt, refuseOverwriting, targetPath } from "./secret-arguments.js";
 
@@ -29,7 +30,7 @@ export async function copySecret(
     throw new CommandFailure("usage", "source and target are the same path: nothing was done");
   const replaced = (await lookAt(client, names.to)) !== null;
   if (replaced && !force) refuseOverwriting(names.to, "--force replaces it");
-  const secret = await client.get(names.from);
+  const secret = await mustGet(client, names.from);
   if (!dryRun) await client.put(names.to, secret.reveal(), secret.metadata);
   return { ...names, replaced };
 }

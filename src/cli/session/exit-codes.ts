@@ -38,6 +38,11 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   aborted: "cancelled or interrupted",
 };
 
+/** The code of a `--json` error: the exit code's name in capitals, as in `NOT_FOUND`. */
+export function errorCodeOf(name: ExitName): string {
+  return name.replace(/[A-Z]/g, "_$&").toUpperCase();
+}
+
 export function exitCodesText(): string {
   const rows = Object.entries(exitCodes).map(
     ([name, code]) => `  ${String(code).padStart(2)}  ${exitMeanings[name as ExitName]}\n`,

@@ -25,6 +25,11 @@ export function report({ json, quiet }: OutputFlags, done: object, text: string)
   else if (!quiet) process.stdout.write(`${printable(text)}\n`);
 }
 
+/** `1 byte`, `2 bytes`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }

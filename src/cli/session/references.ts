@@ -56,6 +56,7 @@ export function canonicalPath(path: string, where: string): string {
 /** Returns why a path is invalid, or null. */
 export function problemOfPath(path: string): string | null {
   if (/\p{Surrogate}/u.test(path)) return "the path has a lone surrogate";
+  if (/^\/[^/]/.test(path)) return `paths have no leading slash, write ${printable(path.slice(1))}`;
   return problemOfEncoded(encodeURIComponent(path));
 }
 

@@ -37,7 +37,12 @@ export function problemOfSizes(bytes: number, description: string | undefined, l
 }
 
 export function problemOfSize(bytes: number, { value }: Pick<Limits, "value">): string | null {
-  return bytes > value ? `has ${bytes} bytes, but the server accepts at most ${value}` : null;
+  return bytes > value ? `is ${grouped(bytes)} bytes; the limit is ${grouped(value)}` : null;
+}
+
+/** 1,048,576, whatever the locale. */
+function grouped(count: number): string {
+  return count.toLocaleString("en-US");
 }
 
 /** Refuses in a dry run what the server would refuse. @throws CommandFailure usage, unexpected */

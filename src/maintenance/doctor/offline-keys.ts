@@ -36,7 +36,8 @@ export class Keys {
     const worker = startWorker();
     this.#opener = { generation, worker };
     await worker.call({ op: "mount", header: copyOf(header) });
-    await worker.call({ op: "unlock", body: passphraseBody(this.#passphrase) });
+    const body = passphraseBody(this.#passphrase);
+    await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
   }
 
   /** Name of the unlocked vault. */

@@ -1,12 +1,12 @@
 /** JSON body of an unlock, built from a passphrase's bytes without making a string of them. */
-import type { Bytes } from "../../../workers/protocol.js";
+import type { SharedBytes } from "../../../workers/protocol.js";
 
 /** Returns `{"passphrase":"…"}` for valid UTF-8; the caller wipes both. */
-export function passphraseBody(passphrase: Uint8Array): Bytes {
+export function passphraseBody(passphrase: Uint8Array): SharedBytes {
   const before = '{"passphrase":"';
   const after = '"}';
   const escapes = passphrase.reduce((sum, byte) => sum + (escapeOf(byte)?.length ?? 1) - 1, 0);
-  const body = new Uint8Array(new ArrayBuffer(before.length + passphrase.length + escapes + after.length));
+  const body = new Uint8Array(new SharedArrayBuffer(before.length + passphrase.length + escapes + after.length));
   let at = putAscii(body, 0, before);
   for (const byte of passphrase) {
     const spelled = escapeOf(byte);
@@ -24,7 +24,7 @@ function escapeOf(byte: number): string | null {
 }
 
 /** Returns the end of the text. */
-function putAscii(target: Bytes, at: number, text: string): number {
+function putAscii(target: Uint8Array, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
   return at + text.length;
 }

@@ -43,12 +43,12 @@ export class KeyWorkerClient {
   /** `ended` is called when the thread has crashed and a new one, which knows no vault, has replaced it. */
   static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorkerClient {
     const worker = new KeyWorkerClient(settings, clock, ended);
-    worker.replace();
+    void worker.replace();
     return worker;
   }
 
   /**
-   * Sends a request and returns the reply. The key worker takes requests in the order of the calls. A body is moved: the
+   * Sends a request and returns the reply. The key worker takes requests in the order of the calls. A put's body is moved: the
    * caller's view of it is empty afterwards.
    * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it replied, UNAVAILABLE when there is
    * no thread.
@@ -59,17 +59,21 @@ export class KeyWorkerClient {
     return reply as Success<R>;
   }
 
-  /** Ends the thread, which must have wiped its keys, and starts a new one. */
-  replace(): void {
-    void this.#thread?.end();
+  /**
+   * Ends the thread, which must have wiped its keys, and starts a new one. Outstanding requests are refused as locked.
+   * Resolves when the old thread is gone: it waits for a derivation that is running.
+   */
+  async replace(): Promise<void> {
+    const old = this.#thread;
     this.#thread = new WorkerThread(this.#settings, (thread) => this.#threadEnded(thread));
+    await old?.end(lockedMeanwhile());
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     const last = this.#thread;
     this.#thread = null;
-    await last?.end();
+    await last?.end(lockedMeanwhile());
   }
 
   /** Sends at once while the thread is idle: then batching gains nothing. */
@@ -107,6 +111,7 @@ export class KeyWorkerClient {
     try {
       return await thread.send(requests);
     } catch (cause) {
+      if (cause instanceof VaultError) throw cause;
       throw new VaultError("INTERNAL", "the key worker did not answer: check whether the vault is locked", { cause });
     }
   }
@@ -120,7 +125,7 @@ export class KeyWorkerClient {
 
   #startAgain(): void {
     if (this.#stopped || this.#thread !== null) return;
-    this.replace();
+    void this.replace();
     this.#ended();
   }
 }
@@ -129,6 +134,10 @@ export class KeyWorkerClient {
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
   return request.op === "seal" && request.body.byteLength <= quickBytes;
+}
+
+function lockedMeanwhile(): VaultError {
+  return new VaultError("VAULT_LOCKED", "the vault was locked while this request was waiting: send it again");
 }
 
 function refusal({ code, detail, trace }: Refusal): VaultError {

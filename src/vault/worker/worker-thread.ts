@@ -27,7 +27,7 @@ export class WorkerThread {
     this.#pool.on("error", () => {}); // workerDestroy follows in any case
     this.#pool.on("workerDestroy", () => {
       if (this.#ended) return;
-      void this.end();
+      void this.end(new Error("the key worker's thread has crashed"));
       ended(this);
     });
     const start: WorkerStart<MessagePort> = { port: port2, settings };
@@ -44,7 +44,7 @@ export class WorkerThread {
     return this.#waiting.size === 0;
   }
 
-  /** Bodies are moved. Rejects when the thread ends before it replies. */
+  /** Puts' bodies are moved. Rejects when the thread ends before it replies. */
   send(requests: readonly Request[]): Promise<readonly Reply[]> {
     return new Promise((resolve, reject) => {
       const call: Call = { id: this.#calls++, requests };
@@ -53,11 +53,11 @@ export class WorkerThread {
     });
   }
 
-  /** Ends the thread, whatever it is doing. */
-  end(): Promise<void> {
+  /** Ends the thread and rejects what it has not replied to with `reason`. Resolves when the thread is gone. */
+  end(reason: Error): Promise<void> {
     this.#ended = true;
     this.#port.close();
-    for (const { reject } of this.#waiting.values()) reject(new Error("the key worker's thread has ended"));
+    for (const { reject } of this.#waiting.values()) reject(reason);
     this.#waiting.clear();
     return this.#pool.destroy();
   }
@@ -83,5 +83,5 @@ function startPool(): Piscina {
 }
 
 function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
-  return requests.flatMap((request) => ("body" in request ? [request.body.buffer] : []));
+  return requests.flatMap((request) => (request.op === "seal" ? [request.body.buffer] : []));
 }

@@ -5,7 +5,7 @@
  */
 import { CommandFailure } from "../../session/exit-codes.js";
 import { isObject, objectsIn, textIn, type UnknownObject } from "../../session/json-values.js";
-import { type ImportEntry, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
+import { type ImportEntry, type Item, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
 import { parseJson } from "./nested-json.js";
 
 /** Members that hold an item's own fields, one for each kind of item. */
@@ -20,10 +20,7 @@ type Field = { readonly name: string; readonly value: string };
 export function readBitwarden(text: string, file: string): ParsedSource {
   const json = parseJson(text, file);
   if (json["encrypted"] === true) {
-    throw new CommandFailure(
-      "usage",
-      `${file} is encrypted: export it from Bitwarden as .json, not as .json (encrypted)`,
-    );
+    throw new CommandFailure("usage", `${file} is encrypted: choose the unencrypted JSON export in Bitwarden`);
   }
   if (!Array.isArray(json["items"]))
     throw new CommandFailure("usage", `${file} has no items: it is not a Bitwarden export`);
@@ -39,8 +36,8 @@ export function readBitwarden(text: string, file: string): ParsedSource {
       continue;
     }
     const fields = [...ownFields(item), ...customFields(item)];
-    const folder = folderOf(item, folders);
-    found.push(...fields.map((field) => secretOf(field, folder === null ? [name] : [folder, name], origin)));
+    const parent = parentOf(item, name, folders);
+    found.push(...fields.map((field) => secretOf(field, parent, origin)));
     leftOut.push(...notImported(item, fields.length).map((what) => `${origin}: ${what}`));
   }
   return { found, refused, leftOut };
@@ -54,6 +51,12 @@ function namesById(...lists: readonly unknown[]): ReadonlyMap<unknown, string> {
 function folderOf({ folderId, collectionIds }: UnknownObject, folders: ReadonlyMap<unknown, string>): string | null {
   const ids = [folderId, ...(Array.isArray(collectionIds) ? collectionIds : [])];
   return ids.map((id) => folders.get(id)).find((name) => name !== undefined) ?? null;
+}
+
+function parentOf(item: UnknownObject, name: string, folders: ReadonlyMap<unknown, string>): Item {
+  const folder = folderOf(item, folders);
+  const path = folder === null ? pathOfNames(name) : pathOfNames(folder, name);
+  return { path, created: textIn(item["creationDate"]) ?? "", id: textIn(item["id"]) ?? "" };
 }
 
 function ownFields(item: UnknownObject): Field[] {
@@ -83,9 +86,9 @@ function withDashes(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function secretOf({ name, value }: Field, names: readonly string[], origin: string): ImportEntry {
+function secretOf({ name, value }: Field, item: Item, origin: string): ImportEntry {
   const type = name === "password" ? "password" : undefined;
-  return { path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` };
+  return { path: `${item.path}/${pathOfNames(name)}`, value, type, origin: `${origin}, ${name}`, item };
 }
 
 function notImported(item: UnknownObject, fields: number): string[] {

@@ -7,6 +7,18 @@ export type ImportEntry = {
   readonly description?: string | undefined;
   /** Place in the source, for messages. */
   readonly origin: string;
+  /** What this is a field of; one object for all fields. */
+  readonly item?: Item | undefined;
+};
+
+/** An item whose fields are secrets in one folder. */
+export type Item = {
+  /** The folder. */
+  readonly path: string;
+  /** When the item was created, in a form that sorts; empty when unknown. */
+  readonly created: string;
+  /** Empty when unknown. */
+  readonly id: string;
 };
 
 /** An entry that cannot be stored. `damaged`: because the secret already at its path cannot be read. */

@@ -5,7 +5,7 @@
  */
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../../session/exit-codes.js";
-import { type ImportEntry, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
+import { type ImportEntry, type Item, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
 
 const kept = ["Username", "Password", "URL", "Notes", "TOTP"];
 const needed = ["Group", "Title", "Password"];
@@ -30,7 +30,7 @@ export function readKeePassXc(text: string, file: string): ParsedSource {
     const title = record.get("Title")?.trim() ?? "";
     const origin = `row ${i + 1}${title === "" ? "" : ` (${title})`}`;
     const groups = groupOf(record).slice(roots.size === 1 ? 1 : 0);
-    const secrets = secretsOf(record, [...groups, title], origin);
+    const secrets = secretsOf(record, pathOfNames(...groups, title), origin);
     if (title === "") refused.push({ origin, problem: "it has no title" });
     else if (secrets.length === 0) leftOut.push(`${origin}: it has only a title`);
     else found.push(...secrets);
@@ -52,11 +52,12 @@ function groupOf(record: ReadonlyMap<string, string>): string[] {
   return record.get("Group")?.split("/") ?? [];
 }
 
-function secretsOf(record: ReadonlyMap<string, string>, names: readonly string[], origin: string): ImportEntry[] {
+function secretsOf(record: ReadonlyMap<string, string>, path: string, origin: string): ImportEntry[] {
+  const item: Item = { path, created: record.get("Created") ?? "", id: "" };
   return kept.flatMap((column) => {
     const value = record.get(column) ?? "";
     const name = column.toLowerCase();
     const type = column === "Password" ? "password" : undefined;
-    return value === "" ? [] : [{ path: pathOfNames(...names, name), value, type, origin: `${origin}, ${name}` }];
+    return value === "" ? [] : [{ path: `${path}/${name}`, value, type, origin: `${origin}, ${name}`, item }];
   });
 }

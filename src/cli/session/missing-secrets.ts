@@ -1,0 +1,55 @@
+/** Messages for a path without a secret: a folder, a near miss, or a leading slash. */
+import { type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { CommandFailure } from "./exit-codes.js";
+import { getIfThere } from "./fetch-secrets.js";
+import { printable } from "./output.js";
+import { suggestion } from "./suggestion.js";
+
+/** @throws CommandFailure notFound, with a suggestion */
+export async function mustGet(client: StrongroomClient, path: string): Promise<Secret> {
+  const secret = await getIfThere(client, path);
+  if (secret !== null) return secret;
+  throw new CommandFailure("notFound", await explainMissing(client, path));
+}
+
+/** Returns what to say of a path that has no secret. */
+export async function explainMissing(client: StrongroomClient, path: string): Promise<string> {
+  const shown = printable(path);
+  if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: strongroom ls ${shown}/`;
+  return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
+}
+
+const elsewhere = "; strongroom ls  lists all secrets";
+
+/** Returns what to say of a prefix that no path has. */
+export async function explainEmptyPrefix(client: StrongroomClient, prefix: string): Promise<string> {
+  const folder = prefix.endsWith("/") ? prefix : `${prefix}/`;
+  const nothing = `nothing under ${printable(folder)}`;
+  if (prefix.startsWith("/")) {
+    return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(prefix.replace(/^\/+/, ""))}`;
+  }
+  const folders = foldersOf(await pathsNear(client, folder.slice(0, -1)));
+  return `${nothing}${suggestion(folder, folders) || elsewhere}`;
+}
+
+/** Paths of the same folder; when it has none, of the whole vault. A page is enough for a suggestion. */
+async function pathsNear(client: StrongroomClient, path: string): Promise<string[]> {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1);
+  const siblings = await pathsUnder(client, folder);
+  return siblings.length > 0 || folder === "" ? siblings : pathsUnder(client, "");
+}
+
+/** None when they may not be listed: the message is then shorter. */
+async function pathsUnder(client: StrongroomClient, prefix: string): Promise<string[]> {
+  try {
+    return (await client.list({ prefix, limit: 1000 })).entries.map(({ path }) => path);
+  } catch (error) {
+    if (error instanceof StrongroomError) return [];
+    throw error;
+  }
+}
+
+function foldersOf(paths: readonly string[]): string[] {
+  const folders = paths.flatMap((path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index + 1)));
+  return [...new Set(folders)];
+}

@@ -1,0 +1,232 @@
+/** docs/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
+import type { TLSSocket } from "node:tls";
+import { expect } from "chai";
+import { later } from "../support/clean-up.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import {
+  connectRaw,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustSucceed,
+  parseRaw,
+  send,
+  sendRaw,
+} from "../support/test-client.js";
+
+function requestTo(server: TestServer, line: string, body = "", token: string | null = server.token): string {
+  const authorization = token === null ? "" : `Authorization: Bearer ${token}\r\n`;
+  return `${line} HTTP/1.1\r\nHost: localhost\r\n${authorization}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+function statusesIn(received: string): number[] {
+  return [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+}
+
+describe("pipelined requests", () => {
+  const server = shareTestServer({}, mustInit);
+  const put = (value: string) => requestTo(server(), "PUT /v1/secrets/a", JSON.stringify({ value }));
+  const get = () => requestTo(server(), "GET /v1/secrets/a");
+  const remove = () => requestTo(server(), "DELETE /v1/secrets/a");
+
+  it("act in their order: PUT, then DELETE", async () => {
+    for (let round = 0; round < 30; round++) {
+      expect(await statusesOf(server(), put("v") + remove(), 2)).to.deep.equal([200, 200]);
+      expect((await send(server(), { path: "/v1/secrets/a" })).status).to.equal(404);
+    }
+  });
+
+  it("act in their order: GET, PUT, GET, DELETE, GET", async () => {
+    await mustPut(server(), "a", "first");
+    const received = await exchange(server(), get() + put("second") + get() + remove() + get(), 5);
+    expect(statusesIn(received)).to.deep.equal([200, 200, 200, 200, 404]);
+    expect(received.match(/"value":"\w+"/g)).to.deep.equal(['"value":"first"', '"value":"second"']);
+  });
+
+  it("act in their order when they arrive in pieces of 7 bytes, or with the end of a body", async () => {
+    const pieces = (put("v") + remove() + put("w") + get()).match(/.{1,7}/gs) ?? [];
+    const socket = await opened(server());
+    const received = collect(socket);
+    for (const piece of pieces) {
+      socket.write(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await untilContains(received, '"value":"w"');
+    expect(statusesIn(received())).to.deep.equal([200, 200, 200, 200]);
+  });
+
+  it("behind an unlock see the unlocked vault", async () => {
+    await mustPut(server(), "a", "v");
+    await mustLock(server());
+    const unlock = requestTo(server(), "POST /v1/unlock", JSON.stringify({ passphrase }));
+    expect(await statusesOf(server(), unlock + get(), 2)).to.deep.equal([200, 200]);
+  });
+
+  it("all get their responses, 500 on one connection", async () => {
+    const requests = get() + requestTo(server(), "GET /v1/status").repeat(499);
+    expect(await statusesOf(server(), requests, 500)).to.deep.equal(Array(500).fill(200));
+  });
+
+  it("with large chunked bodies, which contain empty lines, are told apart", async () => {
+    const body = JSON.stringify({ value: "x".repeat(100_000) }, null, "\r\n\r\n");
+    const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
+    const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    expect(await statusesOf(server(), chunked + remove() + chunked + get(), 4)).to.deep.equal(Array(4).fill(200));
+  });
+});
+
+describe("a response to oversized headers", () => {
+  const server = shareTestServer();
+
+  it("arrives although the client goes on sending, 20 of 20", async () => {
+    const headers = `GET /v1/status HTTP/1.1\r\nHost: localhost\r\n${`X: ${"x".repeat(1_000)}\r\n`.repeat(1_000)}\r\n`;
+    for (let round = 0; round < 20; round++) {
+      const { status, json } = parseRaw(await sendRaw(server(), headers));
+      expect(status).to.equal(400);
+      expect(json["code"]).to.equal("BAD_REQUEST");
+    }
+  });
+});
+
+describe("a client that never reads", () => {
+  it("loses its connection once nothing has left for the send timeout", async () => {
+    const server = await startTestServer({ limits: { sendTimeout: 500 } });
+    const socket = await opened(server);
+    socket.pause();
+    socket.on("error", () => {});
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    const request = requestTo(server, "GET /v1/openapi.json");
+    const flood = setInterval(() => socket.writableLength < 2 ** 20 && socket.write(request.repeat(500)), 5);
+    later(() => clearInterval(flood));
+    await closed;
+    mustSucceed(await send(server, { path: "/v1/status" }));
+  });
+
+  it("loses its connection at once when it floods the server without a valid token", async () => {
+    const server = await startTestServer();
+    for (const token of [null, "wrong"]) {
+      const socket = await opened(server);
+      socket.write(requestTo(server, "GET /v1/status", "", token).repeat(100));
+      await closing(socket);
+    }
+  });
+
+  it("keeps its connection while it reads slowly", async () => {
+    const size = 32 * 2 ** 20;
+    const server = await startTestServer({ limits: { sendTimeout: 3_000 }, maxValueBytes: size });
+    await mustInit(server);
+    await mustPut(server, "a", "x".repeat(size));
+    const socket = await opened(server);
+    let length = 0;
+    const begun = performance.now();
+    const pace = setInterval(() => socket.resume(), 10);
+    later(() => clearInterval(pace));
+    const whole = new Promise<void>((resolve, reject) => {
+      socket.once("close", () => reject(new Error(`closed after ${length} bytes`)));
+      socket.on("data", (chunk: Buffer) => {
+        length += chunk.length;
+        if (length > size) resolve();
+        if (length > 6_000 * (performance.now() - begun)) socket.pause();
+      });
+    });
+    socket.write(requestTo(server, "GET /v1/secrets/a"));
+    await whole;
+  });
+
+  it("does not lose its connection while a request runs for longer than the send timeout", async () => {
+    const server = await startTestServer({ limits: { sendTimeout: 20 }, scryptLogN: 17 });
+    await mustInit(server);
+  });
+});
+
+describe("at the limit of connections", () => {
+  it("those without a valid token are closed, oldest first", async () => {
+    const server = await startTestServer({ maxConnections: 36 });
+    const authenticated = await opened(server);
+    const received = collect(authenticated);
+    authenticated.write(requestTo(server, "GET /v1/secrets"));
+    await untilContains(received, "VAULT_LOCKED");
+    const others: TLSSocket[] = [];
+    for (let i = 0; i < 20; i++) others.push(await opened(server));
+    await Promise.all(others.slice(0, 11).map((socket) => closing(socket)));
+    expect(others.slice(11).filter((socket) => socket.destroyed)).to.deep.equal([]);
+    expect(authenticated.destroyed).to.equal(false);
+    expect(server.logged().match(/too-many-connections/g)).to.have.lengthOf(1);
+  });
+
+  it("a client with the token gets in, 25 of 25, while hostile ones keep every place taken", async () => {
+    const server = await startTestServer({ maxConnections: 100 });
+    const hostile = new Set<TLSSocket>();
+    const attack = () => {
+      const socket = connectRaw(server).on("error", () => {});
+      hostile.add(socket);
+      socket.once("close", () => {
+        hostile.delete(socket);
+        setTimeout(attack, 50).unref();
+      });
+      socket.once("secureConnect", () => socket.write("GET /v1/secrets HTTP/1.1\r\nHost: localhost\r\n"));
+    };
+    for (let i = 0; i < 60; i++) attack();
+    later(() => {
+      for (const socket of hostile) socket.removeAllListeners("close").destroy();
+    });
+    await mustStatus(server).catch(() => {});
+    for (let i = 0; i < 25; i++) {
+      const { status } = parseRaw(await sendRaw(server, requestTo(server, "POST /v1/lock"), 1));
+      expect(status).to.equal(200);
+    }
+  });
+
+  it("a new connection is closed when all others are authenticated", async () => {
+    const server = await startTestServer({ maxConnections: 10 });
+    for (let i = 0; i < 10; i++) {
+      const socket = await opened(server);
+      socket.write(requestTo(server, "GET /v1/secrets"));
+      await untilContains(collect(socket), "VAULT_LOCKED");
+    }
+    const socket = connectRaw(server).on("error", () => {});
+    await closing(socket);
+  });
+});
+
+async function exchange(server: TestServer, text: string, responses: number): Promise<string> {
+  const socket = await opened(server);
+  const received = collect(socket);
+  socket.write(text);
+  while (statusesIn(received()).length < responses) await new Promise((resolve) => setTimeout(resolve, 2));
+  socket.destroy();
+  return received();
+}
+
+async function statusesOf(server: TestServer, text: string, responses: number): Promise<number[]> {
+  return statusesIn(await exchange(server, text, responses));
+}
+
+function opened(server: TestServer): Promise<TLSSocket> {
+  const socket = connectRaw(server);
+  later(() => void socket.destroy());
+  return new Promise((resolve, reject) => {
+    socket.once("secureConnect", () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+async function closing(socket: TLSSocket): Promise<void> {
+  socket.on("error", () => {}).resume();
+  if (!socket.destroyed) await new Promise((resolve) => socket.once("close", resolve));
+}
+
+/** Returns a function that returns what was received so far. */
+function collect(socket: TLSSocket): () => string {
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  return () => received;
+}
+
+/** Fails by the test's own timeout. */
+async function untilContains(received: () => string, text: string): Promise<void> {
+  while (!received().includes(text)) await new Promise((resolve) => setTimeout(resolve, 5));
+}
