@@ -68,12 +68,16 @@ export async function findServer(options: PlaceOptions, environment: Environment
   };
 }
 
-/** Returns null if there is no socket of this user's, or the caller named an address. @throws StrongroomError UNTRUSTED_HOME */
+/**
+ * Returns null if there is no socket of this user's, or the caller named an address or a certificate, which mean TLS.
+ * @throws StrongroomError UNTRUSTED_HOME
+ */
 export async function findSocket(
   options: PlaceOptions,
   environment: Environment = process.env,
 ): Promise<LocalPlace | null> {
-  if (options.address || environment["STRONGROOM_ADDRESS"]) return null;
+  if (options.address || environment["STRONGROOM_ADDRESS"] || options.certificate || options.certificateFile)
+    return null;
   const home = homeOf(options, environment);
   const named = options.socket || environment["STRONGROOM_SOCKET"];
   if (named === "off") return null;
