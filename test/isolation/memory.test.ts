@@ -24,8 +24,8 @@ const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";
 
 /** Short in the normal suite; 20 and 100 in the long form. */
-const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 3);
-const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 5);
+const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 2);
+const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 4);
 
 const gone: Found = { full: 0, half: 0 };
 /** The key schedule for AES instructions begins with the key itself. */
