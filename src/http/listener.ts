@@ -41,6 +41,9 @@ const ciphers = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
+/** Those of the same profile. OpenSSL's own choice includes P-521 and X448. */
+const curves = ["X25519", "P-256", "P-384"];
+
 export const defaultLimits: Limits = {
   handshakeTimeout: 5_000,
   headersTimeout: 10_000,
@@ -65,6 +68,7 @@ export function createListener(
     ...limits,
     minVersion: "TLSv1.2",
     ciphers: ciphers.join(":"),
+    ecdhCurve: curves.join(":"),
     requireHostHeader: false,
     secureOptions: cleansePlaintext,
   });
