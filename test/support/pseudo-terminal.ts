@@ -4,29 +4,51 @@ import { collect, type Ended, environment, mainFile, node } from "./process.js";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** In Python, since Node has no pseudo-terminals. */
+/**
+ * In Python, since Node has no pseudo-terminals. Keys are written as the terminal takes them; what the command has not read
+ * at its end is what a shell behind it would get.
+ */
 const script = `
-import fcntl, json, os, select, subprocess, sys, termios
-order = json.loads(sys.argv[1])
+import fcntl, json, os, select, subprocess, sys, termios, time, tty
+order = json.loads(sys.stdin.read())
 master, slave = os.openpty()
+os.set_blocking(master, False)
 echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
 def begin():
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+def write(keys):
+    try: return keys[os.write(master, keys[:65536]):]
+    except BlockingIOError: return keys
 child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, asked, seen, steps = b"", None, 0, order["steps"]
+shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
 while True:
-    ready = select.select([master], [], [], 0.1)[0]
+    ready, writable, _ = select.select([master], [master] if keys else [], [], 0.1)
     if ready:
         shown += os.read(master, 65536)
+    if writable and child.poll() is None:
+        keys = write(keys)
     if steps and steps[0]["question"].encode() in shown[seen:]:
         step, seen = steps.pop(0), len(shown)
         asked = echoes() if asked is None else asked
-        if step["signal"]: child.send_signal(step["signal"])
-        else: os.write(master, bytes.fromhex(step["keys"]))
+        keys += bytes.fromhex(step["keys"])
+        if step["signal"]:
+            while keys and select.select([], [master], [], 0.5)[1]: keys = write(keys)
+            child.send_signal(step["signal"])
     if not ready and child.poll() is not None:
         break
-print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echoes()}))
+echo = echoes()
+tty.setraw(slave, termios.TCSANOW)
+os.set_blocking(slave, False)
+left, quiet = b"", 0
+while quiet < 3:
+    keys = write(keys)
+    try: left, quiet = left + os.read(slave, 65536), 0
+    except BlockingIOError:
+        quiet += 1
+        time.sleep(0.02)
+print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echo,
+    "left": left.decode("latin1")}))
 `;
 
 export type OnTerminal = {
@@ -37,6 +59,8 @@ export type OnTerminal = {
   /** Null when no question was shown. */
   readonly echoedWhileAsking: boolean | null;
   readonly echoesAfter: boolean;
+  /** What a shell behind the command would read. */
+  readonly left: string;
 };
 
 /** What to do once the question is shown: type keys, or send a signal. */
@@ -55,7 +79,8 @@ export async function runOnTerminal(
     return { question, keys: Buffer.from(keys).toString("hex"), signal };
   });
   const order = JSON.stringify({ command: [node, mainFile, ...args], steps });
-  const child = spawn("python3", ["-c", script, order], { env: environment({ TERM: "xterm", ...more }) });
+  const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });
+  child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as OnTerminal;

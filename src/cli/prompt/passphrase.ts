@@ -43,10 +43,20 @@ async function readSource(source: PassphraseSource, question: string): Promise<B
   if (passphraseFile === "-") return readLine(0, "standard input");
   if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
   if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
-  const typed = nonInteractive ? null : await askHidden(question, maxPassphraseBytes);
+  const typed = nonInteractive ? null : await askPassphrase(question);
   if (typed !== null) return typed;
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
   throw new CommandFailure("usage", `a passphrase is needed, but ${why}: use --passphrase-file or --passphrase-fd`);
+}
+
+const severalLines = "the passphrase has several lines: nothing was done; type it as one line";
+
+/** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
+async function askPassphrase(text: string): Promise<Bytes | null> {
+  const typed = await askHidden({ text, limit: maxPassphraseBytes, spilled: severalLines });
+  if (typed === null || !typed.includes(0x0a)) return typed;
+  typed.fill(0);
+  throw new CommandFailure("usage", severalLines);
 }
 
 function problemOf(passphrase: Bytes): string | null {
