@@ -98,14 +98,14 @@ function wrongMethod({ methods }: Resource): VaultError {
   return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
 }
 
-function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): void {
-  sendJson(res, 200, { ...vault.status(), serverRunning: !isShuttingDown(), port });
+async function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): Promise<void> {
+  sendJson(res, 200, { ...(await vault.status()), serverRunning: !isShuttingDown(), port });
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
   const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, sharedMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
-  const { vaultPath } = vault.status();
+  const { vaultPath } = await vault.status();
   sendJson(res, 200, {
     ok: true,
     message: `the vault is initialized and ${locked ? "locked again meanwhile" : "unlocked"}${kept}`,

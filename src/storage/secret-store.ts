@@ -1,22 +1,40 @@
 /**
  * Interface between the vault and its storage engine, which sees names and opaque bytes only.
  *
- * Calls may run concurrently. The caller serialises the changes of each path, and runs `startNewVault` alone.
+ * Calls may run concurrently. The caller serialises the changes of each path, and runs `startNewVault` and `replaceHeader`
+ * alone.
  */
 import type { Bytes } from "../../workers/protocol.js";
 
 export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
+/** State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). */
+export type Expected = "present" | "absent" | { readonly tag: string };
+
+/** `blob` null removes. Without `expected`, any state will do. */
+export type Change = { readonly path: string; readonly blob: Bytes | null; readonly expected?: Expected };
+
+/** `refused`: index of a change whose expectation did not hold; nothing has changed. */
+export type CommitResult = { readonly committed: true } | { readonly committed: false; readonly refused: number };
+
+/** `tag` changes with the bytes. */
+export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
+
 export interface SecretStore {
   /** The absolute path of the whole vault, for people to read. */
   readonly vaultPath: string;
-  /** The current vault's header; null before the first init. */
-  readonly header: Bytes | null;
-  /** Number of secrets; needs no key. */
-  readonly count: number;
 
-  /** Returns at most `limit` canonical paths that start with `prefix` and sort after `after`, ascending by UTF-8 bytes. */
-  list(prefix: string, after: string, limit: number): readonly string[];
+  /** Returns the current vault's header; null before the first init. @throws VaultError UNAVAILABLE */
+  header(): Promise<Bytes | null>;
+
+  /** Returns the number of secrets; needs no key. @throws VaultError UNAVAILABLE */
+  count(): Promise<number>;
+
+  /**
+   * Returns at most `limit` canonical paths that start with `prefix` and sort after `after`, ascending by UTF-8 bytes.
+   * @throws VaultError UNAVAILABLE
+   */
+  list(prefix: string, after: string, limit: number): Promise<readonly string[]>;
 
   /**
    * Returns the blob at a path, or its first bytes; null when there is none.
@@ -25,22 +43,32 @@ export interface SecretStore {
   read(path: string, first?: number): Promise<Bytes | null>;
 
   /**
-   * Writes or replaces the blob; once resolved, it survives a power cut.
-   * @throws VaultError UNAVAILABLE; the path then holds the old blob or the new one, whole.
+   * Makes all changes, of distinct paths, or none; once resolved, they survive a power cut. A reader never sees a part.
+   * @throws VaultError UNAVAILABLE; then all changes have been made, or none has.
    */
-  write(path: string, blob: Bytes): Promise<void>;
-
-  /**
-   * Removes the blob and its empty parent directories; returns false when there is none.
-   * @throws VaultError UNAVAILABLE; the blob may then still exist.
-   */
-  remove(path: string): Promise<boolean>;
+  commit(changes: readonly Change[]): Promise<CommitResult>;
 
   /**
    * Atomically switches to a new, empty vault; returns where the old one is kept, or null when there was none.
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */
   startNewVault(header: Bytes): Promise<string | null>;
+
+  /**
+   * Atomically replaces the current vault's header; returns false, and changes nothing, unless it is `before`.
+   * @throws VaultError UNAVAILABLE; `header` then returns the old one or the new one, as the next start may.
+   */
+  replaceHeader(header: Bytes, before: Bytes): Promise<boolean>;
+
+  /** Returns a small document of the current vault; null when there is none. @throws VaultError UNAVAILABLE */
+  readDocument(name: string): Promise<StoredDocument | null>;
+
+  /**
+   * Creates or atomically replaces a small document, at most `maxDocumentBytes`, that no snapshot contains. Returns its new
+   * tag; or null, and changes nothing, unless its tag is `expected` (null: there is none).
+   * @throws VaultError UNAVAILABLE; it then holds the old bytes or the new ones.
+   */
+  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null>;
 
   /**
    * Writes a point-in-time copy of the vault to a new directory (layout: see `Snapshot`) while writes continue; the
@@ -52,3 +80,8 @@ export interface SecretStore {
   /** Releases the claim on the vault. */
   close(): Promise<void>;
 }
+
+/** Names of documents: lower-case letters and dashes. */
+export const documentName = /^[a-z][a-z-]{0,31}$/;
+
+export const maxDocumentBytes = 4 * 2 ** 20;

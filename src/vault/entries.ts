@@ -52,7 +52,9 @@ export class Entries {
 
   remove(path: string): Promise<void> {
     return this.#paths.run(path, async () => {
-      if (!(await this.#changing(path, () => this.#store.remove(path)))) throw notFound(path);
+      const removal = { path, blob: null, expected: "present" } as const;
+      const { committed } = await this.#changing(path, () => this.#store.commit([removal]));
+      if (!committed) throw notFound(path);
     });
   }
 
@@ -70,7 +72,7 @@ export class Entries {
   async #putExclusively(path: string, body: Bytes): Promise<Bytes> {
     const previous = await this.#lister.head(path);
     const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
-    await this.#changing(path, () => this.#store.write(path, sealed.blob));
+    await this.#changing(path, () => this.#store.commit([{ path, blob: sealed.blob }]));
     this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
     return sealed.reply;
   }

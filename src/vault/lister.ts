@@ -49,8 +49,8 @@ export class Lister {
    * opened, if there are any: one bad file must not hide all others.
    */
   async list(query: ListQuery): Promise<readonly Bytes[]> {
-    const limit = query.limit ?? this.#store.count;
-    const found = this.#store.list(query.prefix, query.after, limit + 1);
+    const limit = query.limit ?? (await this.#store.count());
+    const found = await this.#store.list(query.prefix, query.after, limit + 1);
     const paths = found.slice(0, limit);
     const slices = await this.#slices(paths);
     const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);

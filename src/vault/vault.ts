@@ -30,8 +30,12 @@ export type VaultStatus = {
   readonly lastActivity: string;
 };
 
+/** Of the vault that the key worker was told. */
+type CurrentHeader = { bytes: Bytes | null };
+
 export class Vault {
   readonly #store: SecretStore;
+  readonly #header: CurrentHeader;
   readonly #settings: VaultSettings;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -39,8 +43,14 @@ export class Vault {
   readonly #keyState: KeyState;
   readonly #entries: Entries;
 
-  private constructor({ store, settings, clock, log }: VaultOptions, lock: ReadWriteLock, keyState: KeyState) {
+  private constructor(
+    { store, settings, clock, log }: VaultOptions,
+    header: CurrentHeader,
+    lock: ReadWriteLock,
+    keyState: KeyState,
+  ) {
     this.#store = store;
+    this.#header = header;
     this.#settings = settings;
     this.#clock = clock;
     this.#log = log;
@@ -54,8 +64,9 @@ export class Vault {
     const { store } = options;
     const lock = new ReadWriteLock();
     try {
-      const keyState = await KeyState.begin({ ...options, header: () => store.header, lock });
-      return new Vault(options, lock, keyState);
+      const header: CurrentHeader = { bytes: await store.header() };
+      const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
+      return new Vault(options, header, lock, keyState);
     } catch (error) {
       const reason =
         error instanceof VaultError
@@ -65,12 +76,13 @@ export class Vault {
     }
   }
 
-  status(): VaultStatus {
+  async status(): Promise<VaultStatus> {
     this.#keyState.lockIfIdle();
+    const secretCount = await this.#store.count();
     return {
-      initialized: this.#store.header !== null,
+      initialized: this.#header.bytes !== null,
       locked: !this.#keyState.unlocked,
-      secretCount: this.#store.count,
+      secretCount,
       vaultPath: this.#store.vaultPath,
       idleTimeoutMs: this.#settings.idleTimeoutMs,
       lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
@@ -154,7 +166,7 @@ export class Vault {
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
   async snapshot(): Promise<StoredSnapshot> {
-    if (this.#store.header === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
+    if (this.#header.bytes === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
     return this.#store.snapshot();
   }
 
@@ -178,6 +190,7 @@ export class Vault {
     let keptAt: string | null;
     try {
       keptAt = await this.#store.startNewVault(header);
+      this.#header.bytes = header;
     } catch (error) {
       await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;

@@ -30,14 +30,15 @@ describe("POST /v1/snapshot", () => {
     const unlocked = await mustSnapshot(server);
     await mustPut(server, "c", "3");
     await mustLock(server);
-    const locked = await mustSnapshot(server);
     const kept = join(server.vaultPath, "gen-1");
     const file = join("secrets", "c.sealed");
+    expect(readFileSync(join(unlocked, file))).not.to.deep.equal(readFileSync(join(kept, file)));
+    const locked = await mustSnapshot(server);
+    expect(existsSync(unlocked), "replaced by the next snapshot").to.equal(false);
     expect(readdirSync(locked, { recursive: true }).sort()).to.deep.equal(
       readdirSync(kept, { recursive: true }).sort(),
     );
     expect(readFileSync(join(locked, file))).to.deep.equal(readFileSync(join(kept, file)));
-    expect(readFileSync(join(unlocked, file))).not.to.deep.equal(readFileSync(join(kept, file)));
     expect(readFileSync(join(locked, "header.json"))).to.deep.equal(readFileSync(join(kept, "header.json")));
   });
 

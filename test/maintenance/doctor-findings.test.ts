@@ -21,6 +21,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
+import { encodeJournal } from "../../src/storage/files/journal-format.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { passphrase, startTestServer } from "../support/server.js";
@@ -342,6 +343,13 @@ const rows: readonly Row[] = [
       fixed: false,
     }),
   ),
+  {
+    name: "a damaged journal",
+    code: "journal-damaged",
+    at: "vault/gen-1/journal",
+    damage: write("half"),
+    fixed: false,
+  },
   { name: "no directory of secrets", code: "secrets-missing", at: secrets, damage: remove, fixed: true },
   ...[
     ["that is empty", (at: string) => truncateSync(at, 0)] as const,
@@ -489,6 +497,13 @@ describe("doctor finds", () => {
     const { exit, findings } = await doctor(home, "--fix");
     expect([exit, findings.map(({ code, fixed }) => [code, fixed])]).to.deep.equal([0, [["stray-directory", true]]]);
     expect(existsSync(path)).to.equal(false);
+  });
+
+  it("nothing wrong with the journal of a batch, or with a document", async () => {
+    const home = copyOf(homes.plain);
+    writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal(new Map()), { mode: 0o600 });
+    writeFileSync(join(home, "vault/gen-1/tokens.document"), "{}", { mode: 0o600 });
+    expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
   });
 
   it("a pipe in the tree, without waiting for its writer", async function () {

@@ -201,6 +201,13 @@ describe("a restore killed after its vault was complete, before that was current
     expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
   });
 
+  it("leaves no mark, even when killed after current was written", async () => {
+    const { home } = await killed();
+    writeFileSync(join(home, "vault/current"), "gen-1\n", { mode: 0o600 });
+    await mustHold(home, secrets);
+    expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
+  });
+
   it("is finished by the next restore of the same archive", async () => {
     const { home, file } = await killed();
     must(await restore(home, file, "--dry-run"));

@@ -15,13 +15,14 @@ import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { recordedFiles } from "../support/recorded-files.js";
+import { remove, write } from "../support/store-changes.js";
 
 /** The directory of a vault with the secret a. */
 async function madeVault(): Promise<string> {
   const vault = temporaryDirectory();
   const store = await FileStore.open(vault);
   await store.startNewVault(new Uint8Array(10));
-  await store.write("a", new Uint8Array(1));
+  await write(store, "a", new Uint8Array(1));
   await store.close();
   return vault;
 }
@@ -119,7 +120,7 @@ describe("a start beside foreign files", () => {
       copyFileSync(join(secrets, "a.sealed"), join(secrets, name));
     }
     const store = await open(vault);
-    expect([store.list("", "", 9), store.foreignFiles]).to.deep.equal([["a"], 2]);
+    expect([await store.list("", "", 9), store.foreignFiles]).to.deep.equal([["a"], 2]);
   });
 
   it("refuses a home without current in which any vault has secrets", async () => {
@@ -149,8 +150,8 @@ describe("a start after a crash", () => {
     mkdirSync(file);
     const store = await open(vault);
     expect([existsSync(file), store.foreignFiles]).to.deep.equal([false, 0]);
-    await store.write("b", new Uint8Array(1));
-    expect(store.list("", "", 9)).to.deep.equal(["a", "b"]);
+    await write(store, "b", new Uint8Array(1));
+    expect(await store.list("", "", 9)).to.deep.equal(["a", "b"]);
   });
 
   it("leaves a directory there that is not empty", async () => {
@@ -214,12 +215,12 @@ describe("a running store", () => {
   it("recreates a directory durably that was removed under it", async () => {
     const vault = await madeVault();
     const store = await FileStore.open(vault);
-    await store.write("d/e/x", new Uint8Array(1));
+    await write(store, "d/e/x", new Uint8Array(1));
     rmSync(join(vault, "gen-1", "secrets", "d"), { recursive: true });
-    await store.write("d/e/y", new Uint8Array(1));
+    await write(store, "d/e/y", new Uint8Array(1));
     await store.close();
     const again = await open(vault);
-    expect(again.list("", "", 9)).to.deep.equal(["a", "d/e/y"]);
+    expect(await again.list("", "", 9)).to.deep.equal(["a", "d/e/y"]);
   });
 
   for (const change of ["write", "remove"] as const) {
@@ -229,16 +230,16 @@ describe("a running store", () => {
         const { files, failOnce, repair } = failingFiles();
         const store = await FileStore.open(vault, files);
         failOnce(k, "EIO");
-        const done = change === "write" ? store.write("b", new Uint8Array(1)) : store.remove("a");
+        const done = change === "write" ? write(store, "b", new Uint8Array(1)) : remove(store, "a");
         const outcome = await done.then(
           () => "done",
           () => "refused",
         );
         const occurred = repair();
-        const shown = store.list("", "", 9);
+        const shown = await store.list("", "", 9);
         await store.close();
         const again = await FileStore.open(vault);
-        expect(again.list("", "", 9), `operation ${k}, ${outcome}`).to.deep.equal(shown);
+        expect(await again.list("", "", 9), `operation ${k}, ${outcome}`).to.deep.equal(shown);
         await again.close();
         if (!occurred) return expect(k).to.be.above(3);
       }
@@ -251,15 +252,15 @@ describe("a running store", () => {
     const vault = await madeVault();
     mkdirSync(join(vault, "gen-1", "secrets", "b.sealed"));
     const store = await open(vault);
-    await store.write("c", new Uint8Array(1));
+    await write(store, "c", new Uint8Array(1));
     const used = () => readdirSync("/proc/self/fd").length;
     const before = used();
     for (let n = 0; n < 50; n++) {
       await store.read("a");
       await store.read("b").catch(() => {});
-      await store.write("c", new Uint8Array(1));
+      await write(store, "c", new Uint8Array(1));
       await store.startNewVault(new Uint8Array(10));
-      await store.write("a", new Uint8Array(1));
+      await write(store, "a", new Uint8Array(1));
     }
     expect(used() - before).to.be.below(10);
   });
@@ -285,5 +286,5 @@ async function mustReadBeside(leftover: string): Promise<void> {
   const { files, fail } = failingFiles();
   for (const step of ["unlink", "rmdir", "sync"] as const) fail(step, "EROFS");
   const store = await open(vault, files);
-  expect([store.list("", "", 9), (await store.read("a"))?.length]).to.deep.equal([["a"], 1]);
+  expect([await store.list("", "", 9), (await store.read("a"))?.length]).to.deep.equal([["a"], 1]);
 }

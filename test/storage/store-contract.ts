@@ -2,37 +2,37 @@
  * Contract of a secret store: rules for every engine. Each check throws when its rule is broken, so that the rules
  * themselves can be tested on defective stores.
  */
-import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
-import { VaultError } from "../../src/errors.js";
 import { blobFile } from "../../src/storage/files/tree-scan.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
-import { type Fault, faults } from "../support/failing-files.js";
-
-/** One persistent state, opened any number of times. */
-export type Engine = {
-  /** Opens the state, after closing what was opened before. */
-  open(): Promise<SecretStore>;
-  failOnce(k: number, fault: Fault): void;
-  failFrom(k: number, fault: Fault): void;
-  /** Ends the fault; returns whether it occurred. */
-  repair(): boolean;
-};
-
-export type Rule = { readonly name: string; readonly check: (engine: Engine) => Promise<void> };
-
-const header = bytes("a header");
+import { faults } from "../support/failing-files.js";
+import { remove, write } from "../support/store-changes.js";
+import { commitRules } from "./commit-contract.js";
+import {
+  begin,
+  bytes,
+  type Check,
+  everyStep,
+  header,
+  mustRead,
+  type Rule,
+  random,
+  refusal,
+  text,
+  type WithFault,
+} from "./contract-engine.js";
 
 export const rules: readonly Rule[] = [
+  ...commitRules,
   {
     name: "before the first vault there is no header and no secret",
     async check(engine) {
       const store = await engine.open();
-      expect([store.header, store.count, store.list("", "", 10)]).to.deep.equal([null, 0, []]);
+      expect([await store.header(), await store.count(), await store.list("", "", 10)]).to.deep.equal([null, 0, []]);
       expect(await store.read("a")).to.equal(null);
     },
   },
@@ -41,14 +41,14 @@ export const rules: readonly Rule[] = [
     async check(engine) {
       const store = await engine.open();
       expect(await store.startNewVault(bytes("first"))).to.equal(null);
-      await store.write("a", bytes("1"));
+      await write(store, "a", bytes("1"));
       expect(await store.startNewVault(bytes("second")))
         .to.be.a("string")
         .that.is.not.equal("");
       const again = await engine.open();
       for (const each of [store, again]) {
-        expect(text(each.header)).to.equal("second");
-        expect([each.count, each.list("", "", 9), await each.read("a")]).to.deep.equal([0, [], null]);
+        expect(text(await each.header())).to.equal("second");
+        expect([await each.count(), await each.list("", "", 9), await each.read("a")]).to.deep.equal([0, [], null]);
       }
     },
   },
@@ -57,7 +57,7 @@ export const rules: readonly Rule[] = [
     async check(engine) {
       const blobs = [0, 1, 255, 4096, 65_537, 2 ** 20].map((size) => ({ path: `s/${size}`, blob: random(size) }));
       const store = await begin(engine);
-      for (const { path, blob } of blobs) await store.write(path, blob.slice());
+      for (const { path, blob } of blobs) await write(store, path, blob.slice());
       for (const each of [store, await engine.open()]) {
         for (const { path, blob } of blobs) {
           expect(Buffer.compare(await mustRead(each, path), blob)).to.equal(0);
@@ -71,7 +71,7 @@ export const rules: readonly Rule[] = [
     async check(engine) {
       const store = await begin(engine);
       const given = bytes("as written");
-      await store.write("a", given);
+      await write(store, "a", given);
       given.fill(0);
       for (let reading = 0; reading < 3; reading++) {
         const read = await mustRead(store, "a");
@@ -84,16 +84,16 @@ export const rules: readonly Rule[] = [
     name: "a write replaces, a removal removes, and a second removal finds nothing",
     async check(engine) {
       const store = await begin(engine);
-      await store.write("a/b", bytes("old, and longer"));
-      await store.write("a/b", bytes("new"));
+      await write(store, "a/b", bytes("old, and longer"));
+      await write(store, "a/b", bytes("new"));
       expect(text(await mustRead(store, "a/b"))).to.equal("new");
-      expect([await store.remove("a/b"), await store.remove("a/b"), await store.read("a/b")]).to.deep.equal([
+      expect([await remove(store, "a/b"), await remove(store, "a/b"), await store.read("a/b")]).to.deep.equal([
         true,
         false,
         null,
       ]);
       const again = await engine.open();
-      expect([again.count, await again.read("a/b")]).to.deep.equal([0, null]);
+      expect([await again.count(), await again.read("a/b")]).to.deep.equal([0, null]);
     },
   },
   {
@@ -101,10 +101,10 @@ export const rules: readonly Rule[] = [
     async check(engine) {
       const alike = ["a", "A", "a/a", "a/a/a", "a.sealed", "a%2fa", "a.", ".a", "con", "å", "Å", "a b", "ａ"];
       const store = await begin(engine);
-      for (const path of alike) await store.write(path, bytes(path));
+      for (const path of alike) await write(store, path, bytes(path));
       for (const each of [store, await engine.open()]) {
         for (const path of alike) expect(text(await mustRead(each, path))).to.equal(path);
-        expect(each.count).to.equal(alike.length);
+        expect(await each.count()).to.equal(alike.length);
       }
     },
   },
@@ -113,13 +113,13 @@ export const rules: readonly Rule[] = [
     async check(engine) {
       const ordered = ["a", "a-b", "a/b", "a/c", "ab", "b/a", "é", "\uffff", "\u{10000}"];
       const store = await begin(engine);
-      for (const path of [...ordered].reverse()) await store.write(path, bytes(path));
+      for (const path of [...ordered].reverse()) await write(store, path, bytes(path));
       for (const each of [store, await engine.open()]) {
-        expect(each.list("", "", 100)).to.deep.equal(ordered);
-        expect(each.list("a", "", 100)).to.deep.equal(["a", "a-b", "a/b", "a/c", "ab"]);
-        expect(each.list("a/", "a/b", 100)).to.deep.equal(["a/c"]);
-        expect(each.list("", "a0", 3)).to.deep.equal(["ab", "b/a", "é"]);
-        expect(each.list("c", "", 100)).to.deep.equal([]);
+        expect(await each.list("", "", 100)).to.deep.equal(ordered);
+        expect(await each.list("a", "", 100)).to.deep.equal(["a", "a-b", "a/b", "a/c", "ab"]);
+        expect(await each.list("a/", "a/b", 100)).to.deep.equal(["a/c"]);
+        expect(await each.list("", "a0", 3)).to.deep.equal(["ab", "b/a", "é"]);
+        expect(await each.list("c", "", 100)).to.deep.equal([]);
       }
     },
   },
@@ -127,7 +127,7 @@ export const rules: readonly Rule[] = [
     name: "the last of sequential writes to one path wins, also after reopening",
     async check(engine) {
       const store = await begin(engine);
-      for (let version = 1; version <= 50; version++) await store.write("a/b", bytes(`version ${version}`));
+      for (let version = 1; version <= 50; version++) await write(store, "a/b", bytes(`version ${version}`));
       for (const each of [store, await engine.open()]) {
         expect(text(await mustRead(each, "a/b"))).to.equal("version 50");
       }
@@ -137,10 +137,10 @@ export const rules: readonly Rule[] = [
     name: "a reader during writes sees one whole version, and never an older one than before",
     async check(engine) {
       const store = await begin(engine);
-      await store.write("a/b", version(0));
+      await write(store, "a/b", version(0));
       let writing = true;
       const writer = (async () => {
-        for (let number = 1; number <= 100; number++) await store.write("a/b", version(number));
+        for (let number = 1; number <= 100; number++) await write(store, "a/b", version(number));
       })().finally(() => {
         writing = false;
       });
@@ -160,7 +160,7 @@ export const rules: readonly Rule[] = [
     name: "a snapshot is a point in time during writes, and later changes do not affect it",
     async check(engine) {
       const store = await begin(engine);
-      for (let filler = 0; filler < 200; filler++) await store.write(`filler/${filler}`, bytes(`${filler}`));
+      for (let filler = 0; filler < 200; filler++) await write(store, `filler/${filler}`, bytes(`${filler}`));
       for (let round = 0; round < 5; round++) await snapshotDuringWrites(store);
     },
   },
@@ -206,40 +206,15 @@ export const rules: readonly Rule[] = [
   ),
 ];
 
-/** Runs the operation with its first, second, … step failing, until it has no more steps. */
-async function everyStep(
-  engine: Engine,
-  fault: Fault,
-  attempt: (store: SecretStore, withFault: WithFault) => Promise<Check>,
-) {
-  let occurred = true;
-  for (let k = 1; occurred; k++) {
-    expect(k, "steps of one operation").to.be.below(60);
-    const withFault: WithFault = async (work) => {
-      engine.failOnce(k, fault);
-      const refused = await refusal(work);
-      occurred = engine.repair();
-      return refused;
-    };
-    const check = await attempt(await engine.open(), withFault);
-    await check(await engine.open());
-  }
-}
-
-/** Runs the work with the fault; returns whether it was refused. */
-type WithFault = (work: () => Promise<unknown>) => Promise<boolean>;
-/** What must hold after reopening. */
-type Check = (reopened: SecretStore) => Promise<void>;
-
 async function writeFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
-  await store.write("a/b", bytes("old"));
-  const refused = await withFault(() => store.write("a/b", bytes("new")));
+  await write(store, "a/b", bytes("old"));
+  const refused = await withFault(() => write(store, "a/b", bytes("new")));
   const allowed = refused ? ["old", "new"] : ["new"];
   expect(text(await mustRead(store, "a/b"))).to.be.oneOf(allowed);
-  const refusedNew = await withFault(() => store.write("new/tree/c", bytes("c")));
+  const refusedNew = await withFault(() => write(store, "new/tree/c", bytes("c")));
   if (!refusedNew) expect(text(await mustRead(store, "new/tree/c"))).to.equal("c");
-  await store.write("new/tree/d", bytes("d"));
+  await write(store, "new/tree/d", bytes("d"));
   return async (reopened) => {
     expect(text(await mustRead(reopened, "a/b"))).to.be.oneOf(allowed);
     expect(text(await mustRead(reopened, "new/tree/d"))).to.equal("d");
@@ -250,41 +225,42 @@ async function writeFaulty(store: SecretStore, withFault: WithFault): Promise<Ch
 
 async function removeFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
-  await store.write("a/b/c", bytes("c"));
-  await store.write("a/d", bytes("d"));
-  const refused = await withFault(() => store.remove("a/b/c"));
+  await write(store, "a/b/c", bytes("c"));
+  await write(store, "a/d", bytes("d"));
+  const refused = await withFault(() => remove(store, "a/b/c"));
   if (!refused) expect(await store.read("a/b/c")).to.equal(null);
-  if (refused) expect(await store.remove("a/b/c"), "a refused removal can be repeated").to.equal(true);
-  await store.write("a/b/e", bytes("e"));
+  if (refused) expect(await remove(store, "a/b/c"), "a refused removal can be repeated").to.equal(true);
+  await write(store, "a/b/e", bytes("e"));
   return async (reopened) => {
     expect(await reopened.read("a/b/c")).to.equal(null);
-    expect(reopened.list("", "", 9)).to.deep.equal(["a/b/e", "a/d"]);
+    expect(await reopened.list("", "", 9)).to.deep.equal(["a/b/e", "a/d"]);
   };
 }
 
 async function startFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(bytes("old vault"));
-  await store.write("a", bytes("in the old one"));
+  await write(store, "a", bytes("in the old one"));
   const refused = await withFault(() => store.startNewVault(bytes("new vault")));
-  const later = await refusal(() => store.write("b", bytes("later")));
+  const later = await refusal(() => write(store, "b", bytes("later")));
   if (later) expect(refused, "a store that takes no more writes has refused the new vault").to.equal(true);
-  const now = text(store.header);
+  const now = text(await store.header());
   return async (reopened) => {
-    if (!refused) expect(text(reopened.header)).to.equal("new vault");
+    if (!refused) expect(text(await reopened.header())).to.equal("new vault");
     if (!later) expect(text(await mustRead(reopened, "b"))).to.equal("later");
-    if (!later) expect(text(reopened.header)).to.equal(now);
-    if (text(reopened.header) === "old vault") expect(text(await mustRead(reopened, "a"))).to.equal("in the old one");
+    if (!later) expect(text(await reopened.header())).to.equal(now);
+    if (text(await reopened.header()) === "old vault")
+      expect(text(await mustRead(reopened, "a"))).to.equal("in the old one");
   };
 }
 
 async function snapshotFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
-  await store.write("a/b", bytes("1"));
-  await store.write("c", bytes("2"));
+  await write(store, "a/b", bytes("1"));
+  await write(store, "c", bytes("2"));
   const taken: string[] = [];
   const refused = await withFault(async () => taken.push((await store.snapshot()).directory));
   if (!refused) expect([inSnapshot(taken[0] ?? "", "a/b"), inSnapshot(taken[0] ?? "", "c")]).to.deep.equal(["1", "2"]);
-  await store.write("c", bytes("3"));
+  await write(store, "c", bytes("3"));
   const { directory } = await store.snapshot();
   expect(inSnapshot(directory, "c")).to.equal("3");
   return async (reopened) => {
@@ -292,25 +268,13 @@ async function snapshotFaulty(store: SecretStore, withFault: WithFault): Promise
   };
 }
 
-/** Returns whether the store refused, which it may do with UNAVAILABLE only. */
-async function refusal(work: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await work();
-    return false;
-  } catch (error) {
-    if (!(error instanceof VaultError)) throw error;
-    expect(error.code).to.equal("UNAVAILABLE");
-    return true;
-  }
-}
-
 async function snapshotDuringWrites(store: SecretStore): Promise<void> {
-  for (const path of ["first", "second"]) await store.write(path, bytes("0"));
+  for (const path of ["first", "second"]) await write(store, path, bytes("0"));
   let writing = true;
   const writer = (async () => {
     for (let number = 1; writing; number++) {
-      await store.write("first", bytes(`${number}`));
-      await store.write("second", bytes(`${number}`));
+      await write(store, "first", bytes(`${number}`));
+      await write(store, "second", bytes(`${number}`));
       await nextTurn();
     }
   })();
@@ -319,14 +283,14 @@ async function snapshotDuringWrites(store: SecretStore): Promise<void> {
   });
   const seen = ["first", "second"].map((path) => Number(inSnapshot(directory, path)));
   await writer;
-  await store.remove("filler/0");
-  await store.write("filler/1", bytes("later"));
+  await remove(store, "filler/0");
+  await write(store, "filler/1", bytes("later"));
   const [first = -1, second = -1] = seen;
   expect(first - second, "the second write follows the first").to.be.oneOf([0, 1]);
   expect(["first", "second"].map((path) => Number(inSnapshot(directory, path)))).to.deep.equal(seen);
   expect(inSnapshot(directory, "filler/0")).to.equal("0");
   expect(inSnapshot(directory, "filler/1")).to.equal("1");
-  for (const filler of [0, 1]) await store.write(`filler/${filler}`, bytes(`${filler}`));
+  for (const filler of [0, 1]) await write(store, `filler/${filler}`, bytes(`${filler}`));
 }
 
 /** Writes and removes at its own paths, in shared directories. */
@@ -334,17 +298,17 @@ async function churn(store: SecretStore, client: number, last: Map<string, strin
   for (let turn = 0; turn < 40; turn++) {
     const path = `d${turn % 3}/e${turn % 5}/${client}-${turn % 7}`;
     if (turn % 4 === 3) {
-      expect(await store.remove(path)).to.equal(last.delete(path));
+      expect(await remove(store, path)).to.equal(last.delete(path));
       continue;
     }
-    await store.write(path, bytes(`${client} ${turn}`));
+    await write(store, path, bytes(`${client} ${turn}`));
     last.set(path, `${client} ${turn}`);
   }
 }
 
 async function mustEqual(store: SecretStore, wanted: ReadonlyMap<string, string>): Promise<void> {
-  expect(store.count).to.equal(wanted.size);
-  expect(store.list("", "", wanted.size + 1)).to.have.members([...wanted.keys()]);
+  expect(await store.count()).to.equal(wanted.size);
+  expect(await store.list("", "", wanted.size + 1)).to.have.members([...wanted.keys()]);
   for (const [path, blob] of wanted) expect(text(await mustRead(store, path))).to.equal(blob);
 }
 
@@ -365,31 +329,6 @@ function version(number: number): Bytes {
   return blob.fill(number);
 }
 
-async function begin(engine: Engine): Promise<SecretStore> {
-  const store = await engine.open();
-  await store.startNewVault(header.slice());
-  return store;
-}
-
-async function mustRead(store: SecretStore, path: string): Promise<Bytes> {
-  const blob = await store.read(path);
-  if (blob === null) throw new Error(`nothing at ${path}`);
-  return blob;
-}
-
 function inSnapshot(directory: string, path: string): string {
   return readFileSync(blobFile(join(directory, "secrets"), path), "utf8");
-}
-
-function bytes(content: string): Bytes {
-  const encoded = new TextEncoder().encode(content);
-  return new Uint8Array(new ArrayBuffer(encoded.length)).map((_, at) => encoded[at] ?? 0);
-}
-
-function random(size: number): Bytes {
-  return new Uint8Array(randomBytes(size));
-}
-
-function text(content: Uint8Array | null): string {
-  return content === null ? "none" : Buffer.from(content).toString("utf8");
 }

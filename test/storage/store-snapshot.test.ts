@@ -8,6 +8,7 @@ import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
+import { remove, write } from "../support/store-changes.js";
 
 /** The link of secret b blocks until the test decides its outcome. */
 function heldUpLinks() {
@@ -35,7 +36,7 @@ async function openStore(files: FileOperations, clock?: FakeClock): Promise<File
   const store = await FileStore.open(temporaryDirectory(), files, () => {}, clock);
   later(() => store.close());
   await store.startNewVault(new Uint8Array(10));
-  for (const path of ["a", "b", "c"]) await store.write(path, Buffer.from(`old ${path}`) as Uint8Array<ArrayBuffer>);
+  for (const path of ["a", "b", "c"]) await write(store, path, Buffer.from(`old ${path}`) as Uint8Array<ArrayBuffer>);
   return store;
 }
 
@@ -46,10 +47,10 @@ async function snapshotAndWrite() {
   const snapshot = store.snapshot().finally(() => {
     ended = true;
   });
-  const write = store.write("b", Buffer.from("new b") as Uint8Array<ArrayBuffer>);
+  const written = write(store, "b", Buffer.from("new b") as Uint8Array<ArrayBuffer>);
   await links.begun;
   await new Promise((resolve) => setTimeout(resolve, 100));
-  return { links, store, snapshot, write, ended: () => ended };
+  return { links, store, snapshot, written, ended: () => ended };
 }
 
 describe("a directory or a link in place of a secret's file", () => {
@@ -76,7 +77,7 @@ describe("a directory or a link in place of a secret's file", () => {
     const file = join(store.vaultPath, "gen-1", "secrets", "b.sealed");
     rmSync(file);
     mkdirSync(file);
-    const { code, message } = await store.remove("b").catch((error) => error);
+    const { code, message } = await remove(store, "b").catch((error) => error);
     expect([code, message]).to.deep.equal([
       "INTEGRITY",
       "the stored secret at b is a directory: run strongroom doctor to see what it is, and move it away",
@@ -86,7 +87,7 @@ describe("a directory or a link in place of a secret's file", () => {
 
 describe("a snapshot during a write that links for it", () => {
   it("is not complete before that link", async () => {
-    const { links, snapshot, write, ended } = await snapshotAndWrite();
+    const { links, snapshot, written, ended } = await snapshotAndWrite();
     expect(ended()).to.equal(false);
     links.end();
     const { directory, count } = await snapshot;
@@ -95,18 +96,18 @@ describe("a snapshot during a write that links for it", () => {
       ["a.sealed", "b.sealed", "c.sealed"],
     ]);
     expect(readFileSync(join(directory, "secrets", "b.sealed"), "utf8")).to.equal("old b");
-    await write;
+    await written;
   });
 
   it("is refused and removed when that link fails, and the write succeeds", async () => {
-    const { links, store, snapshot, write } = await snapshotAndWrite();
+    const { links, store, snapshot, written } = await snapshotAndWrite();
     links.fail();
     const outcome = await snapshot.then(
       ({ directory }) => directory,
       ({ code }: { code: string }) => code,
     );
     expect(outcome).to.equal("UNAVAILABLE");
-    await write;
+    await written;
     expect(Buffer.from((await store.read("b")) ?? []).toString()).to.equal("new b");
     expect(readdirSync(store.vaultPath).filter((name) => name.startsWith("snapshot-"))).to.deep.equal([]);
     expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed"))).to.equal(true);
@@ -119,7 +120,7 @@ describe("a snapshot", () => {
     const store = await openStore(links.files);
     const snapshot = store.snapshot();
     await links.begun;
-    const removals = Promise.all([store.remove("b"), store.remove("c")]);
+    const removals = Promise.all([remove(store, "b"), remove(store, "c")]);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed")), "before its link is there").to.equal(
       true,
@@ -141,7 +142,7 @@ describe("a snapshot", () => {
       await allowed.passed;
     };
     const store = await openStore({ ...systemFiles, unlink });
-    const removal = store.remove("b");
+    const removal = remove(store, "b");
     await gone.passed;
     const { directory, count } = await store.snapshot();
     expect([count, readdirSync(join(directory, "secrets"))]).to.deep.equal([2, ["a.sealed", "c.sealed"]]);
@@ -193,7 +194,7 @@ describe("a snapshot", () => {
       const store = await openStore({ ...systemFiles, link });
       const { directory, count } = await store.snapshot();
       expect(count).to.equal(3);
-      await store.write("a", Buffer.from("new a") as Uint8Array<ArrayBuffer>);
+      await write(store, "a", Buffer.from("new a") as Uint8Array<ArrayBuffer>);
       expect(readFileSync(join(directory, "secrets", "a.sealed"), "utf8")).to.equal("old a");
     });
   }

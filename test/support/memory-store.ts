@@ -1,14 +1,32 @@
 /** Second storage engine, a Map: shows that the store interface does not depend on files. */
+import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VaultError } from "../../src/errors.js";
 import { compareUtf8 } from "../../src/paths/secret-path.js";
+import { tagOf } from "../../src/storage/blob-tag.js";
 import { blobFile } from "../../src/storage/files/tree-scan.js";
-import type { SecretStore, StoredSnapshot } from "../../src/storage/secret-store.js";
+import type {
+  Change,
+  CommitResult,
+  Expected,
+  SecretStore,
+  StoredDocument,
+  StoredSnapshot,
+} from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { temporaryDirectory } from "./clean-up.js";
 
-export type Kept = { header: Bytes | null; blobs: Map<string, Bytes>; generations: number };
+export type Kept = {
+  header: Bytes | null;
+  blobs: Map<string, Bytes>;
+  documents: Map<string, Bytes>;
+  generations: number;
+};
+
+export function nothingKept(): Kept {
+  return { header: null, blobs: new Map(), documents: new Map(), generations: 0 };
+}
 
 export class MemoryStore implements SecretStore {
   readonly vaultPath = "memory";
@@ -21,15 +39,15 @@ export class MemoryStore implements SecretStore {
     this.step = step;
   }
 
-  get header(): Bytes | null {
-    return this.kept.header;
+  async header(): Promise<Bytes | null> {
+    return this.kept.header?.slice() ?? null;
   }
 
-  get count(): number {
+  async count(): Promise<number> {
     return this.kept.blobs.size;
   }
 
-  list(prefix: string, after: string, limit: number): readonly string[] {
+  async list(prefix: string, after: string, limit: number): Promise<readonly string[]> {
     const paths = [...this.kept.blobs.keys()].sort(compareUtf8);
     const behind = (path: string) => after === "" || compareUtf8(path, after) > 0;
     return paths.filter((path) => path.startsWith(prefix) && behind(path)).slice(0, limit);
@@ -39,25 +57,45 @@ export class MemoryStore implements SecretStore {
     return this.kept.blobs.get(path)?.slice(0, first) ?? null;
   }
 
-  async write(path: string, blob: Bytes): Promise<void> {
-    await this.#beginChange();
-    this.kept.blobs.set(path, blob.slice());
-  }
-
-  async remove(path: string): Promise<boolean> {
-    await this.#beginChange();
-    return this.kept.blobs.delete(path);
+  async commit(changes: readonly Change[]): Promise<CommitResult> {
+    await this.beginChange();
+    const refused = changes.findIndex(({ path, expected }) => !this.#holds(path, expected));
+    if (refused >= 0) return { committed: false, refused };
+    for (const { path, blob } of changes) {
+      if (blob === null) this.kept.blobs.delete(path);
+      else this.kept.blobs.set(path, blob.slice());
+    }
+    return { committed: true };
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    await this.#beginChange();
+    await this.beginChange();
     const before = this.kept.header === null ? null : `generation ${this.kept.generations}`;
-    Object.assign(this.kept, { header: header.slice(), blobs: new Map(), generations: this.kept.generations + 1 });
+    Object.assign(this.kept, nothingKept(), { header: header.slice(), generations: this.kept.generations + 1 });
     return before;
   }
 
+  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+    await this.beginChange();
+    if (this.kept.header === null || Buffer.compare(this.kept.header, before) !== 0) return false;
+    this.kept.header = header.slice();
+    return true;
+  }
+
+  async readDocument(name: string): Promise<StoredDocument | null> {
+    const bytes = this.kept.documents.get(name)?.slice();
+    return bytes === undefined ? null : { bytes, tag: createHash("sha256").update(bytes).digest("base64url") };
+  }
+
+  async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    await this.beginChange();
+    if (((await this.readDocument(name))?.tag ?? null) !== expected) return null;
+    this.kept.documents.set(name, bytes.slice());
+    return (await this.readDocument(name))?.tag ?? null;
+  }
+
   async snapshot(): Promise<StoredSnapshot> {
-    await this.#beginChange();
+    await this.beginChange();
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "header.json"), this.kept.header ?? "");
     for (const [path, blob] of this.kept.blobs) {
@@ -65,17 +103,24 @@ export class MemoryStore implements SecretStore {
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, blob);
     }
-    return { directory, count: this.count };
+    return { directory, count: this.kept.blobs.size };
   }
 
   async close(): Promise<void> {}
 
-  async #beginChange(): Promise<void> {
+  protected async beginChange(): Promise<void> {
     await Promise.resolve();
     try {
       this.step();
     } catch (cause) {
-      throw new VaultError("UNAVAILABLE", "made to fail", { cause });
+      throw new VaultError("UNAVAILABLE", "injected", { cause });
     }
+  }
+
+  #holds(path: string, expected: Expected | undefined): boolean {
+    const blob = this.kept.blobs.get(path);
+    if (expected === undefined) return true;
+    if (typeof expected === "string") return (expected === "present") === (blob !== undefined);
+    return blob !== undefined && tagOf(blob) === expected.tag;
   }
 }

@@ -4,11 +4,15 @@ import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { ignoring, isTempName, makeDirectory, systemFiles } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { journalName, maxJournalBytes } from "../../storage/files/batch-tree.js";
+import { isDocumentFile } from "../../storage/files/documents.js";
 import { restoredMark } from "../../storage/files/generations.js";
+import { decodeJournal } from "../../storage/files/journal-format.js";
 import { examineBlobs } from "./check-blobs.js";
 import { reportNoHeader } from "./check-header.js";
 import { walkTree } from "./check-tree.js";
-import { entriesOf, examine, type Inspection } from "./inspection.js";
+import { entriesOf, examine, type Inspection, reading } from "./inspection.js";
 import { reportLeftover, reportStray, reportTemp } from "./stray-files.js";
 
 /** `header` is null when there is no valid one. */
@@ -38,10 +42,22 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
   for (const entry of entries) {
     const path = join(directory, entry.name);
     if (["header.json", "secrets"].includes(entry.name)) continue;
-    if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
+    if (entry.name === journalName) await examineJournal(inspection, path);
+    else if (isDocumentFile(entry.name)) await examine(inspection, path, "file");
+    else if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
     else if (isCurrent) await reportTemp(inspection, path);
   }
   return entries;
+}
+
+/** The next start completes the batch in a journal. */
+async function examineJournal(inspection: Inspection, path: string): Promise<void> {
+  if ((await examine(inspection, path, "file")) === null) return;
+  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxJournalBytes));
+  if (bytes === null || decodeJournal(bytes) !== null) return;
+  const message = "it is damaged: the last batch of changes cannot be completed, and the server does not start";
+  const remedy = "restore the vault from a backup, or move it away; the batch may then be incomplete";
+  inspection.report({ code: "journal-damaged", path, message, remedy, fix: null });
 }
 
 /** Whether it is what an init leaves that was interrupted before it wrote the header: nothing is lost with it. */

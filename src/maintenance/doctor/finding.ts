@@ -17,6 +17,7 @@ export const findingCodes = {
   "current-damaged": "`current` names no vault, or one that does not exist",
   "header-missing": "the vault's header is missing",
   "header-damaged": "the vault's header is damaged, or of a later version",
+  "journal-damaged": "the journal of an interrupted batch of changes is damaged",
   "secrets-missing": "the directory of the secrets is missing",
   "blob-damaged": "a secret's file is no sealed secret, truncated, or of a later version",
   "secret-damaged": "a secret does not open with the vault's key: damaged, moved or foreign",

@@ -47,8 +47,13 @@ export class BlobTree {
     }
   }
 
+  /** Whether the file is gone, but the delete failed before it was durable. */
+  isUnconfirmed(path: string): boolean {
+    return this.#unconfirmed.has(path);
+  }
+
+  /** Returns false when there is no file. */
   async remove(path: string): Promise<boolean> {
-    if (!this.names.has(path) && !this.#unconfirmed.has(path)) return false;
     const directory = dirname(this.#fileOf(path));
     const removed = await this.#directories.within(directory, () => this.#removeBlob(path));
     await this.#directories.prune(directory);

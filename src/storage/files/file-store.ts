@@ -3,30 +3,43 @@ import { join } from "node:path";
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, systemClock } from "../../clock.js";
-import { systemCode, VaultError } from "../../errors.js";
+import { VaultError } from "../../errors.js";
 import {
   type FileOperations,
   ignoring,
   makeDirectory,
   missingAsNull,
+  moveIntoPlace,
   syncDirectory,
   systemFiles,
 } from "../../files/durable.js";
-import { NotPlainFile } from "../../files/read-file.js";
-import { removeTree } from "../../files/remove-tree.js";
-import type { SecretStore, StoredSnapshot } from "../secret-store.js";
-import { BlobTree } from "./blob-tree.js";
+import { tagHeadBytes, tagOf } from "../blob-tag.js";
+import type { Change, CommitResult, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
+import { BatchTree } from "./batch-tree.js";
 import { type Claim, claimVault } from "./claim.js";
+import { readDocument, writeDocument } from "./documents.js";
 import {
   currentGeneration,
   findRestored,
   finishRestored,
-  isGenerationName,
+  headerFile,
+  removeRestoredMark,
   switchGeneration,
   UncertainSwitch,
 } from "./generations.js";
+import { removeLeftovers } from "./leftovers.js";
 import { SnapshotHolder } from "./snapshot-holder.js";
-import { cleaned, readTree, removeTemps } from "./tree-scan.js";
+import {
+  cannotRead,
+  cannotWrite,
+  lostSecrets,
+  readFailure,
+  removalFailure,
+  snapshotFailure,
+  unavailable,
+  writeFailure,
+} from "./store-errors.js";
+import { readTree } from "./tree-scan.js";
 
 /** Bounds the number of open files under load. */
 const readsAtOnce = 64;
@@ -46,7 +59,10 @@ export class FileStore implements SecretStore {
   readonly #snapshots: SnapshotHolder;
   readonly #reads = pLimit(readsAtOnce);
   readonly #writes = pLimit(writesAtOnce);
-  #current: BlobTree | null = null;
+  /** Document writes run one at a time. */
+  readonly #documents = pLimit(1);
+  #current: BatchTree | null = null;
+  #header: Bytes | null = null;
   /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
 
@@ -88,15 +104,15 @@ export class FileStore implements SecretStore {
     return FileStore.open(vaultPath);
   }
 
-  get header(): Bytes | null {
-    return this.#current?.generation.header ?? null;
+  async header(): Promise<Bytes | null> {
+    return this.#header?.slice() ?? null;
   }
 
-  get count(): number {
+  async count(): Promise<number> {
     return this.#current?.names.count ?? 0;
   }
 
-  list(prefix: string, after: string, limit: number): readonly string[] {
+  async list(prefix: string, after: string, limit: number): Promise<readonly string[]> {
     return this.#current?.names.list(prefix, after, limit) ?? [];
   }
 
@@ -106,41 +122,32 @@ export class FileStore implements SecretStore {
     try {
       return await this.#reads(() => current.read(path, first));
     } catch (error) {
-      if (error instanceof NotPlainFile) {
-        throw new VaultError("INTEGRITY", `the stored secret at ${path} is not a plain file: ${askDoctor}`, {
-          cause: error,
-        });
-      }
-      throw unavailable("the storage cannot be read now: try again, and check the server's log", error);
+      throw readFailure(path, error);
     }
   }
 
-  async write(path: string, blob: Bytes): Promise<void> {
+  async commit(changes: readonly Change[]): Promise<CommitResult> {
     const current = this.#mustHaveVault();
-    try {
-      await this.#writes(() => current.write(path, blob));
-    } catch (error) {
-      if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
-      throw unavailable("the storage cannot take the write: free space or repair the disk, then try again", error);
+    for (const [refused, change] of changes.entries()) {
+      if (!(await this.#isAsExpected(current, change))) return { committed: false, refused };
     }
-  }
-
-  async remove(path: string): Promise<boolean> {
-    const current = this.#mustHaveVault();
-    try {
-      return await this.#writes(() => current.remove(path));
-    } catch (error) {
-      if (systemCode(error) === "EISDIR") throw directoryAt(path, error);
-      throw unavailable("the storage cannot delete now: repair the disk, then try again", error);
-    }
+    const [only, another] = changes;
+    if (only === undefined) return { committed: true };
+    if (another === undefined) return this.#commitOne(current, only);
+    await current.commit(new Map(changes.map(({ path, blob }) => [path, blob]))).catch((error: unknown) => {
+      throw cannotWrite(error);
+    });
+    return { committed: true };
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const before = this.#current?.generation ?? null;
     this.#refuseUncertain();
     try {
+      await this.#current?.drain(); // the old vault is kept whole
+      const before = this.#current?.generation ?? null;
       const generation = await switchGeneration(this.#files, this.vaultPath, header, before);
-      this.#current = new BlobTree(this.#files, generation, []);
+      this.#current = new BatchTree(this.#files, generation, []);
+      this.#header = header.slice();
       return before?.directory ?? null;
     } catch (error) {
       this.#uncertain = error instanceof UncertainSwitch;
@@ -149,14 +156,42 @@ export class FileStore implements SecretStore {
     }
   }
 
+  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+    const { generation } = this.#mustHaveVault();
+    if (this.#header === null || Buffer.compare(this.#header, before) !== 0) return false;
+    try {
+      await moveIntoPlace(this.#files, join(generation.directory, headerFile), header);
+      this.#header = header.slice(); // what the next start finds, even when the fsync fails
+      await syncDirectory(this.#files, generation.directory);
+      return true;
+    } catch (error) {
+      throw cannotWrite(error);
+    }
+  }
+
+  async readDocument(name: string): Promise<StoredDocument | null> {
+    const directory = this.#current?.generation.directory;
+    if (directory === undefined) return null;
+    return readDocument(this.#files, directory, name).catch((error: unknown) => {
+      throw cannotRead(error);
+    });
+  }
+
+  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    const { directory } = this.#mustHaveVault().generation;
+    return this.#documents(() => writeDocument(this.#files, directory, name, bytes, expected)).catch(
+      (error: unknown) => {
+        throw cannotWrite(error);
+      },
+    );
+  }
+
   async snapshot(): Promise<StoredSnapshot> {
     const current = this.#mustHaveVault();
     try {
       return await this.#snapshots.replace(() => current.snapshot(this.vaultPath));
     } catch (error) {
-      if (error instanceof VaultError) throw error;
-      if (error instanceof NotPlainFile) throw unavailable(`${error.message}: ${askDoctor}`, error);
-      throw unavailable("the storage cannot take a snapshot: free space or repair the disk, then try again", error);
+      throw snapshotFailure(error);
     }
   }
 
@@ -165,9 +200,31 @@ export class FileStore implements SecretStore {
     return this.#claim.announce(url);
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#snapshots.close();
-    return this.#claim.release();
+    await this.#current?.drain().catch(() => {}); // or by the next start
+    await this.#claim.release();
+  }
+
+  async #isAsExpected(current: BatchTree, { path, expected }: Change): Promise<boolean> {
+    if (expected === undefined) return true;
+    if (expected === "present") return current.isPresent(path);
+    if (expected === "absent") return !current.names.has(path);
+    const head = await this.read(path, tagHeadBytes);
+    return head !== null && tagOf(head) === expected.tag;
+  }
+
+  async #commitOne(current: BatchTree, { path, blob, expected }: Change): Promise<CommitResult> {
+    if (blob === null) {
+      const removed = await this.#writes(() => current.remove(path)).catch((error: unknown) => {
+        throw removalFailure(path, error);
+      });
+      return removed || expected !== "present" ? { committed: true } : { committed: false, refused: 0 };
+    }
+    await this.#writes(() => current.write(path, blob)).catch((error: unknown) => {
+      throw writeFailure(path, error);
+    });
+    return { committed: true };
   }
 
   async #load(): Promise<void> {
@@ -175,12 +232,15 @@ export class FileStore implements SecretStore {
     await finishRestored(this.#files, this.vaultPath);
     const generation = await currentGeneration(this.#files, this.vaultPath);
     if (generation === null) return;
+    await removeRestoredMark(this.#files, generation.directory);
     // The process that replaced `current` may have been killed before the fsync, and all later writes depend on it.
     await ignoring(syncDirectory(this.#files, this.vaultPath), "EROFS");
     this.madeSecrets = await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
     const { paths, foreignFiles } = await readTree(this.#files, generation.secrets);
-    this.#current = new BlobTree(this.#files, generation, paths);
+    this.#current = new BatchTree(this.#files, generation, paths);
+    this.#header = generation.header;
     this.foreignFiles = foreignFiles;
+    await this.#current.replay();
   }
 
   /** DANGER: acknowledges nothing in a vault that may not be current after the next start. */
@@ -190,39 +250,9 @@ export class FileStore implements SecretStore {
     throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${remedy}`);
   }
 
-  #mustHaveVault(): BlobTree {
+  #mustHaveVault(): BatchTree {
     this.#refuseUncertain();
     if (this.#current === null) throw new Error("there is no vault");
     return this.#current;
   }
-}
-
-function lostSecrets(vaultPath: string): VaultError {
-  const remedy = "restore it from a backup, or start the server, which creates an empty one";
-  return new VaultError(
-    "INTEGRITY",
-    `the directory of secrets is missing in ${vaultPath}: nothing was saved; ${remedy}`,
-  );
-}
-
-function directoryAt(path: string, cause: unknown): VaultError {
-  return new VaultError("INTEGRITY", `the stored secret at ${path} is a directory: ${askDoctor}`, { cause });
-}
-
-const askDoctor = "run strongroom doctor to see what it is, and move it away";
-
-const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
-
-/** Removes what a crash left outside of the tree: temp files in any generation, snapshots, unfinished restores. */
-async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
-  for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
-    const path = join(vaultPath, entry.name);
-    if (unfinished.test(entry.name)) await cleaned(removeTree(files, path));
-    else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // never through a link
-  }
-  await removeTemps(files, vaultPath);
-}
-
-function unavailable(message: string, cause: unknown): VaultError {
-  return new VaultError("UNAVAILABLE", message, { cause });
 }

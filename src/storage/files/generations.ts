@@ -24,6 +24,8 @@ import { readFileBytes } from "../../files/read-file.js";
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
 const maxHeaderBytes = 4096;
 
+export const headerFile = "header.json";
+
 export function isGenerationName(name: string): boolean {
   return generationName.test(name);
 }
@@ -83,7 +85,7 @@ export async function makeCurrent(files: FileOperations, vault: string, director
     await files.rename(join(vault, name), directory); // where the caller removes it
     throw error;
   }
-  await removeMark(files, vault, name);
+  await removeRestoredMark(files, join(vault, name));
 }
 
 /** Marks a complete vault that a restore is about to make current; holds the digest of its archive. */
@@ -106,12 +108,12 @@ export async function finishRestored(files: FileOperations, vault: string): Prom
   const restored = await findRestored(files, vault);
   if (restored === null) return;
   await replaceFile(files, join(vault, "current"), Buffer.from(`${restored.name}\n`));
-  await removeMark(files, vault, restored.name);
+  await removeRestoredMark(files, join(vault, restored.name));
 }
 
-/** A mark that stays beside `current` means nothing. */
-async function removeMark(files: FileOperations, vault: string, name: string): Promise<void> {
-  await files.unlink(join(vault, name, restoredMark)).catch(() => {});
+/** Called at each start: a kill may have left the mark, and were `current` lost one day, it would choose this vault. */
+export async function removeRestoredMark(files: FileOperations, directory: string): Promise<void> {
+  await files.unlink(join(directory, restoredMark)).catch(() => {});
 }
 
 /** The switch failed after `current` was replaced, and could not be undone. */
@@ -120,7 +122,7 @@ export class UncertainSwitch extends Error {}
 async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
   await files.mkdir(next.directory, { mode: 0o700 });
   await files.mkdir(next.secrets, { mode: 0o700 });
-  await replaceFile(files, join(next.directory, "header.json"), next.header);
+  await replaceFile(files, join(next.directory, headerFile), next.header);
   await syncDirectory(files, vault);
 }
 
@@ -141,7 +143,7 @@ async function undoSwitch(
 }
 
 async function removeGeneration(files: FileOperations, next: Generation): Promise<void> {
-  await ignoring(files.unlink(join(next.directory, "header.json")), "ENOENT");
+  await ignoring(files.unlink(join(next.directory, headerFile)), "ENOENT");
   await ignoring(files.rmdir(next.secrets), "ENOENT");
   await ignoring(files.rmdir(next.directory), "ENOENT");
 }
@@ -152,10 +154,10 @@ function paths(directory: string): Omit<Generation, "header"> {
 
 async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
   for (const path of [directory, paths(directory).secrets]) await refuseForeign(files, path);
-  const header = await readFileBytes(files, join(directory, "header.json"), maxHeaderBytes);
+  const header = await readFileBytes(files, join(directory, headerFile), maxHeaderBytes);
   if (header === null) {
     if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
-    throw new StartError(`${join(directory, "header.json")} is missing: restore it from a backup, then start again`);
+    throw new StartError(`${join(directory, headerFile)} is missing: restore it from a backup, then start again`);
   }
   return { ...paths(directory), header };
 }

@@ -1,0 +1,159 @@
+/** Journal of a batch: replay after a crash at any step, durability before anything is applied, damage, read-only disks. */
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { FileStore } from "../../src/storage/files/file-store.js";
+import { decodeJournal, encodeJournal } from "../../src/storage/files/journal-format.js";
+import type { Change } from "../../src/storage/secret-store.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { everyDamage } from "../support/damage.js";
+import { failingFiles } from "../support/failing-files.js";
+import { recordedFiles } from "../support/recorded-files.js";
+import { write } from "../support/store-changes.js";
+
+const old = { a: "old", "b/c": "old" };
+const changes: readonly Change[] = [
+  { path: "a", blob: blobOf("new") },
+  { path: "b/c", blob: null },
+  { path: "d/e/f", blob: blobOf("new") },
+];
+const changed = { a: "new", "d/e/f": "new" };
+
+function blobOf(text: string): Bytes {
+  return new Uint8Array(Buffer.from(text));
+}
+
+async function open(vault: string, files: FileOperations = systemFiles): Promise<FileStore> {
+  const store = await FileStore.open(vault, files);
+  later(() => store.close());
+  return store;
+}
+
+async function madeVault(): Promise<string> {
+  const vault = temporaryDirectory();
+  const store = await FileStore.open(vault);
+  await store.startNewVault(new Uint8Array(10));
+  for (const [path, text] of Object.entries(old)) await write(store, path, blobOf(text));
+  await store.close();
+  return vault;
+}
+
+async function contentsOf(store: FileStore): Promise<Record<string, string>> {
+  const contents: Record<string, string> = {};
+  for (const path of await store.list("", "", 99))
+    contents[path] = Buffer.from((await store.read(path)) ?? []).toString();
+  return contents;
+}
+
+/** Copies the vault's files before each step that changes them, as a kill there leaves them. */
+function picturesOf(vault: string) {
+  const pictures: string[] = [];
+  const before = <A extends unknown[], R>(step: (...args: A) => Promise<R>) => {
+    return (...args: A): Promise<R> => {
+      const picture = join(temporaryDirectory(), "vault");
+      cpSync(vault, picture, { recursive: true });
+      pictures.push(picture);
+      return step(...args);
+    };
+  };
+  const { rename, unlink, mkdir, rmdir } = systemFiles;
+  const files = { ...systemFiles, rename: before(rename), unlink: before(unlink), rmdir: before(rmdir) };
+  return { pictures, files: { ...files, mkdir: before(mkdir as (path: string) => Promise<void>) } as FileOperations };
+}
+
+describe("a batch", () => {
+  it("is all or nothing after a kill at any step, however often its replay is killed", async () => {
+    const vault = await madeVault();
+    const { pictures, files } = picturesOf(vault);
+    const store = await FileStore.open(vault, files);
+    await store.commit(changes);
+    await store.close();
+    expect(pictures.length).to.be.at.least(8);
+    const seen = new Set<object>();
+    for (const picture of pictures) {
+      const { pictures: ofReplay, files: recorded } = picturesOf(picture);
+      const replayed = await contentsOf(await open(picture, recorded));
+      expect(replayed).to.be.deep.oneOf([old, changed]);
+      seen.add("b/c" in replayed ? old : changed);
+      for (const again of ofReplay) expect(await contentsOf(await open(again))).to.deep.equal(replayed);
+      expect(existsSync(join(picture, "gen-1", "journal"))).to.equal(false);
+    }
+    expect([...seen]).to.deep.equal([old, changed]);
+  }).timeout(240_000);
+
+  it("is durable before anything of it is applied, and applied before its journal goes", async () => {
+    const vault = await madeVault();
+    const { files, steps } = recordedFiles();
+    const unlink: FileOperations["unlink"] = async (path) => {
+      steps.push(`unlink ${path}`);
+      await systemFiles.unlink(path);
+    };
+    const store = await open(vault, { ...files, unlink });
+    steps.length = 0;
+    await store.commit(changes);
+    await store.close();
+    const generation = join(vault, "gen-1");
+    const wanted = [
+      `rename ${join(generation, "journal")}`,
+      `sync ${generation}`,
+      `rename ${join(generation, "secrets", "d", "e", "f.sealed")}`,
+      `sync ${join(generation, "secrets", "d", "e")}`,
+      `unlink ${join(generation, "journal")}`,
+      `sync ${generation}`,
+    ];
+    let at = -1;
+    for (const step of wanted) {
+      at = steps.indexOf(step, at + 1);
+      expect(at, `${step} in\n${steps.join("\n")}`).to.not.equal(-1);
+    }
+    const early = steps.slice(0, steps.indexOf(`sync ${generation}`)).filter((step) => step.includes("/secrets/"));
+    expect(early).to.deep.equal([]);
+  });
+
+  it("of one change needs no journal", async () => {
+    const { files, steps } = recordedFiles();
+    const store = await open(await madeVault(), files);
+    await store.commit(changes.slice(0, 1));
+    expect(steps.filter((step) => step.includes("journal"))).to.deep.equal([]);
+  });
+
+  it("is readable from its journal on a read-only disk, and changes of its paths are refused", async () => {
+    const vault = await madeVault();
+    const journal = new Map(changes.map(({ path, blob }) => [path, blob]));
+    writeFileSync(join(vault, "gen-1", "journal"), encodeJournal(journal), { mode: 0o600 });
+    const { files, fail, repair } = failingFiles();
+    for (const step of ["writeFile", "unlink", "rmdir", "rename"] as const) fail(step, "EROFS");
+    const store = await open(vault, files);
+    expect(await contentsOf(store)).to.deep.equal(changed);
+    const { code } = await write(store, "a", blobOf("later")).catch((error) => error);
+    expect(code).to.equal("UNAVAILABLE");
+    repair();
+    await write(store, "a", blobOf("later"));
+    await store.close();
+    expect(await contentsOf(await open(vault))).to.deep.equal({ ...changed, a: "later" });
+  });
+});
+
+describe("a damaged journal", () => {
+  const journal = encodeJournal(new Map(changes.map(({ path, blob }) => [path, blob])));
+
+  it("stops the start with a message that names it, and is left alone", async () => {
+    const vault = await madeVault();
+    const file = join(vault, "gen-1", "journal");
+    writeFileSync(file, journal.subarray(1), { mode: 0o600 });
+    const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
+    expect(outcome).to.contain(`${file}, which completes the last batch of changes, is damaged`);
+    expect(readFileSync(file)).to.deep.equal(journal.subarray(1));
+  });
+
+  it("is recognised whatever bit is flipped and wherever it is cut", () => {
+    expect([...(decodeJournal(new Uint8Array(journal)) ?? [])]).to.deep.equal(
+      changes.map(({ path, blob }) => [path, blob]),
+    );
+    for (const [what, bytes] of everyDamage(journal)) {
+      expect(decodeJournal(new Uint8Array(bytes)), what).to.equal(null);
+    }
+  });
+});

@@ -1,0 +1,29 @@
+/** Tags of blobs: one for each sealing, read from the first bytes. */
+import { expect } from "chai";
+import { tagHeadBytes, tagOf } from "../../src/storage/blob-tag.js";
+import { metadataEnd, sealBlob } from "../../workers/crypto/blob.js";
+import { XaesKey } from "../../workers/crypto/xaes.js";
+import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js";
+
+describe("the tag of a blob", () => {
+  const key = { masterKey: new XaesKey(randomize(allocate(32))), vaultId: randomize(allocate(16)) };
+  const sealed = () => withScratch(() => sealBlob(key, "a/b", utf8("{}"), utf8('"value"')));
+
+  it("is 12 bytes of the metadata's nonce as base64url, and needs the first 21 bytes only", () => {
+    const blob = sealed();
+    expect(tagOf(blob))
+      .to.equal(Buffer.from(blob.subarray(9, 21)).toString("base64url"))
+      .and.to.have.lengthOf(16);
+    expect(tagOf(blob.subarray(0, tagHeadBytes))).to.equal(tagOf(blob));
+  });
+
+  it("differs with each sealing of the same value", () => {
+    expect(new Set(Array.from({ length: 100 }, () => tagOf(sealed()))).size).to.equal(100);
+  });
+
+  it("lies in a box of random bytes, not in the layout before it or the ciphertext after it", () => {
+    const [one, another] = [sealed(), sealed()];
+    expect(one.subarray(0, 9)).to.deep.equal(another.subarray(0, 9));
+    expect(metadataEnd(one) - 9).to.equal(24 + 2 + 16);
+  });
+});

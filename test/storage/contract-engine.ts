@@ -1,0 +1,83 @@
+/** What the rules of the store contract share: engines, fault injection, and bytes. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { VaultError } from "../../src/errors.js";
+import type { SecretStore } from "../../src/storage/secret-store.js";
+import type { Bytes } from "../../workers/protocol.js";
+import type { Fault } from "../support/failing-files.js";
+
+/** One persistent state, opened any number of times. */
+export type Engine = {
+  /** Opens the state, after closing what was opened before. */
+  open(): Promise<SecretStore>;
+  failOnce(k: number, fault: Fault): void;
+  failFrom(k: number, fault: Fault): void;
+  /** Ends the fault; returns whether it occurred. */
+  repair(): boolean;
+};
+
+export type Rule = { readonly name: string; readonly check: (engine: Engine) => Promise<void> };
+
+export const header = bytes("a header");
+
+/** Runs the operation with its first, second, … step failing, until it has no more steps. */
+export async function everyStep(
+  engine: Engine,
+  fault: Fault,
+  attempt: (store: SecretStore, withFault: WithFault) => Promise<Check>,
+) {
+  let occurred = true;
+  for (let k = 1; occurred; k++) {
+    expect(k, "steps of one operation").to.be.below(60);
+    const withFault: WithFault = async (work) => {
+      engine.failOnce(k, fault);
+      const refused = await refusal(work);
+      occurred = engine.repair();
+      return refused;
+    };
+    const check = await attempt(await engine.open(), withFault);
+    await check(await engine.open());
+  }
+}
+
+/** Runs the work with the fault; returns whether it was refused. */
+export type WithFault = (work: () => Promise<unknown>) => Promise<boolean>;
+/** What must hold after reopening. */
+export type Check = (reopened: SecretStore) => Promise<void>;
+
+/** Returns whether the store refused, which it may do with UNAVAILABLE only. */
+export async function refusal(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return false;
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    expect(error.code).to.equal("UNAVAILABLE");
+    return true;
+  }
+}
+
+export async function begin(engine: Engine): Promise<SecretStore> {
+  const store = await engine.open();
+  await store.startNewVault(header.slice());
+  return store;
+}
+
+export async function mustRead(store: SecretStore, path: string): Promise<Bytes> {
+  const blob = await store.read(path);
+  if (blob === null) throw new Error(`nothing at ${path}`);
+  return blob;
+}
+
+export function bytes(content: string): Bytes {
+  const encoded = new TextEncoder().encode(content);
+  return new Uint8Array(new ArrayBuffer(encoded.length)).map((_, at) => encoded[at] ?? 0);
+}
+
+export function random(size: number): Bytes {
+  return new Uint8Array(randomBytes(size));
+}
+
+export function text(content: Uint8Array | null): string {
+  return content === null ? "none" : Buffer.from(content).toString("utf8");
+}
