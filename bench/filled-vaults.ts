@@ -58,7 +58,7 @@ async function unlocked(headerFile: string): Promise<Secrets> {
   const keyring = new Keyring();
   keyring.mount(header);
   keyring.unlock(masterKey);
-  return new Secrets(keyring, bodyReaders(2 ** 20));
+  return new Secrets(keyring, bodyReaders(2 ** 20), { keepVersions: 0, keepVersionBytes: 0 });
 }
 
 function writeBlob(root: string, path: string, blob: Bytes, firstOfDirectory: boolean): void {

@@ -1,11 +1,12 @@
 /**
- * Schemas of the bodies of init, unlock and put, as data: the key worker's validators are compiled from them (npm run
+ * Schemas of the bodies of init, unlock, put and undo, as data: the key worker's validators are compiled from them (npm run
  * contract), and the OpenAPI document publishes them. Imports nothing, so that both may import it.
  */
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 export const maxPassphraseBytes = 1024;
 export const maxDescriptionBytes = 4096;
+export const maxVersion = 999_999_999_999_999;
 
 /**
  * The keyword `text`, in place of `type: "string"`: a well-formed string with a limit in UTF-8 bytes, or one of a few.
@@ -40,9 +41,17 @@ export function bodySchemas(maxValueBytes: number) {
     description: "What it is for, in plain words.",
     examples: ["the application's database"],
   };
+  const version = {
+    type: "integer",
+    minimum: 1,
+    maximum: maxVersion,
+    description: "The number of a version that is kept.",
+    examples: [3],
+  };
   return {
     init: { type: "object", properties: { passphrase, force }, required: ["passphrase"] },
     unlock: { type: "object", properties: { passphrase }, required: ["passphrase"] },
     put: { type: "object", properties: { value, type, description }, required: ["value"] },
+    undo: { type: "object", properties: { version }, required: ["version"] },
   } as const;
 }

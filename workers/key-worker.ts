@@ -9,6 +9,7 @@ import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
+import { Versions } from "./version-operations.js";
 
 type Operate<O extends Operation> = (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
 type OperationTable = { readonly [O in Operation]: Operate<O> };
@@ -26,11 +27,13 @@ export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
   return new Promise(() => {});
 }
 
-function operationTable({ maxValueBytes, minScryptLogN }: WorkerSettings): OperationTable {
+function operationTable(settings: WorkerSettings): OperationTable {
+  const { maxValueBytes, minScryptLogN } = settings;
   const readers = bodyReaders(maxValueBytes);
   const keyring = new Keyring();
   const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
-  const secrets = new Secrets(keyring, readers);
+  const secrets = new Secrets(keyring, readers, settings);
+  const versions = new Versions(keyring, readers, settings);
   return {
     mount: (request) => lifecycle.mount(request),
     init: (request) => lifecycle.init(request),
@@ -43,6 +46,11 @@ function operationTable({ maxValueBytes, minScryptLogN }: WorkerSettings): Opera
     seal: (request) => secrets.seal(request),
     open: (request) => secrets.open(request),
     describe: (request) => secrets.describe(request),
+    history: (request) => versions.history(request),
+    openVersion: (request) => versions.openVersion(request),
+    undo: (request) => versions.undo(request),
+    prune: (request) => versions.prune(request),
+    check: (request) => versions.check(request),
     reveal: (request) => secrets.reveal(request),
   };
 }

@@ -22,6 +22,7 @@ export type Refusal = {
     | "BAD_REQUEST"
     | "INTEGRITY"
     | "INTERNAL"
+    | "NOT_FOUND"
     | "RATE_LIMITED"
     | "UNAUTHORIZED"
     | "VAULT_LOCKED";
@@ -53,6 +54,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
+ * - `check` opens all versions in a blob, and replies whether they are intact.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
  */
 export interface Operations {
@@ -74,13 +77,30 @@ export interface Operations {
     reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
   seal: {
-    request: { op: "seal"; path: string; body: Bytes; previous: Head | null; now: number };
+    request: { op: "seal"; path: string; body: Bytes; previous: Bytes | Head | null; now: number };
     reply: SealReply | Refusal;
   };
   open: {
     request: { op: "open"; path: string; blob: Bytes };
+    reply: OpenReply | Refusal;
+  };
+  history: {
+    request: { op: "history"; path: string; blob: Bytes };
     reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
   };
+  openVersion: {
+    request: { op: "openVersion"; path: string; blob: Bytes; version: number };
+    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
+  undo: {
+    request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number };
+    reply: SealReply | Refusal;
+  };
+  prune: {
+    request: { op: "prune"; path: string; blob: Bytes };
+    reply: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
+  };
+  check: { request: { op: "check"; path: string; blob: Bytes }; reply: Done | Refusal };
   describe: {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
@@ -98,6 +118,9 @@ export type SealReply = {
   readonly headLength: number;
   readonly reply: Bytes;
 };
+
+/** `presentLength`: length of the blob without its earlier versions; that part alone opens, too. */
+export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly presentLength: number };
 
 export type DescribeReply = {
   readonly ok: true;
@@ -121,8 +144,14 @@ export type ReplyOf<O extends Operation> = Operations[O]["reply"];
 export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
 
+/**
+ * Earlier versions that a put keeps: at most `keepVersions` and, except for the newest, within `keepVersionBytes` of
+ * ciphertext in all.
+ */
+export type HistoryLimits = { readonly keepVersions: number; readonly keepVersionBytes: number };
+
 /** What a fresh key worker is told once, when its thread starts. */
-export type WorkerSettings = {
+export type WorkerSettings = HistoryLimits & {
   readonly maxValueBytes: number;
   /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
   readonly minScryptLogN?: number;

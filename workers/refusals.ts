@@ -30,3 +30,16 @@ export function damaged(path: string, remedy: string): Refusal {
   const problem = `the stored secret at ${path} is damaged, or was moved here from elsewhere`;
   return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor shows more)`);
 }
+
+export function damagedVersion(path: string, version: number): Refusal {
+  return refuse("INTEGRITY", `version ${version} of the secret at ${path} is damaged: restore its file from a backup`);
+}
+
+export function noSecret(path: string): Refusal {
+  return refuse("NOT_FOUND", `there is no secret at ${path}`);
+}
+
+export function noVersion(path: string, version: number): Refusal {
+  const remedy = "GET /v1/versions/:path lists those that are kept";
+  return refuse("NOT_FOUND", `version ${version} of the secret at ${path} is not kept: ${remedy}`);
+}

@@ -1,8 +1,8 @@
 /**
- * Validation of the bodies of init, unlock and put, each against its schema. The texts of a refusal are written here and
+ * Validation of the bodies of init, unlock, put and undo, each against its schema. The texts of a refusal are written here and
  * never repeat any input.
  */
-import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, secretTypes } from "./body-schemas.js";
+import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, maxVersion, secretTypes } from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
 import { readObject } from "./json/json-reader.js";
 import { inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
@@ -11,6 +11,7 @@ import type { Refusal } from "./protocol.js";
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
+export type UndoBody = { readonly version: number };
 
 /**
  * Returns the validated fields of a body, or a refusal. A passphrase is decoded in place, other texts into scratch memory:
@@ -22,6 +23,7 @@ export interface BodyReaders {
   readonly init: Reader<InitBody>;
   readonly unlock: Reader<UnlockBody>;
   readonly put: Reader<PutBody>;
+  readonly undo: Reader<UndoBody>;
 }
 
 /** The keyword `text` of the schemas. */
@@ -47,6 +49,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
+    version: `version must be a whole number from 1 to ${maxVersion}`,
   };
   const reader = <T>(name: keyof BodyReaders, memory: Memory): Reader<T> =>
     bodyReader(validators[name], Object.keys(schemas[name].properties), sentences, memory);
@@ -54,6 +57,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
     put: reader<PutBody>("put", inScratch),
+    undo: reader<UndoBody>("undo", inScratch),
   };
 }
 

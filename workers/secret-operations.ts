@@ -1,20 +1,30 @@
 /** Secret operations of an unlocked vault: seal a put's body, open a blob for a get, describe blobs for a list. */
-import { metadataEnd, openBlob, openMetadata, type PathAndBlob, type SealingKey, sealBlob } from "./crypto/blob.js";
+import {
+  metadataEnd,
+  openMetadata,
+  openPresent,
+  type PathAndBlob,
+  presentEtag,
+  type SealingKey,
+} from "./crypto/blob.js";
 import { openPage, sealPage } from "./crypto/page.js";
-import { getReply, listEntry, metadataText, nextTimes, putReply, suppliedMetadata, valueText } from "./entry.js";
+import { getReply, listEntry, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
 import { concat, fromLatin1, wipe, withScratch } from "./memory.js";
-import type { DescribeReply, ReplyOf, RequestOf } from "./protocol.js";
+import { type Content, sealNext } from "./next-version.js";
+import type { DescribeReply, HistoryLimits, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
 import type { BodyReaders, PutBody } from "./request-bodies.js";
 
 export class Secrets {
   readonly #keyring: Keyring;
   readonly #readers: BodyReaders;
+  readonly #limits: HistoryLimits;
 
-  constructor(keyring: Keyring, readers: BodyReaders) {
+  constructor(keyring: Keyring, readers: BodyReaders, limits: HistoryLimits) {
     this.#keyring = keyring;
     this.#readers = readers;
+    this.#limits = limits;
   }
 
   seal({ path, body, previous, now }: RequestOf<"seal">): ReplyOf<"seal"> {
@@ -23,7 +33,9 @@ export class Secrets {
       if (key === null) return lockedNow;
       return withScratch(() => {
         const read = this.#readers.put(body);
-        return read.ok ? sealFields(key, path, read.fields, previous, now) : read;
+        if (!read.ok) return read;
+        const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now };
+        return sealNext(key, place, contentOf(read.fields), this.#limits);
       });
     } finally {
       wipe(body);
@@ -34,10 +46,10 @@ export class Secrets {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
     return withScratch(() => {
-      const opened = openBlob(key, path, blob);
-      return opened
-        ? { ok: true, reply: getReply(path, opened.value, opened.metadata) }
-        : damaged(path, "restore its file from a backup, or delete it");
+      const opened = openPresent(key, path, blob);
+      if (opened === null) return damaged(path, "restore its file from a backup, or delete it");
+      const reply = getReply(path, opened.value, opened.metadata, presentEtag(blob));
+      return { ok: true, reply, presentLength: opened.length };
     });
   }
 
@@ -59,18 +71,8 @@ export class Secrets {
   }
 }
 
-function sealFields(
-  key: SealingKey,
-  path: string,
-  body: PutBody,
-  previous: string | null,
-  now: number,
-): ReplyOf<"seal"> {
-  const [before = null] = previous === null ? [] : openMetadata(key, [{ path, blob: fromLatin1(previous) }]);
-  if (previous !== null && before === null) return damaged(path, "delete it before you store a new one");
-  const supplied = suppliedMetadata(body);
-  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, before)), valueText(body));
-  return { ok: true, blob, headLength: metadataEnd(blob), reply: putReply(path, body.value.bytes.length, supplied) };
+function contentOf(body: PutBody): Content {
+  return { value: valueText(body), valueBytes: body.value.bytes.length, supplied: suppliedMetadata(body) };
 }
 
 function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): DescribeReply {
@@ -82,7 +84,7 @@ function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): Describe
     const metadata = opened[i] ?? null;
     lengths.push(metadata === null ? 0 : metadataEnd(blob));
     if (metadata === null) unreadable.push(path);
-    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata));
+    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata, presentEtag(blob)));
   }
   const reply = concat(parts);
   return { ok: true, reply, page: unreadable.length === 0 ? sealPage(key, reply) : null, damaged: unreadable, lengths };

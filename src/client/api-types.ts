@@ -14,6 +14,12 @@ export interface UnlockRequest {
   readonly passphrase: string;
 }
 
+/** Body of undo. Other fields are ignored. */
+export interface UndoRequest {
+  /** The number of a version that is kept. */
+  readonly version: number;
+}
+
 /** Body of put. Other fields are ignored. */
 export interface PutRequest {
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
@@ -79,6 +85,10 @@ export interface Stored {
   /** The value's length in bytes of UTF-8. */
   readonly bytes: number;
   readonly metadata: Metadata;
+  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  readonly version: number;
+  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  readonly etag: string;
 }
 
 /** A secret with its value. */
@@ -92,6 +102,10 @@ export interface Secret {
   readonly createdAt: string;
   /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
+  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  readonly version: number;
+  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  readonly etag: string;
 }
 
 /** A secret in a list, without its value. */
@@ -103,6 +117,33 @@ export interface SecretEntry {
   readonly createdAt: string;
   /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
+  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  readonly version: number;
+  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  readonly etag: string;
+}
+
+/** A version of a secret, without its value. */
+export interface SecretVersion {
+  readonly metadata: Metadata;
+  /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+  /** When this version was last stored. ISO 8601, UTC, with milliseconds. */
+  readonly updatedAt: string;
+  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  readonly version: number;
+  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  readonly etag: string;
+}
+
+/** The versions of a secret. */
+export interface SecretHistory {
+  /** The secret's path in its canonical form (Unicode NFC). */
+  readonly path: string;
+  /** Newest first, the present included. */
+  readonly versions: readonly SecretVersion[];
+  /** How many earlier versions cannot be decrypted; they are not among the versions. */
+  readonly damaged?: number;
 }
 
 /** Secrets in ascending order of the UTF-8 bytes of their paths. */
@@ -115,7 +156,7 @@ export interface SecretList {
   readonly damaged?: readonly string[];
 }
 
-/** Confirms that a secret was deleted. */
+/** Confirms a deletion. */
 export interface Deleted {
   /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
@@ -142,7 +183,14 @@ export interface Refusal {
   /** What was wrong and what to do, for people. */
   readonly error: string;
   /** Error code, for programs. */
-  readonly code: "BAD_REQUEST" | "UNAUTHORIZED" | "VAULT_LOCKED" | "NOT_FOUND" | "ALREADY_EXISTS" | "RATE_LIMITED";
+  readonly code:
+    | "BAD_REQUEST"
+    | "UNAUTHORIZED"
+    | "VAULT_LOCKED"
+    | "NOT_FOUND"
+    | "ALREADY_EXISTS"
+    | "PRECONDITION_FAILED"
+    | "RATE_LIMITED";
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase";
 }

@@ -18,6 +18,8 @@ export interface Settings {
   readonly tlsKey: string | null;
   readonly scryptLogN: number;
   readonly maxValueBytes: number;
+  readonly keepVersions: number;
+  readonly keepVersionBytes: number;
   readonly cacheBytes: number;
   readonly maxConnections: number;
   readonly logLevel: LogLevel;
@@ -131,6 +133,22 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "1048576",
     fallback: () => 1_048_576,
     read: integer(1, 64 * 2 ** 20),
+  },
+  keepVersions: {
+    flag: "keep-versions",
+    variable: "STRONGROOM_KEEP_VERSIONS",
+    meaning: "most earlier versions that a secret keeps, 0 to 100",
+    shownDefault: "10",
+    fallback: () => 10,
+    read: integer(0, 100),
+  },
+  keepVersionBytes: {
+    flag: "keep-version-bytes",
+    variable: "STRONGROOM_KEEP_VERSION_BYTES",
+    meaning: "most bytes that a secret's earlier versions take, sealed; the newest of them is kept whatever its size",
+    shownDefault: "262144",
+    fallback: () => 262_144,
+    read: integer(0, 64 * 2 ** 20),
   },
   cacheBytes: {
     flag: "cache-bytes",

@@ -25,6 +25,8 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     tlsKey: read("tlsKey"),
     scryptLogN: read("scryptLogN"),
     maxValueBytes: read("maxValueBytes"),
+    keepVersions: read("keepVersions"),
+    keepVersionBytes: read("keepVersionBytes"),
     cacheBytes: read("cacheBytes"),
     maxConnections: read("maxConnections"),
     logLevel: read("logLevel"),

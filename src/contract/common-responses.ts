@@ -9,6 +9,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   VAULT_LOCKED: "unlock (or init) the vault first",
   NOT_FOUND: "no such secret, endpoint or method (`Allow` lists the methods)",
   ALREADY_EXISTS: "the vault is already initialized",
+  PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
   INTERNAL: "a failure inside; the log has more under the answer's `requestId`",
   INTEGRITY: "this secret's file is damaged, moved or foreign; all others go on working",
@@ -23,6 +24,9 @@ const examples: Readonly<Record<ErrorCode, Schema>> = {
   VAULT_LOCKED: { error: "the vault is locked: unlock it first" },
   NOT_FOUND: { error: "there is no secret at app/db/password" },
   ALREADY_EXISTS: { error: "the vault is already initialized: unlock it, or send force: true" },
+  PRECONDITION_FAILED: {
+    error: "the secret at app/db/password is not in the state that the request requires: get it, then decide again",
+  },
   RATE_LIMITED: { error: "too many wrong tokens from this address: wait, then try again" },
   INTERNAL: { error: "something failed inside the server: look for this request id in its log", requestId },
   INTEGRITY: {
@@ -55,6 +59,7 @@ const onSome = {
     example: 300,
   },
   "WWW-Authenticate": constant("The required scheme.", "Bearer"),
+  ETag: header("The secret's tag, in quotes.", '"n0O6NdgaeP0QMXWP"'),
 } satisfies Readonly<Record<string, Schema>>;
 
 const allow: Schema = { ...header("The methods of the path, where it exists.", "GET, PUT, DELETE"), required: false };
@@ -67,6 +72,8 @@ const headersOf: Partial<Record<ErrorCode, keyof typeof onSome>> = {
 export const componentHeaders: Schema = { ...onAll, ...onSome };
 
 export const commonHeaders: Schema = headersNamed(Object.keys(onAll));
+
+export const taggedHeaders: Schema = { ...commonHeaders, ...headersNamed(["ETag"]) };
 
 /** Error codes with the same status: one response of the document. */
 export type Group = readonly ErrorCode[];

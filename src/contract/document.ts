@@ -11,11 +11,13 @@ import {
   errorResponses,
   type Group,
   groupsOf,
+  taggedHeaders,
   unroutedResponses,
 } from "./common-responses.js";
 import { type Schema, schemaNamed } from "./json-schema.js";
 import { componentSchemas } from "./named-schemas.js";
-import { type Operation, operations } from "./operations.js";
+import type { Operation } from "./operation.js";
+import { operations } from "./operations.js";
 import { overview } from "./overview.js";
 import { parameters } from "./parameters.js";
 
@@ -78,7 +80,18 @@ function paths(): Schema {
 }
 
 function described(operation: Operation): Schema {
-  const { id, tag, summary, description, open, parameters: names = [], body, response } = operation;
+  const {
+    id,
+    tag,
+    summary,
+    description,
+    open,
+    parameters: names = [],
+    body,
+    response,
+    hasTag,
+    mayBeUnchanged,
+  } = operation;
   const schema = typeof response.schema === "string" ? schemaNamed(response.schema) : response.schema;
   return {
     operationId: id,
@@ -89,7 +102,14 @@ function described(operation: Operation): Schema {
     ...(names.length > 0 && { parameters: names.map((name) => ({ $ref: `#/components/parameters/${name}` })) }),
     ...(body && { requestBody: { required: true, content: json(schemaNamed(body.schema), body.example) } }),
     responses: {
-      "200": { description: response.description, headers: commonHeaders, content: json(schema, response.example) },
+      "200": {
+        description: response.description,
+        headers: hasTag ? taggedHeaders : commonHeaders,
+        content: json(schema, response.example),
+      },
+      ...(mayBeUnchanged && {
+        "304": { description: "The secret still has one of the tags.", headers: taggedHeaders },
+      }),
       ...errorResponses(groupsOfOperation(operation)),
     },
   };

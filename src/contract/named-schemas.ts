@@ -13,6 +13,16 @@ const path = text("The secret's path in its canonical form (Unicode NFC).", "app
 const metadata = schemaNamed("Metadata");
 const createdAt = time("When the secret was first stored at this path.");
 const updatedAt = time("When the secret was last stored; never goes backwards.");
+const version: Schema = {
+  type: "integer",
+  minimum: 1,
+  description: "Number of the version: 1 at creation, one more with each put that changes something.",
+  examples: [3],
+};
+const etag = text(
+  "Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes.",
+  "n0O6NdgaeP0QMXWP",
+);
 const vaultPath = text("Directory of the vault.", "/home/me/.local/share/strongroom/vault");
 const error = text("What was wrong and what to do, for people.", "the vault is locked: unlock it first");
 
@@ -21,6 +31,7 @@ export function componentSchemas(maxValueBytes: number): Schema {
   return {
     InitRequest: { ...published(bodies.init), description: "Body of init. Other fields are ignored." },
     UnlockRequest: { ...published(bodies.unlock), description: "Body of unlock. Other fields are ignored." },
+    UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
     PutRequest: { ...published(bodies.put), description: "Body of put. Other fields are ignored." },
     ...responses,
   };
@@ -54,6 +65,8 @@ const responses = {
     path,
     bytes: count("The value's length in bytes of UTF-8."),
     metadata,
+    version,
+    etag,
   }),
   Secret: object("A secret with its value.", {
     path,
@@ -61,8 +74,33 @@ const responses = {
     metadata,
     createdAt,
     updatedAt,
+    version,
+    etag,
   }),
-  SecretEntry: object("A secret in a list, without its value.", { path, metadata, createdAt, updatedAt }),
+  SecretEntry: object("A secret in a list, without its value.", {
+    path,
+    metadata,
+    createdAt,
+    updatedAt,
+    version,
+    etag,
+  }),
+  SecretVersion: object("A version of a secret, without its value.", {
+    metadata,
+    createdAt,
+    updatedAt: time("When this version was last stored."),
+    version,
+    etag,
+  }),
+  SecretHistory: object(
+    "The versions of a secret.",
+    {
+      path,
+      versions: list("Newest first, the present included.", schemaNamed("SecretVersion")),
+      damaged: count("How many earlier versions cannot be decrypted; they are not among the versions."),
+    },
+    ["damaged"],
+  ),
   SecretList: object(
     "Secrets in ascending order of the UTF-8 bytes of their paths.",
     {
@@ -72,7 +110,7 @@ const responses = {
     },
     ["next", "damaged"],
   ),
-  Deleted: object("Confirms that a secret was deleted.", { ok, path, message }),
+  Deleted: object("Confirms a deletion.", { ok, path, message }),
   Snapshot: object("Confirms that a snapshot was taken.", {
     ok,
     message,

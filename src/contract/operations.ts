@@ -1,30 +1,9 @@
 /** Table of operations: request, response and errors of each endpoint. */
-import type { ErrorCode } from "../errors.js";
-import type { Schema } from "./json-schema.js";
-import type { ResponseName } from "./named-schemas.js";
-
-export type Tag = "vault" | "secrets" | "server";
-
-export type Operation = {
-  readonly id: string;
-  readonly method: "get" | "put" | "post" | "delete";
-  readonly path: string;
-  readonly tag: Tag;
-  readonly summary: string;
-  readonly description: string;
-  /** No token is required. */
-  readonly open?: true;
-  readonly parameters?: readonly string[];
-  readonly body?: { readonly schema: string; readonly example: Schema };
-  readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };
-  /** Besides those of every operation that needs a token. */
-  readonly errors: readonly ErrorCode[];
-};
+import type { Operation } from "./operation.js";
+import { secretOperations } from "./operations-on-secrets.js";
 
 const passphrase = "seven words that no one else would guess";
-const path = "app/db/password";
-const metadata = { type: "password", description: "the application's database" };
-const times = { createdAt: "2026-03-01T12:00:00.000Z", updatedAt: "2026-03-01T12:00:00.000Z" };
+const lastActivity = "2026-03-01T12:00:00.000Z";
 const vaultPath = "/home/me/.local/share/strongroom/vault";
 
 export const operations: readonly Operation[] = [
@@ -94,7 +73,7 @@ export const operations: readonly Operation[] = [
         secretCount: 6,
         vaultPath,
         idleTimeoutMs: 900_000,
-        lastActivity: times.updatedAt,
+        lastActivity,
         serverRunning: true,
         port: 13_100,
       },
@@ -162,69 +141,5 @@ export const operations: readonly Operation[] = [
     },
     errors: [],
   },
-  {
-    id: "list",
-    method: "get",
-    path: "/v1/secrets",
-    tag: "secrets",
-    summary: "List secrets without their values",
-    description:
-      "Ascending by the UTF-8 bytes of the path. `GET /v1/secrets/` is the same. A secret whose file is damaged is listed " +
-      "under `damaged` and does not hide the others.",
-    parameters: ["prefix", "after", "limit"],
-    response: {
-      schema: "SecretList",
-      description: "The matching secrets.",
-      example: { entries: [{ path, metadata, ...times }] },
-    },
-    errors: ["VAULT_LOCKED", "INTERNAL"],
-  },
-  {
-    id: "get",
-    method: "get",
-    path: "/v1/secrets/{path}",
-    tag: "secrets",
-    summary: "Read a secret with its value",
-    description: "Decrypts the value and returns it.",
-    parameters: ["path"],
-    response: {
-      schema: "Secret",
-      description: "The secret.",
-      example: { path, value: "s3cr3t", metadata, ...times },
-    },
-    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL", "INTEGRITY"],
-  },
-  {
-    id: "put",
-    method: "put",
-    path: "/v1/secrets/{path}",
-    tag: "secrets",
-    summary: "Store a secret",
-    description:
-      "Creates the secret or replaces its value and metadata; omitted fields disappear, `createdAt` stays. The response is " +
-      "sent once the write would survive a power cut. A damaged secret is not overwritten: delete it first.",
-    parameters: ["path"],
-    body: { schema: "PutRequest", example: { value: "s3cr3t", ...metadata } },
-    response: {
-      schema: "Stored",
-      description: "The secret is stored.",
-      example: { ok: true, path, bytes: 6, metadata },
-    },
-    errors: ["VAULT_LOCKED", "INTERNAL", "INTEGRITY"],
-  },
-  {
-    id: "delete",
-    method: "delete",
-    path: "/v1/secrets/{path}",
-    tag: "secrets",
-    summary: "Delete a secret permanently",
-    description: "The secret's file is removed before the response is sent.",
-    parameters: ["path"],
-    response: {
-      schema: "Deleted",
-      description: "The secret is deleted.",
-      example: { ok: true, path, message: "the secret is deleted" },
-    },
-    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTEGRITY"],
-  },
+  ...secretOperations,
 ];

@@ -22,6 +22,10 @@ token is accepted.
 not presented a valid token yet; beyond that, the oldest of them is closed. A response that makes no progress for 30
 seconds ends its connection.
 
+**Conditions.** A tag names one state of a secret. \`If-Match\` and \`If-None-Match\` (RFC 9110) are judged after everything
+else, when no other change of the secret can come between: of several writers with the same tag, exactly one succeeds and
+the others get 412. A malformed header is 400.
+
 **Unknown operations.** A path or method that is not listed here gets 404 \`NOT_FOUND\`; where the path exists, \`Allow\`
 lists its methods. \`HEAD\` and \`OPTIONS\` are not supported.
 

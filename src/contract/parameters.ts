@@ -19,6 +19,29 @@ export const parameters: Schema = {
     schema: { type: "string", minLength: 1, maxLength: 1024, pattern: pathPattern },
     example: "app/db/password",
   },
+  version: {
+    name: "version",
+    in: "query",
+    description: "Number of the version to read. Omitted: list all.",
+    schema: { type: "integer", minimum: 1, maximum: 999_999_999_999_999 },
+    example: 2,
+  },
+  "If-Match": {
+    name: "If-Match",
+    in: "header",
+    description:
+      "Tags in quotes, separated by commas, or `*`: any. Nothing is changed, and the response is 412, unless the secret exists with one of them.",
+    schema: { type: "string" },
+    example: '"n0O6NdgaeP0QMXWP"',
+  },
+  "If-None-Match": {
+    name: "If-None-Match",
+    in: "header",
+    description:
+      "Tags in quotes, separated by commas, or `*`: any. If the secret exists with one of them, the response to a read is 304, and to a change 412: with `*`, a put only creates.",
+    schema: { type: "string" },
+    example: "*",
+  },
   prefix: {
     name: "prefix",
     in: "query",

@@ -5,12 +5,13 @@ import { keyOfAddress, keyOfOrigin } from "../access/address.js";
 import { createLockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
 import { requireBearer } from "./bearer.js";
+import type { Service } from "./endpoint.js";
 import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.js";
 import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { discardBody } from "./plaintext-hygiene.js";
 import { contextOf } from "./request-context.js";
 import { isAfterClose, logRequests, sendErrors } from "./responses.js";
-import { dispatch, isUnlock, routeOf, type Service, serveStatus } from "./routes.js";
+import { dispatch, isUnlock, routeOf, serveStatus } from "./routes.js";
 
 export type AppSettings = GuardSettings & {
   /** SHA-256 of the bearer token. */

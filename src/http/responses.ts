@@ -55,8 +55,11 @@ export function sendJson(res: Response, status: number, body: object): void {
   sendBytes(res, status, [Buffer.from(JSON.stringify(body))]);
 }
 
-/** Sends the pieces as one body and wipes them once they are sent or the client has disconnected. */
-export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[]): void {
+/**
+ * Sends the pieces as one body and wipes them once they are sent or the client has disconnected. `tag`: for an `ETag`
+ * header, without quotes.
+ */
+export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[], tag?: string): void {
   const wipe = () => {
     for (const piece of pieces) piece.fill(0);
   };
@@ -66,8 +69,15 @@ export function sendBytes(res: ServerResponse, status: number, pieces: readonly 
   }
   onceGone(res, wipe);
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  res.writeHead(status, headersFor(length));
+  const headers = headersFor(length);
+  if (tag !== undefined) headers.push("ETag", `"${tag}"`);
+  res.writeHead(status, headers);
   writeFrom(0, res, pieces);
+}
+
+/** Sends 304, the one response without a body. */
+export function sendNotModified(res: ServerResponse, tag: string): void {
+  res.writeHead(304, [...constantHeaders, "ETag", `"${tag}"`]).end();
 }
 
 /** Returns the headers of every response, in Node's flat form; `length`: bytes of the body. */

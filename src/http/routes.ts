@@ -1,33 +1,16 @@
 /** Table of endpoints and their handlers. */
 import type { Request, RequestHandler, Response } from "express";
-import type { Lockout } from "../access/lockout.js";
 import { VaultError } from "../errors.js";
-import type { Log } from "../log.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
-import type { Vault } from "../vault/vault.js";
+import { conditionOf, unlessTagged } from "./conditional-headers.js";
+import type { Endpoint, Service } from "./endpoint.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
-import { sendBytes, sendJson } from "./responses.js";
-
-export type Service = {
-  readonly vault: Vault;
-  readonly log: Log;
-  readonly passphraseLockout: Lockout;
-  readonly maxBodyBytes: number;
-  /** The OpenAPI document. */
-  readonly contract: Uint8Array;
-  /** The listening port. */
-  readonly port: number;
-  readonly isShuttingDown: () => boolean;
-  /** Begins the shutdown, after the response was sent. */
-  readonly shutDown: () => void;
-};
-
-/** `rest`: the raw target behind `/v1/secrets/`. */
-type Endpoint = (service: Service, req: Request, res: Response, rest: string) => Promise<void> | void;
+import { sendBytes, sendJson, sendNotModified } from "./responses.js";
+import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
   readonly route: string;
@@ -36,10 +19,16 @@ type Resource = {
 };
 
 const secretsRoot = "/v1/secrets";
+const versionsRoot = "/v1/versions";
 const listResource: Resource = { route: secretsRoot, methods: { GET: list }, secret: true };
 const secretResource: Resource = {
   route: `${secretsRoot}/:path`,
   methods: { GET: get, PUT: put, DELETE: remove },
+  secret: true,
+};
+const versionsResource: Resource = {
+  route: `${versionsRoot}/:path`,
+  methods: { GET: versions, POST: undo, DELETE: prune },
   secret: true,
 };
 const resources = new Map<string, Resource>([
@@ -80,7 +69,7 @@ export function dispatch(service: Service): RequestHandler {
     if (endpoint === undefined) throw wrongMethod(resource);
     if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
     if (resource.secret) service.vault.admit();
-    await endpoint(service, req, res, path.slice(secretsRoot.length + 1));
+    await endpoint(service, req, res, path.slice(rootLength(resource) + 1));
   };
 }
 
@@ -90,7 +79,12 @@ export function routeOf(path: string): string {
 }
 
 function resourceAt(path: string): Resource | undefined {
-  return resources.get(path) ?? (path.startsWith(`${secretsRoot}/`) ? secretResource : undefined);
+  if (path.startsWith(`${secretsRoot}/`)) return secretResource;
+  return path.startsWith(`${versionsRoot}/`) ? versionsResource : resources.get(path);
+}
+
+function rootLength(resource: Resource): number {
+  return resource === versionsResource ? versionsRoot.length : secretsRoot.length;
 }
 
 function wrongMethod({ methods }: Resource): VaultError {
@@ -151,18 +145,22 @@ function openapi({ contract }: Service, _req: Request, res: Response): void {
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
+  const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  sendBytes(res, 200, [await service.vault.put(path, body)]);
+  const { reply, tag } = await service.vault.put(path, body, condition);
+  sendBytes(res, 200, [reply], tag);
 }
 
 async function get(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   if (rest === "") return list(service, req, res);
-  sendBytes(res, 200, [await service.vault.get(parseSecretPath(rest))]);
+  const { reply, tag } = await service.vault.get(parseSecretPath(rest), unlessTagged(req));
+  if (reply === null) sendNotModified(res, tag);
+  else sendBytes(res, 200, [reply], tag);
 }
 
-async function remove({ vault }: Service, _req: Request, res: Response, rest: string): Promise<void> {
+async function remove({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
-  await vault.remove(path);
+  await vault.remove(path, conditionOf(req));
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }
 

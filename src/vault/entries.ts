@@ -1,12 +1,21 @@
 /**
  * Secrets of an unlocked vault: the order of storage and key worker calls for each, and the caches of their ciphertext.
- * It never looks into a body or a blob.
+ * It never looks into a body, nor into a blob beyond its tag.
  */
-import type { Bytes, Head } from "../../workers/protocol.js";
+import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
+import type { Change, Expected, SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache } from "./ciphertext-cache.js";
+import {
+  type Condition,
+  includesTag,
+  isConditional,
+  preconditionFailed,
+  requireCondition,
+  type Tags,
+} from "./condition.js";
 import type { KeyState } from "./key-state.js";
 import { headOf, Lister, type ListQuery } from "./lister.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
@@ -16,14 +25,21 @@ export type EntriesOptions = {
   readonly keyState: KeyState;
   readonly clock: Clock;
   readonly cacheBytes: number;
+  /** Whether a put keeps what it replaces. */
+  readonly keepsHistory: boolean;
 };
+
+/** `tag`: of the present secret. */
+export type TaggedReply = { readonly reply: Bytes; readonly tag: string };
+export type MaybeReply = { readonly reply: Bytes | null; readonly tag: string };
 
 export class Entries {
   readonly #store: SecretStore;
   readonly #keyState: KeyState;
   readonly #clock: Clock;
+  readonly #keepsHistory: boolean;
   readonly #paths = new KeyedMutex();
-  /** Whole blobs. A get that hits here reads no file, which took a quarter of the main thread's time. */
+  /** Blobs without their earlier versions. A get that hits here reads no file, which took a quarter of the main thread's time. */
   readonly #blobs: CiphertextCache<Bytes>;
   /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly #heads: CiphertextCache<Head>;
@@ -31,31 +47,53 @@ export class Entries {
   readonly #pages: CiphertextCache<Bytes>;
   readonly #lister: Lister;
 
-  constructor({ store, keyState, clock, cacheBytes }: EntriesOptions) {
+  constructor({ store, keyState, clock, cacheBytes, keepsHistory }: EntriesOptions) {
     this.#store = store;
     this.#keyState = keyState;
     this.#clock = clock;
+    this.#keepsHistory = keepsHistory;
     this.#blobs = new CiphertextCache(cacheBytes / 2);
     this.#heads = new CiphertextCache(cacheBytes / 4);
     this.#pages = new CiphertextCache(cacheBytes / 4);
     this.#lister = new Lister({ store, keyState, heads: this.#heads, pages: this.#pages });
   }
 
-  put(path: string, body: Bytes): Promise<Bytes> {
-    return this.#paths.run(path, () => this.#putExclusively(path, body));
+  put(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return this.#paths.run(path, () => this.#putExclusively(path, body, condition));
   }
 
-  async get(path: string): Promise<Bytes> {
+  async get(path: string, unlessTagged: Tags | null): Promise<MaybeReply> {
     const blob = this.#blobs.get(path);
-    return blob === undefined ? this.#readAndOpen(path) : this.#open(path, blob);
+    const head = blob ?? (unlessTagged && (await this.#store.read(path, tagHeadBytes)));
+    if (unlessTagged !== null && head && includesTag(unlessTagged, tagOf(head)))
+      return { reply: null, tag: tagOf(head) };
+    return blob === undefined
+      ? this.#readAndOpen(path)
+      : { reply: (await this.#open(path, blob)).reply, tag: tagOf(blob) };
   }
 
-  remove(path: string): Promise<void> {
+  remove(path: string, condition: Condition): Promise<void> {
     return this.#paths.run(path, async () => {
-      const removal = { path, blob: null, expected: "present" } as const;
-      const { committed } = await this.#changing(path, () => this.#store.commit([removal]));
-      if (!committed) throw notFound(path);
+      const expected = isConditional(condition) ? await this.#judged(path, condition) : "present";
+      if (!(await this.#commit({ path, blob: null, expected })))
+        throw expected === "present" ? notFound(path) : preconditionFailed(path);
     });
+  }
+
+  async history(path: string): Promise<Bytes> {
+    return (await this.#keyState.ask({ op: "history", path, blob: await this.#mustRead(path) })).reply;
+  }
+
+  async version(path: string, version: number): Promise<Bytes> {
+    return (await this.#keyState.ask({ op: "openVersion", path, blob: await this.#mustRead(path), version })).reply;
+  }
+
+  undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return this.#paths.run(path, () => this.#undoExclusively(path, body, condition));
+  }
+
+  prune(path: string, condition: Condition): Promise<number> {
+    return this.#paths.run(path, () => this.#pruneExclusively(path, condition));
   }
 
   list(query: ListQuery): Promise<readonly Bytes[]> {
@@ -69,32 +107,100 @@ export class Entries {
     this.#pages.clear();
   }
 
-  async #putExclusively(path: string, body: Bytes): Promise<Bytes> {
-    const previous = await this.#lister.head(path);
+  /** The body is judged before the condition. */
+  async #putExclusively(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    const previous = this.#keepsHistory ? await this.#store.read(path) : await this.#lister.head(path);
     const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
-    await this.#changing(path, () => this.#store.commit([{ path, blob: sealed.blob }]));
-    this.#heads.keep(path, headOf(sealed.blob, sealed.headLength)); // no other change of the path has begun
-    return sealed.reply;
+    return this.#replace(path, condition, previous, sealed);
+  }
+
+  async #undoExclusively(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    const previous = await this.#store.read(path);
+    try {
+      const sealed = await this.#keyState.ask({ op: "undo", path, body, blob: previous, now: this.#clock.now() });
+      return await this.#replace(path, condition, previous, sealed);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "NOT_FOUND")
+        requireCondition(condition, path, tagOrNone(previous));
+      throw error;
+    }
+  }
+
+  async #pruneExclusively(path: string, condition: Condition): Promise<number> {
+    const previous = await this.#store.read(path);
+    requireCondition(condition, path, tagOrNone(previous));
+    if (previous === null) throw notFound(path);
+    const { blob, removed } = await this.#keyState.ask({ op: "prune", path, blob: previous });
+    if (blob.length < previous.length)
+      await this.#mustCommit(condition, { path, blob, expected: { tag: tagOf(previous) } });
+    return removed;
+  }
+
+  async #replace(
+    path: string,
+    condition: Condition,
+    previous: Bytes | Head | null,
+    sealed: Sealed,
+  ): Promise<TaggedReply> {
+    const tag = tagOrNone(previous);
+    requireCondition(condition, path, tag);
+    const { blob, headLength, reply } = sealed;
+    const expected: Expected = tag === null ? "absent" : { tag };
+    const isBasedOnIt = this.#keepsHistory || isConditional(condition);
+    await this.#mustCommit(condition, { path, blob, ...(isBasedOnIt && { expected }) });
+    this.#heads.keep(path, headOf(blob, headLength)); // no other change of the path has begun
+    return { reply, tag: tagOf(blob) };
   }
 
   /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
-  #readAndOpen(path: string): Promise<Bytes> {
+  #readAndOpen(path: string): Promise<TaggedReply> {
     return this.#blobs.reading(async (keep) => {
-      const blob = await this.#store.read(path);
-      if (blob === null) throw notFound(path);
-      const reply = await this.#open(path, blob);
-      keep(path, blob);
-      return reply;
+      const blob = await this.#mustRead(path);
+      const { reply, presentLength } = await this.#open(path, blob);
+      keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));
+      return { reply, tag: tagOf(blob) };
     });
   }
 
-  async #open(path: string, blob: Bytes): Promise<Bytes> {
-    return (await this.#keyState.ask({ op: "open", path, blob })).reply;
+  async #mustRead(path: string): Promise<Bytes> {
+    const blob = await this.#store.read(path);
+    if (blob === null) throw notFound(path);
+    return blob;
   }
 
-  #changing<T>(path: string, change: () => Promise<T>): Promise<T> {
-    return this.#heads.changing(path, () => this.#blobs.changing(path, change));
+  #open(path: string, blob: Bytes) {
+    return this.#keyState.ask({ op: "open", path, blob });
   }
+
+  async #judged(path: string, condition: Condition): Promise<Expected> {
+    const tag = tagOrNone(await this.#store.read(path, tagHeadBytes));
+    requireCondition(condition, path, tag);
+    return tag === null ? "present" : { tag };
+  }
+
+  /** Another program has changed what the change is based on: the condition does not hold, or the caller tries again. */
+  async #mustCommit(condition: Condition, change: Change): Promise<void> {
+    if (await this.#commit(change)) return;
+    if (isConditional(condition)) throw preconditionFailed(change.path);
+    throw new VaultError(
+      "UNAVAILABLE",
+      `the secret at ${change.path} was changed meanwhile by another program: try again`,
+    );
+  }
+
+  async #commit(change: Change): Promise<boolean> {
+    const { path } = change;
+    const commit = () => this.#store.commit([change]);
+    const { committed } = await this.#heads.changing(path, () => this.#blobs.changing(path, commit));
+    return committed;
+  }
+}
+
+type Sealed = Pick<SealReply, "blob" | "headLength" | "reply">;
+
+function tagOrNone(blob: Bytes | Head | null): string | null {
+  if (blob === null) return null;
+  return tagOf(typeof blob === "string" ? Buffer.from(blob.slice(0, tagHeadBytes), "latin1") : blob);
 }
 
 function notFound(path: string): VaultError {

@@ -47,8 +47,9 @@ export class KeyState {
   #mounting = 0;
 
   private constructor({ header, lock, settings, clock, log }: KeyStateOptions) {
-    const { idleTimeoutMs, maxValueBytes, minScryptLogN } = settings;
-    const workerSettings = { maxValueBytes, ...(minScryptLogN && { minScryptLogN }) };
+    const { idleTimeoutMs, maxValueBytes, keepVersions, keepVersionBytes, minScryptLogN } = settings;
+    const history = { keepVersions, keepVersionBytes };
+    const workerSettings = { maxValueBytes, ...history, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
     this.#lock = lock;
     this.#log = log;

@@ -7,7 +7,8 @@ import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { Entries } from "./entries.js";
+import { type Condition, type Tags, unconditional } from "./condition.js";
+import { Entries, type MaybeReply, type TaggedReply } from "./entries.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
@@ -56,7 +57,8 @@ export class Vault {
     this.#log = log;
     this.#lock = lock;
     this.#keyState = keyState;
-    this.#entries = new Entries({ store, keyState, clock, cacheBytes: settings.cacheBytes });
+    const { cacheBytes, keepVersions } = settings;
+    this.#entries = new Entries({ store, keyState, clock, cacheBytes, keepsHistory: keepVersions > 0 });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -137,22 +139,48 @@ export class Vault {
     this.#keyState.mustBeUnlocked();
   }
 
-  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
-  put(path: string, body: Bytes): Promise<Bytes> {
+  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, PRECONDITION_FAILED, INTEGRITY, UNAVAILABLE */
+  put(path: string, body: Bytes, condition = unconditional): Promise<TaggedReply> {
     return wipingAfter(
       body,
-      this.#secretOperation(() => this.#entries.put(path, body)),
+      this.#secretOperation(() => this.#entries.put(path, body, condition)),
     );
   }
 
-  /** The reply holds the value: wipe it once it is sent. @throws VaultError NOT_FOUND, … as put */
-  get(path: string): Promise<Bytes> {
-    return this.#secretOperation(() => this.#entries.get(path));
+  /**
+   * The reply holds the value: wipe it once it is sent. It is null when the secret still has one of the tags.
+   * @throws VaultError NOT_FOUND, … as put
+   */
+  get(path: string, unlessTagged: Tags | null = null): Promise<MaybeReply> {
+    return this.#secretOperation(() => this.#entries.get(path, unlessTagged));
   }
 
-  /** @throws VaultError VAULT_LOCKED, NOT_FOUND, UNAVAILABLE */
-  remove(path: string): Promise<void> {
-    return this.#secretOperation(() => this.#entries.remove(path));
+  /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */
+  remove(path: string, condition = unconditional): Promise<void> {
+    return this.#secretOperation(() => this.#entries.remove(path, condition));
+  }
+
+  /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
+  history(path: string): Promise<Bytes> {
+    return this.#secretOperation(() => this.#entries.history(path));
+  }
+
+  /** As `get`, of one version. */
+  version(path: string, version: number): Promise<Bytes> {
+    return this.#secretOperation(() => this.#entries.version(path, version));
+  }
+
+  /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */
+  undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.undo(path, body, condition)),
+    );
+  }
+
+  /** Removes all earlier versions; returns how many. @throws VaultError NOT_FOUND, … as put */
+  prune(path: string, condition: Condition): Promise<number> {
+    return this.#secretOperation(() => this.#entries.prune(path, condition));
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */

@@ -73,6 +73,7 @@ describe("the document's body schemas", () => {
     ["init", "InitRequest"],
     ["unlock", "UnlockRequest"],
     ["put", "PutRequest"],
+    ["undo", "UndoRequest"],
   ] as const;
 
   const kinds = ["oauth-token", "api-key", "password", "certificate", "other", "key"];
@@ -88,6 +89,7 @@ describe("the document's body schemas", () => {
       value: field,
       type: field,
       description: field,
+      version: fc.oneof(fc.nat(), fc.integer(), fc.double(), field),
     };
     return fc.oneof({ weight: 9, arbitrary: fc.record(names, { requiredKeys: [] }) }, others);
   }

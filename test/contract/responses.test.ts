@@ -31,6 +31,9 @@ const requests: Readonly<Record<string, Send>> = {
   get: { path: "/v1/secrets/a" },
   put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
   delete: { method: "DELETE", path: "/v1/secrets/a" },
+  versions: { path: "/v1/versions/a" },
+  undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
+  prune: { method: "DELETE", path: "/v1/versions/a" },
   unrouted: { path: "/nowhere" },
 };
 
@@ -113,6 +116,7 @@ describe("the documented response", () => {
         const server = await startTestServer();
         await unlock(server);
         await send(server, request);
+        await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304 of a get
       },
       BAD_REQUEST: (request) => send(fresh(), { ...request, headers: { host: "evil.test" } }),
       async UNAUTHORIZED(request) {
@@ -120,6 +124,7 @@ describe("the documented response", () => {
         clock.advance(60_000); // ten within a minute would be too many
       },
       NOT_FOUND: (request) => send(unlocked(), { ...request, path: `${request.path}/b` }),
+      PRECONDITION_FAILED: (request) => send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase } }),
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async VAULT_LOCKED(request, operation) {

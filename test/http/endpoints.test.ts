@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/test-client.js";
 
+const tag = /^[\w-]{16}$/;
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe("lifecycle endpoints", () => {
@@ -86,35 +87,37 @@ describe("GET /v1/status", () => {
 describe("secret endpoints", () => {
   const server = shareTestServer({}, mustInit);
 
-  it("PUT returns ok, path, bytes and the supplied metadata", async () => {
+  it("PUT returns ok, path, bytes, the supplied metadata, version and etag", async () => {
     const body = { value: "sécret", type: "api-key", description: "for tests" };
     const { body: answer } = await api(server(), "put", "/v1/secrets/put/all").send(body).expect(200);
     const metadata = { type: "api-key", description: "for tests" };
-    expect(answer).to.deep.equal({ ok: true, path: "put/all", bytes: 7, metadata });
+    expect(answer).to.deep.include({ ok: true, path: "put/all", bytes: 7, metadata, version: 1 });
+    expect(answer.etag).to.match(tag);
+    expect(answer).to.have.all.keys("ok", "path", "bytes", "metadata", "version", "etag");
   });
 
   it("PUT without type and description returns empty metadata", async () => {
     const { body: answer } = await api(server(), "put", "/v1/secrets/put/bare").send({ value: "v" }).expect(200);
-    expect(answer).to.deep.equal({ ok: true, path: "put/bare", bytes: 1, metadata: {} });
+    expect(answer).to.deep.include({ ok: true, path: "put/bare", bytes: 1, metadata: {} });
   });
 
-  it("GET returns path, value, metadata, createdAt and updatedAt", async () => {
+  it("GET returns path, value, metadata, createdAt, updatedAt, version and etag", async () => {
     await mustPut(server(), "get/one", { value: "v", type: "other", description: "d" });
     const { body } = await api(server(), "get", "/v1/secrets/get/one").expect(200);
-    expect(body).to.have.all.keys("path", "value", "metadata", "createdAt", "updatedAt");
+    expect(body).to.have.all.keys("path", "value", "metadata", "createdAt", "updatedAt", "version", "etag");
     expect(body).to.deep.include({ path: "get/one", value: "v", metadata: { type: "other", description: "d" } });
     expect(body.createdAt).to.match(isoMilliseconds);
     expect(body.updatedAt).to.match(isoMilliseconds);
   });
 
-  it("GET /v1/secrets returns entries of path, metadata, createdAt and updatedAt, never a value", async () => {
+  it("GET /v1/secrets returns entries of path, metadata, createdAt, updatedAt, version and etag, never a value", async () => {
     await mustPut(server(), "list/one", { value: "list-canary", type: "certificate" });
     await mustPut(server(), "list/two", { value: "list-canary", description: "second" });
     const { body, text } = await api(server(), "get", "/v1/secrets?prefix=list/").expect(200);
     expect(body).to.have.all.keys("entries");
     expect(text).not.to.contain("list-canary");
     for (const entry of body.entries) {
-      expect(entry).to.have.all.keys("path", "metadata", "createdAt", "updatedAt");
+      expect(entry).to.have.all.keys("path", "metadata", "createdAt", "updatedAt", "version", "etag");
       expect(entry.createdAt).to.match(isoMilliseconds);
       expect(entry.updatedAt).to.match(isoMilliseconds);
     }

@@ -36,6 +36,10 @@ const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
   VAULT_LOCKED: async () => ({ server: await startTestServer(), request: { path: "/v1/secrets" } }),
   NOT_FOUND: async () => ({ server: await unlockedServer(), request: { path: "/v1/secrets/a" } }),
   ALREADY_EXISTS: async () => ({ server: await unlockedServer(), request: { ...unlock, path: "/v1/init" } }),
+  PRECONDITION_FAILED: async () => ({
+    server: await unlockedServer(),
+    request: { method: "DELETE", path: "/v1/secrets/a", headers: { "if-match": "*" } },
+  }),
   RATE_LIMITED: async () => {
     const server = await startTestServer();
     for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });

@@ -362,19 +362,19 @@ describe("responses", () => {
     await mustPut(fresh, "a", "v");
   });
   for (const path of ["/v1/status", "/v1/secrets", "/v1/secrets/a", "/v1/secrets/missing", "/nowhere"]) {
-    it(`${path}: JSON, no-store, helmet's headers, no HSTS, no ETag, no trace of Express`, async () => {
+    it(`${path}: JSON, no-store, helmet's headers, no HSTS, no trace of Express`, async () => {
       const { headers } = await send(server(), { path });
       expect(headers["content-type"]).to.equal("application/json; charset=utf-8");
       expect(headers["cache-control"]).to.equal("no-store");
       expect(headers["x-content-type-options"]).to.equal("nosniff");
       expect(headers["content-security-policy"]).to.be.a("string");
       expect(headers["x-frame-options"]).to.be.a("string");
-      expect(headers).not.to.have.any.keys("strict-transport-security", "etag", "x-powered-by");
+      expect(headers).not.to.have.any.keys("strict-transport-security", "x-powered-by");
     });
   }
 
-  it("ignores conditional requests and ranges", async () => {
-    const headers = { "if-none-match": "*", range: "bytes=0-1", "if-modified-since": new Date().toUTCString() };
+  it("ignores ranges and conditions on times", async () => {
+    const headers = { range: "bytes=0-1", "if-modified-since": new Date().toUTCString() };
     expect(mustSucceed(await send(server(), { path: "/v1/secrets/a", headers }))["value"]).to.equal("v");
   });
 });

@@ -29,6 +29,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },
+  history: {
+    meaning: "compares 1,000 random histories with a model, and lets 16 writers race for each of 10,000 tags",
+    files: ["properties/history-model.test", "http/conditions.test"],
+    numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
+  },
   isolation: {
     meaning: "scans the process's memory and crashes the key worker",
     files: ["isolation/memory.test", "isolation/proof.test", "isolation/rules.test"],

@@ -33,6 +33,7 @@ export async function makeHome(twice = false): Promise<string> {
     mustSucceed(await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } }));
   } else await mustInit(server);
   for (const path of ["a", "a/b", "c/d", "Big/X"]) await mustPut(server, path, `value-canary of ${path}`);
+  await mustPut(server, "Big/X", "value-canary of a later Big/X"); // keeps the first as an earlier version
   await server.stop();
   return server.home;
 }

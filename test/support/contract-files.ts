@@ -36,9 +36,15 @@ function interfaceOf(name: string, { description, properties = {}, required = []
   const members = Object.entries(properties).map(([member, schema]) => {
     const mark = required.includes(member) ? "" : "?";
     const comment = schema.description === undefined ? "" : `  /** ${schema.description} */\n`;
-    return `${comment}  readonly ${member}${mark}: ${typeOf(schema)};\n`;
+    return `${comment}${wrapped(`  readonly ${member}${mark}:`, typeOf(schema))}\n`;
   });
   return `/** ${description} */\nexport interface ${name} {\n${members.join("")}}\n`;
+}
+
+/** A union that is too long for its line has a line for each member. */
+function wrapped(name: string, type: string): string {
+  const line = `${name} ${type};`;
+  return line.length <= 120 ? line : `${name}\n    | ${type.replaceAll(" | ", "\n    | ")};`;
 }
 
 function typeOf({ $ref, type, enum: values, const: only, items }: Schema): string {

@@ -12,7 +12,8 @@ type Schema = { readonly [keyword: string]: unknown };
 type Header = { readonly required?: boolean; readonly schema: Schema };
 type Response = {
   readonly headers: Readonly<Record<string, Header | Reference>>;
-  readonly content: { readonly "application/json": { readonly schema: Schema } };
+  /** Missing: no body. */
+  readonly content?: { readonly "application/json": { readonly schema: Schema } };
 };
 type Reference = { readonly $ref: string };
 type Responses = Readonly<Record<string, Response | Reference>>;
@@ -57,17 +58,19 @@ function strict(schema: Schema): Schema {
 
 function strictValue(keyword: string, value: unknown): unknown {
   if (keyword === "$ref") return `contract${String(value)}`;
+  if (keyword === "oneOf") return (value as readonly Schema[]).map(strict);
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? strict(value as Schema) : value;
 }
 
 class Rule {
   readonly #headers: readonly (readonly [string, Header])[];
-  readonly #isBody: ValidateFunction;
+  /** Null: there is no body. */
+  readonly #isBody: ValidateFunction | null;
 
   constructor({ headers, content }: Response) {
     this.#headers = Object.entries(headers).map(([name, header]) => [name.toLowerCase(), wholeHeader(header)]);
-    this.#isBody = ajv.compile(strict(content["application/json"].schema));
+    this.#isBody = content === undefined ? null : ajv.compile(strict(content["application/json"].schema));
   }
 
   problems({ headers, text }: Judged): string[] {
@@ -77,8 +80,14 @@ class Rule {
     return [
       ...strange.map((name) => `header ${name} is not documented`),
       ...wrong.map(([name]) => `header ${name} is ${String(headers[name])}`),
-      ...(text === "" || this.#isBody(JSON.parse(text)) ? [] : [ajv.errorsText(this.#isBody.errors)]),
+      ...this.#problemsOf(text),
     ];
+  }
+
+  #problemsOf(body: string): string[] {
+    if (body === "") return [];
+    if (this.#isBody === null) return ["a body is not documented"];
+    return this.#isBody(JSON.parse(body)) ? [] : [ajv.errorsText(this.#isBody.errors)];
   }
 }
 
@@ -117,7 +126,7 @@ function learn(operation: string, status: string, response: Response | Reference
 
 /** Returns one empty code for a success. */
 function codesOf({ content }: Response): readonly string[] {
-  const { properties } = content["application/json"].schema as { properties?: { code?: { enum: string[] } } };
+  const { properties } = (content?.["application/json"].schema ?? {}) as { properties?: { code?: { enum: string[] } } };
   return properties?.code?.enum ?? [""];
 }
 
@@ -146,8 +155,8 @@ export function judge(judged: Judged): void {
 function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
   const isList = path === "/v1/secrets/" && method === "GET";
-  const isSecret = path.startsWith("/v1/secrets/") && !isList;
-  const documentedPath = isSecret ? "/v1/secrets/{path}" : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
+  const [, root] = isList ? [] : (/^(\/v1\/(?:secrets|versions))\//.exec(path) ?? []);
+  const documentedPath = root !== undefined ? `${root}/{path}` : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
   return paths[documentedPath]?.[method.toLowerCase()]?.operationId ?? "unrouted";
 }
 

@@ -41,7 +41,11 @@ describe("a damaged header", function () {
   it("with any one bit flipped, of any shorter length, or longer by a byte never opens", async () => {
     const { header } = await stoppedVault();
     let crashes = 0;
-    const worker = KeyWorkerClient.start({ maxValueBytes: 1024 }, systemClock, () => crashes++);
+    const worker = KeyWorkerClient.start(
+      { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0 },
+      systemClock,
+      () => crashes++,
+    );
     later(() => worker.stop());
     let understood = 0;
     for (const [what, bytes] of everyDamage(header)) {

@@ -1,13 +1,15 @@
-/** A vault of the first format version, which every later version must read. */
+/** Vaults of both format versions of a blob, which every later version of the program must read. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { passphrase, startTestServer } from "../support/server.js";
-import { mustGet, mustList, mustUnlock } from "../support/test-client.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { type Json, mustGet, mustList, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 /** Files by name below the vault's directory. */
-const files: Readonly<Record<string, Buffer>> = {
+type Files = Readonly<Record<string, Buffer>>;
+
+const files: Files = {
   current: Buffer.from("gen-1\n"),
   "gen-1/header.json": Buffer.from(
     [
@@ -38,25 +40,115 @@ const files: Readonly<Record<string, Buffer>> = {
 
 const writtenAt = "2026-03-01T12:00:00.000Z";
 const secrets = [
-  { path: "app/db/password", value: "s3cr3t", metadata: {} },
+  { path: "app/db/password", value: "s3cr3t", metadata: {}, etag: "Czb5435PN6PT9Ngn" },
   {
     path: "grüße/Con",
     value: "pässwörd \u0000\u2028 🗝️",
     metadata: { type: "password", description: "für den Schlüsselbund – 密码" },
+    etag: "wcYBWW8_2NQcdT7_",
   },
-].map((secret) => ({ ...secret, createdAt: writtenAt, updatedAt: writtenAt }));
+].map((secret) => ({ ...secret, createdAt: writtenAt, updatedAt: writtenAt, version: 1 }));
+
+const historyFiles: Files = {
+  current: Buffer.from("gen-1\n"),
+  "gen-1/header.json": Buffer.from(
+    [
+      '{"format":"strongroom","version":1,"vaultId":"S8_9xZ8ADbCD15SJH-qmOg","createdAt":"2026-03-01T12:00:',
+      '00.000Z","kdf":{"name":"scrypt","logN":14,"r":8,"p":1,"salt":"XDwsH7M3IV8G6-eH9vpgtQ"},"wrappedKey":',
+      '"Lr2WrQ_mPZUFVH0Mz5r0fPY0Ck31auNLBom5hEAT02s","mac":"xi4q8wO3yvMJtPbVWFd83R8VrnNZOoHVT63H7-b0CAM"}',
+      "\n",
+    ].join(""),
+  ),
+  "gen-1/secrets/gr%c3%bc%c3%9fe/%43on.sealed": Buffer.from(
+    [
+      "U1JWQgIAAADVuFLS8nkPQV9u9qz0X9IyN+7bJ+twW+N9yNuxeIN1hdt2fPqmUkozmyQ9VruGtKWeNqeHjsW2qsNCmpivu0BO",
+      "AJ6q08DwACxTSot34DUkefI4JKlcywOVv3reaz7c6Y2hT3wvUOt+yBfTuCdpSv2M74X8idSy+Xc/Yo+e23kcBr3lkc/y5IwV",
+      "AcsYH/UOFD35vmgZ+ZQ0ywATB++7Z+7nxqklJ2W41W72cY/lGLOpgrw3N76v8EPNMwU55GqAyXgaDZyv44cR/DC6Sy8ACcwM",
+      "5wBPK9ccAAAARuel8xPCn9miClGi/PfBOnkXkXQPnJA/I+UfLBgBGBD0qu/u4VGSU5FKRDFc+EU9iZmBH6d/wACmJUJA8Mnn",
+      "BRexXMsbCkA=",
+    ].join(""),
+    "base64",
+  ),
+  "gen-1/secrets/app/db/password.sealed": Buffer.from(
+    [
+      "U1JWQgIAAACRk7QZR9h/kj+Yb6vMU21j0qI/a/g0SwDBCyng1is32wOCzCD7hLvbtwEQgA9VDQSbh7bC318cx0Wfhfs7Sn4r",
+      "ZokOoxA9rVFX89lmAOVSwwnpeV+o2+zHaUC70/VAfocDSBtwOBKO3yCOHUuZiiD7S+DyfPCOzkOwx6hV2Nc0fX8D8iIcKSpR",
+      "7NMJLLuhO6Py4QAAAC/sNS0xYAuMCMBBAnuDunIMGP7RBkGXFNUDtBuo6F7+nZwUXSb6A+9dl/Uy6jz3JwAAAKLnHoRxMruL",
+      "XqTCzzz4BkYza0yrcCTjawum5kyc2AaAyqDTWvOO+lf4Hv7rtJcSSRCVfYjTp1L8UAbDcXGlagPamD8jlwV+RyWjnHt3ZGB/",
+      "fdha/7WYUVwhgNYHwwuUoFPDzkvyO6AMoI/fdH82iIXZ9B/2Qi7WBrhhDAvTd55O6sU3MYqAQhrBRJ/XJt8mROrPHQK3z+xm",
+      "/UM6PRrbsXsO+IEAAAAw7nUHIGyUcYKPFokLxFm363Dkb74VPO1Tw7u8IuuYqOxIcLpeCXDIPoPkOhsVZA25AAAAkfm3OIfi",
+      "sgHzDU+UU1XvDE6FkogX8I8K/FLhJRI7Or3XivLlbiAIuD1wDAhrRM2AXNUX+Ae8oE2UrQ8e8h4OEap3UIgdX7ic8mz101zo",
+      "8wUU9FX8jk6Ln1y9daJMg6cZrd4lqIu1WZ5nKgmlZ/DeArRbaHCJYsk6Zefjb7nr/Tnv1QNQnDZ+KQgcxWmOiU5Lm2AAAAAv",
+      "ru9F5bi6bjgtMMxKsLJmz8W3TrvWOopBR2Md/L1ZD2QXtppbu2aJ1yBIIlqim+g=",
+    ].join(""),
+    "base64",
+  ),
+};
+
+const [createdAt, aMinuteLater, twoMinutesLater] = [writtenAt, "2026-03-01T12:01:00.000Z", "2026-03-01T12:02:00.000Z"];
+const versions = [
+  { version: 3, value: "first", metadata: {}, createdAt, updatedAt: twoMinutesLater, etag: "k7QZR9h_kj-Yb6vM" },
+  {
+    version: 2,
+    value: "s3cr3t",
+    metadata: { type: "password" },
+    createdAt,
+    updatedAt: aMinuteLater,
+    etag: "5x6EcTK7i16kws88",
+  },
+  { version: 1, value: "first", metadata: {}, createdAt, updatedAt: createdAt, etag: "-bc4h-KyAfMNT5RT" },
+];
+
+async function unlockedServer(vault: Files): Promise<TestServer> {
+  const home = join(temporaryDirectory(), "home");
+  for (const [name, bytes] of Object.entries(vault)) {
+    const file = join(home, "vault", name);
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(file, bytes, { mode: 0o600 });
+  }
+  const server = await startTestServer({ home });
+  await mustUnlock(server, passphrase);
+  return server;
+}
+
+async function mustGetVersion(server: TestServer, path: string, version: number): Promise<Json> {
+  return mustSucceed(await send(server, { path: `/v1/versions/${encodeURIComponent(path)}?version=${version}` }));
+}
 
 describe("a vault of format version 1, written on 2026-11-21", () => {
   it("opens under its passphrase and returns every secret", async () => {
-    const home = join(temporaryDirectory(), "home");
-    for (const [name, bytes] of Object.entries(files)) {
-      const file = join(home, "vault", name);
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-      writeFileSync(file, bytes, { mode: 0o600 });
-    }
-    const server = await startTestServer({ home });
-    await mustUnlock(server, passphrase);
+    const server = await unlockedServer(files);
     for (const secret of secrets) expect(await mustGet(server, secret.path)).to.deep.equal(secret);
     expect(await mustList(server)).to.deep.equal(secrets.map(({ value: _, ...entry }) => entry));
+  });
+
+  it("keeps each secret as its version 1 when it is put again", async () => {
+    const server = await unlockedServer(files);
+    for (const secret of secrets) {
+      expect(await mustPut(server, secret.path, "new")).to.include({ version: 2 });
+      expect(await mustGet(server, secret.path)).to.include({ value: "new", createdAt: writtenAt, version: 2 });
+      expect(await mustGetVersion(server, secret.path, 1)).to.deep.equal(secret);
+    }
+  });
+});
+
+describe("a vault with blobs of format version 2, written on 2026-11-22", () => {
+  it("opens under its passphrase and returns every secret with its versions", async () => {
+    const server = await unlockedServer(historyFiles);
+    const path = "app/db/password";
+    expect(await mustGet(server, path)).to.deep.equal({ path, ...versions[0] });
+    for (const version of versions) {
+      expect(await mustGetVersion(server, path, version.version)).to.deep.equal({ path, ...version });
+    }
+    expect(mustSucceed(await send(server, { path: `/v1/versions/${path}` }))).to.deep.equal({
+      path,
+      versions: versions.map(({ value: _, ...entry }) => entry),
+    });
+    expect(await mustGet(server, "grüße/Con")).to.deep.equal({
+      ...secrets[1],
+      createdAt: aMinuteLater,
+      updatedAt: aMinuteLater,
+      etag: "uFLS8nkPQV9u9qz0",
+    });
   });
 });

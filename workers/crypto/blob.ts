@@ -1,29 +1,39 @@
 /**
- * Blob format: one entry as storage sees it, with metadata and value sealed separately, so that a list never opens a value.
+ * Blob format: one entry as storage sees it, the present and the earlier versions that are kept. Metadata and value are
+ * sealed separately: a list opens no value, and reads nothing behind the present's metadata.
  *
  *   offset  size  content
  *   0       4     magic, "SRVB"
- *   4       1     version, 1
- *   5       4     m, length of the metadata box, big endian
- *   9       m     metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
- *   9 + m   …     value box, the same, to the end
+ *   4       1     format version, 2
+ *   5       …     versions: the present, then the earlier ones, newest first, at most 100. Each:
+ *                   4  m, length of the metadata box, big endian
+ *                   m  metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
+ *                   4  v, length of the value box, big endian
+ *                   v  value box, the same
+ *
+ * Format version 1, which is read for ever, has the present alone and no v: its value box goes to the end. The next put
+ * writes version 2. An earlier version stays sealed as it was.
  *
  * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
- *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…"}
+ *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1
  *   value     a JSON string as JSON.stringify writes it
  *
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
+import { allocate, base64url, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
 import { nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
-const version = 1;
-const versionByte = bytesOf(version);
-const boxesAt = 9;
+const formatVersion = 2;
+const formatByte = bytesOf(formatVersion);
+const versionsAt = 5;
+const lengthBytes = 4;
+const boxesAt = versionsAt + lengthBytes;
 const shortestBox = nonceBytes + tagBytes;
+const mostVersions = 101;
+const etagBytes = 12;
 const label = utf8("strongroom v1 entry");
 const metadataPart = utf8("m");
 const valuePart = utf8("v");
@@ -34,47 +44,164 @@ const noBox = allocate(0);
 /** What an unlocked vault seals with. */
 export type SealingKey = { readonly masterKey: XaesKey; readonly vaultId: Bytes };
 
-export function sealBlob(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Bytes {
+/** The boxes of one version. */
+export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+
+/** Seals the present, with `past` as it is behind it. */
+export function sealBlob(
+  key: SealingKey,
+  path: string,
+  metadata: Uint8Array,
+  value: Uint8Array,
+  past: readonly SealedVersion[] = [],
+): Bytes {
   const [metadataBox = [], valueBox = []] = seal(key.masterKey, [
     { plaintext: metadata, aad: () => metadataAad(key, path) },
     { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
   ]);
-  return concat([magic, versionByte, uint32(metadata.length + shortestBox), ...metadataBox, ...valueBox]);
+  const present = [
+    uint32(metadata.length + shortestBox),
+    ...metadataBox,
+    uint32(value.length + shortestBox),
+    ...valueBox,
+  ];
+  return concat([magic, formatByte, ...present, ...past.flatMap(piecesOf)]);
+}
+
+function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {
+  return [uint32(metadata.length), metadata, uint32(value.length), value];
+}
+
+/** Bytes that a version takes in a blob. */
+export function lengthOfVersion({ metadata, value }: SealedVersion): number {
+  return 2 * lengthBytes + metadata.length + value.length;
 }
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 
-/** Opens the metadata of blobs, whose heads are enough, into scratch memory; null where damaged, moved or foreign. */
+/** Opens the present's metadata, for which heads are enough, into scratch memory; null where damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
-  return open(key.masterKey, sealed);
+  return open(key.masterKey, sealed).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
 }
 
-export type OpenedBlob = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+/** Opens the metadata of versions of one path. */
+export function openVersionsMetadata(
+  key: SealingKey,
+  path: string,
+  versions: readonly SealedVersion[],
+): (Uint8Array | null)[] {
+  const aad = metadataAad(key, path);
+  return open(
+    key.masterKey,
+    versions.map(({ metadata: box }) => ({ box, aad })),
+  );
+}
 
-/** Opens a whole blob into scratch memory; null when it is damaged, moved or foreign. */
-export function openBlob(key: SealingKey, path: string, blob: Uint8Array): OpenedBlob | null {
-  const box = metadataBox(blob);
-  if (box === null) return null;
+export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+
+/** `length`: of the blob without its past. */
+export type OpenedPresent = OpenedVersion & { readonly length: number };
+
+/** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
+export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
   const [metadata, value] = open(key.masterKey, [
-    { box, aad: metadataAad(key, path) },
-    { box: blob.subarray(boxesAt + box.length), aad: valueAad(key, path, box.subarray(0, nonceBytes)) },
+    { box: version.metadata, aad: metadataAad(key, path) },
+    { box: version.value, aad: valueAad(key, path, version.metadata.subarray(0, nonceBytes)) },
   ]);
   return metadata && value ? { metadata, value } : null;
 }
 
+/** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
+export function openPresent(key: SealingKey, path: string, blob: Uint8Array): OpenedPresent | null {
+  const split = splitBlob(blob);
+  if (!split?.isWhole) return null;
+  const opened = openVersion(key, path, split.present);
+  if (opened === null || ofItsFormat(opened.metadata, blob) === null) return null;
+  return { metadata: opened.metadata, value: opened.value, length: split.presentLength };
+}
+
+/** A blob whose format byte was changed could pass for the other format: only version 2 has the number of the version. */
+function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
+  return blob !== undefined && hasNumber(metadata) === (blob[magic.length] === formatVersion) ? metadata : null;
+}
+
+/** Whether opened metadata ends with the number of its version. */
+export function hasNumber(metadata: Uint8Array): boolean {
+  return metadata.at(-2) !== 0x22; // the quote after `updatedAt`
+}
+
+export type SplitBlob = {
+  readonly present: SealedVersion;
+  /** Length of the blob without its past. */
+  readonly presentLength: number;
+  /** Newest first. */
+  readonly past: readonly SealedVersion[];
+  /** Whether nothing follows the last version. */
+  readonly isWhole: boolean;
+};
+
+/** Splits a blob, without opening anything, up to where its structure is damaged; null when the present is. */
+export function splitBlob(blob: Uint8Array): SplitBlob | null {
+  if (faultOf(blob, blob.length) !== null) return null;
+  return blob[magic.length] === formatVersion ? splitVersions(blob) : onlyVersion(blob);
+}
+
+function onlyVersion(blob: Uint8Array): SplitBlob {
+  const end = metadataEnd(blob);
+  const present = { metadata: blob.subarray(boxesAt, end), value: blob.subarray(end) };
+  return { present, presentLength: blob.length, past: [], isWhole: true };
+}
+
+function splitVersions(blob: Uint8Array): SplitBlob | null {
+  const versions: SealedVersion[] = [];
+  let at = versionsAt;
+  while (versions.length < mostVersions) {
+    const version = versionAt(blob, at);
+    if (version === null) break;
+    versions.push(version);
+    at += lengthOfVersion(version);
+  }
+  const [present, ...past] = versions;
+  if (present === undefined) return null;
+  return { present, presentLength: versionsAt + lengthOfVersion(present), past, isWhole: at === blob.length };
+}
+
+function versionAt(blob: Uint8Array, at: number): SealedVersion | null {
+  const metadata = boxAt(blob, at);
+  const value = metadata && boxAt(blob, at + lengthBytes + metadata.length);
+  return value && { metadata, value };
+}
+
+function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
+  const start = at + lengthBytes;
+  const end = start + readUint32(blob, at);
+  return end - start >= shortestBox && end <= blob.length ? blob.subarray(start, end) : null;
+}
+
+/** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
+export function etagOf(metadataBox: Uint8Array): string {
+  return base64url(metadataBox.subarray(0, etagBytes));
+}
+
+/** As `etagOf`, of the present of a blob, whose head is enough. */
+export function presentEtag(blob: Uint8Array): string {
+  return etagOf(blob.subarray(boxesAt));
+}
+
 /** Returns where the metadata of a valid blob ends. */
 export function metadataEnd(blob: Uint8Array): number {
-  return boxesAt + readUint32(blob, 5);
+  return boxesAt + readUint32(blob, versionsAt);
 }
 
 /** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
 export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
   if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
-  if (head[magic.length] !== version) return "version";
-  const metadataLength = readUint32(head, 5);
-  return metadataLength >= shortestBox && boxesAt + metadataLength + shortestBox <= length ? null : "length";
+  const format = head[magic.length];
+  if (format !== 1 && format !== formatVersion) return "version";
+  const behind = (format === 1 ? 0 : lengthBytes) + shortestBox;
+  return readUint32(head, versionsAt) >= shortestBox && metadataEnd(head) + behind <= length ? null : "length";
 }
 
 /** A head is enough: the value may be missing. */

@@ -9,8 +9,8 @@ export type Cursor = { readonly bytes: Uint8Array; at: number };
 /** Where a string's content is, between its quotes. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** A skipped value: where a string is, a literal itself, and of other values only the type. */
-export type Found = Span | boolean | null | "number" | "array" | "object";
+/** A skipped value: where a string is, a literal or short whole number itself, and of other values only the type. */
+export type Found = Span | boolean | null | number | "number" | "array" | "object";
 
 const quote = code('"');
 export const backslash = code("\\");
@@ -20,6 +20,10 @@ export const braceOpen = code("{");
 export const braceClose = code("}");
 const bracketOpen = code("[");
 const bracketClose = code("]");
+const zero = code("0");
+
+/** Of a number that is surely exact. */
+const mostDigits = 15;
 
 const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
   [utf8("true"), true],
@@ -46,8 +50,21 @@ function skipScalar(cursor: Cursor): Found {
       return value;
     }
   }
+  const start = cursor.at;
   skipNumber(cursor);
-  return "number";
+  return wholeNumber(cursor.bytes, start, cursor.at);
+}
+
+/** Makes no string of the digits, which could be a passphrase without its quotes. */
+function wholeNumber(bytes: Uint8Array, start: number, end: number): number | "number" {
+  if (end - start > mostDigits) return "number";
+  let value = 0;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] ?? 0;
+    if (!isDigit(byte)) return "number";
+    value = 10 * value + byte - zero;
+  }
+  return value;
 }
 
 function startsWith(cursor: Cursor, spelling: Uint8Array): boolean {

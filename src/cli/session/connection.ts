@@ -54,6 +54,7 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   VAULT_LOCKED: "locked",
   NOT_FOUND: "notFound",
   ALREADY_EXISTS: "conflict",
+  PRECONDITION_FAILED: "conflict",
   RATE_LIMITED: "rateLimited",
   INTERNAL: "unexpected",
   INTEGRITY: "findings",

@@ -22,7 +22,7 @@ export const secretsName = "secrets";
 /** Bounds memory: entries are held whole while they are used, and large ones one at a time. */
 const entriesAtOnce = 16;
 const largeEntryBytes = 4 * 2 ** 20;
-const maxSecretBytes = 512 * 2 ** 20;
+const maxSecretBytes = 2 ** 30;
 
 /** Larger than any header of a vault. */
 const maxHeaderBytes = 4096;

@@ -11,7 +11,7 @@ import { headBytes } from "./offline-keys.js";
 
 type SecretFile = { readonly file: string; readonly path: string };
 
-const maxBlobBytes = 512 * 2 ** 20;
+const maxBlobBytes = 2 ** 30;
 const sliceSize = 256;
 
 /** Keeps the disk busy, and stays far below the limit of open files. */

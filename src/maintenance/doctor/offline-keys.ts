@@ -1,6 +1,6 @@
 /**
  * Key workers of doctor: one without a key that checks structure and, given the passphrase, one that opens the secrets of
- * one vault. Values are wiped as soon as they are opened.
+ * one vault. No value leaves them.
  */
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
 import { systemClock } from "../../clock.js";
@@ -45,11 +45,11 @@ export class Keys {
     return this.#opener?.generation ?? null;
   }
 
-  /** Whether the blob is the secret at this path of the unlocked vault. */
+  /** Whether the blob is the secret at this path of the unlocked vault, with all of its versions. */
   async opens(path: string, blob: Bytes): Promise<boolean> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
-    return succeeds(worker.call({ op: "open", path, blob }).then(({ reply }) => reply.fill(0)));
+    return succeeds(worker.call({ op: "check", path, blob }));
   }
 
   async stop(): Promise<void> {
@@ -60,7 +60,7 @@ export class Keys {
 }
 
 function startWorker(): KeyWorkerClient {
-  return KeyWorkerClient.start({ maxValueBytes: 0 }, systemClock, () => {});
+  return KeyWorkerClient.start({ maxValueBytes: 0, keepVersions: 0, keepVersionBytes: 0 }, systemClock, () => {});
 }
 
 /** Returns false when the key worker reports damage. */

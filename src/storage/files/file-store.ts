@@ -47,7 +47,7 @@ const readsAtOnce = 64;
 const writesAtOnce = 32;
 
 /** Larger than any blob we write. Protects memory against a planted file. */
-const maxBlobBytes = 512 * 2 ** 20;
+const maxBlobBytes = 2 ** 30;
 
 export class FileStore implements SecretStore {
   readonly vaultPath: string;

@@ -133,7 +133,7 @@ export class KeyWorkerClient {
 /** Whether the key worker replies quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
-  return request.op === "seal" && request.body.byteLength <= quickBytes;
+  return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 
 function lockedMeanwhile(): VaultError {

@@ -1,0 +1,26 @@
+/** Row of the table of operations. */
+import type { ErrorCode } from "../errors.js";
+import type { Schema } from "./json-schema.js";
+import type { ResponseName } from "./named-schemas.js";
+
+export type Tag = "vault" | "secrets" | "server";
+
+export type Operation = {
+  readonly id: string;
+  readonly method: "get" | "put" | "post" | "delete";
+  readonly path: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly description: string;
+  /** No token is required. */
+  readonly open?: true;
+  readonly parameters?: readonly string[];
+  readonly body?: { readonly schema: string; readonly example: Schema };
+  readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };
+  /** The response has the secret's tag as an `ETag` header. */
+  readonly hasTag?: true;
+  /** There is a 304, too. */
+  readonly mayBeUnchanged?: true;
+  /** Besides those of every operation that needs a token. */
+  readonly errors: readonly ErrorCode[];
+};

@@ -1,0 +1,22 @@
+/** What an endpoint is, and what all of them work with. */
+import type { Request, Response } from "express";
+import type { Lockout } from "../access/lockout.js";
+import type { Log } from "../log.js";
+import type { Vault } from "../vault/vault.js";
+
+export type Service = {
+  readonly vault: Vault;
+  readonly log: Log;
+  readonly passphraseLockout: Lockout;
+  readonly maxBodyBytes: number;
+  /** The OpenAPI document. */
+  readonly contract: Uint8Array;
+  /** The listening port. */
+  readonly port: number;
+  readonly isShuttingDown: () => boolean;
+  /** Begins the shutdown, after the response was sent. */
+  readonly shutDown: () => void;
+};
+
+/** `rest`: the raw target behind the root of the resource and a slash. */
+export type Endpoint = (service: Service, req: Request, res: Response, rest: string) => Promise<void> | void;

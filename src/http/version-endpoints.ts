@@ -1,0 +1,41 @@
+/** Endpoints of a secret's versions. */
+import type { Request, Response } from "express";
+import { VaultError } from "../errors.js";
+import { parseSecretPath } from "../paths/secret-path.js";
+import { conditionOf } from "./conditional-headers.js";
+import type { Service } from "./endpoint.js";
+import { ownMemory } from "./plaintext-hygiene.js";
+import { readBody } from "./request-body.js";
+import { contextOf } from "./request-context.js";
+import { parseQuery } from "./request-target.js";
+import { sendBytes, sendJson } from "./responses.js";
+
+export async function versions({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
+  const path = parseSecretPath(rest);
+  const version = versionQuery(contextOf(req).target.query);
+  sendBytes(res, 200, [await (version === null ? vault.history(path) : vault.version(path, version))]);
+}
+
+export async function undo(service: Service, req: Request, res: Response, rest: string): Promise<void> {
+  const path = parseSecretPath(rest);
+  const condition = conditionOf(req);
+  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  const { reply, tag } = await service.vault.undo(path, body, condition);
+  sendBytes(res, 200, [reply], tag);
+}
+
+export async function prune({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
+  const path = parseSecretPath(rest);
+  const removed = await vault.prune(path, conditionOf(req));
+  const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
+  sendJson(res, 200, { ok: true, path, message });
+}
+
+function versionQuery(query: string): number | null {
+  const version = parseQuery(query, ["version"]).get("version");
+  if (version === undefined) return null;
+  if (!/^[1-9]\d{0,14}$/.test(version)) {
+    throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
+  }
+  return Number(version);
+}

@@ -1,0 +1,139 @@
+/** Operations on the versions of a secret: list them, open one, make one the newest, remove the past, check them all. */
+import {
+  etagOf,
+  openMetadata,
+  openPresent,
+  openVersion,
+  openVersionsMetadata,
+  type SealedVersion,
+  type SealingKey,
+  splitBlob,
+} from "./crypto/blob.js";
+import { getReply, readMetadata, versionEntry } from "./entry.js";
+import { decodeString, inScratch } from "./json/json-string.js";
+import type { Keyring } from "./keyring.js";
+import { concat, withScratch } from "./memory.js";
+import { type Content, sealNext } from "./next-version.js";
+import type { HistoryLimits, Refusal, ReplyOf, RequestOf } from "./protocol.js";
+import { damaged, damagedVersion, lockedNow, noSecret, noVersion } from "./refusals.js";
+import type { BodyReaders } from "./request-bodies.js";
+
+const fromBackup = "restore its file from a backup, or delete it";
+
+export class Versions {
+  readonly #keyring: Keyring;
+  readonly #readers: BodyReaders;
+  readonly #limits: HistoryLimits;
+
+  constructor(keyring: Keyring, readers: BodyReaders, limits: HistoryLimits) {
+    this.#keyring = keyring;
+    this.#readers = readers;
+    this.#limits = limits;
+  }
+
+  history({ path, blob }: RequestOf<"history">): ReplyOf<"history"> {
+    return this.#unlocked((key) => {
+      const known = knownVersions(key, path, blob);
+      return known === null ? damaged(path, fromBackup) : { ok: true, reply: historyReply(path, known) };
+    });
+  }
+
+  openVersion({ path, blob, version }: RequestOf<"openVersion">): ReplyOf<"openVersion"> {
+    return this.#unlocked((key) => {
+      const found = findVersion(key, path, blob, version);
+      if (!("sealed" in found)) return found;
+      const opened = openVersion(key, path, found.sealed);
+      if (opened === null) return damagedVersion(path, version);
+      return { ok: true, reply: getReply(path, opened.value, opened.metadata, etagOf(found.sealed.metadata)) };
+    });
+  }
+
+  undo({ path, body, blob, now }: RequestOf<"undo">): ReplyOf<"undo"> {
+    return this.#unlocked((key) => {
+      const read = this.#readers.undo(body);
+      if (!read.ok) return read;
+      if (blob === null) return noSecret(path);
+      const { version } = read.fields;
+      const found = findVersion(key, path, blob, version);
+      if (!("sealed" in found)) return found;
+      const content = openContent(key, path, found.sealed);
+      return content
+        ? sealNext(key, { path, previous: blob, now }, content, this.#limits)
+        : damagedVersion(path, version);
+    });
+  }
+
+  prune({ path, blob }: RequestOf<"prune">): ReplyOf<"prune"> {
+    return this.#unlocked((key) => {
+      const split = splitBlob(blob);
+      const known = split && knownVersions(key, path, blob);
+      if (split === null || known === null) return damaged(path, fromBackup);
+      return { ok: true, blob: concat([blob.subarray(0, split.presentLength)]), removed: split.past.length };
+    });
+  }
+
+  check({ path, blob }: RequestOf<"check">): ReplyOf<"check"> {
+    return this.#unlocked((key) => {
+      const past = splitBlob(blob)?.past ?? [];
+      const opens = openPresent(key, path, blob) && past.every((version) => openVersion(key, path, version));
+      return opens ? { ok: true } : damaged(path, fromBackup);
+    });
+  }
+
+  #unlocked<T>(operation: (key: SealingKey) => T): T | Refusal {
+    const key = this.#keyring.sealingKey;
+    return key === null ? lockedNow : withScratch(() => operation(key));
+  }
+}
+
+/** `metadata`: opened. */
+type Known = { readonly sealed: SealedVersion; readonly metadata: Uint8Array };
+
+/** `damaged`: number of earlier versions whose metadata does not open; a damaged structure counts as one. */
+type KnownVersions = { readonly versions: readonly Known[]; readonly damaged: number };
+
+/** Returns the versions whose metadata opens, the present first; null when the present's does not. */
+function knownVersions(key: SealingKey, path: string, blob: Uint8Array): KnownVersions | null {
+  const split = splitBlob(blob);
+  const [present = null] = openMetadata(key, [{ path, blob }]);
+  if (split === null || present === null) return null;
+  const all = [split.present, ...split.past];
+  const opened = openVersionsMetadata(key, path, all);
+  const versions = all.flatMap((sealed, i) => {
+    const metadata = opened[i] ?? null;
+    return metadata === null ? [] : [{ sealed, metadata }];
+  });
+  return { versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
+}
+
+function historyReply(path: string, { versions, damaged: lost }: KnownVersions) {
+  const entries = versions.flatMap(({ sealed, metadata }, i) => [
+    i > 0 ? "," : "",
+    ...versionEntry(metadata, etagOf(sealed.metadata)),
+  ]);
+  const end = lost === 0 ? "]}" : `],"damaged":${lost}}`;
+  return concat([`{"path":${JSON.stringify(path)},"versions":[`, ...entries, end]);
+}
+
+/** A version that is not found among damaged ones may be one of them. */
+function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: number): Known | Refusal {
+  const known = knownVersions(key, path, blob);
+  if (known === null) return damaged(path, fromBackup);
+  const numbered = known.versions.map(({ sealed, metadata }) => ({
+    sealed,
+    metadata,
+    version: readMetadata(metadata).version,
+  }));
+  const found = numbered.find((one) => one.version === version);
+  if (found !== undefined) return found;
+  const isPast = version < (numbered[0]?.version ?? 0);
+  return known.damaged > 0 && isPast ? damagedVersion(path, version) : noVersion(path, version);
+}
+
+function openContent(key: SealingKey, path: string, sealed: SealedVersion): Content | null {
+  const opened = openVersion(key, path, sealed);
+  if (opened === null) return null;
+  const { value, metadata } = opened;
+  const valueBytes = decodeString(value.subarray(1, -1), inScratch).bytes.length;
+  return { value, valueBytes, supplied: JSON.stringify(readMetadata(metadata).metadata) };
+}
