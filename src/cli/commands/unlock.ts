@@ -2,9 +2,9 @@
 import type { Command } from "commander";
 import type { Acknowledgement } from "../../client/client.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { unlockOnTerminal } from "../prompt/unlocking-client.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
 import { type OutputFlags, report, withOutput } from "../session/output.js";
-import { unlockOnTerminal } from "../session/unlocking-client.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource;
 

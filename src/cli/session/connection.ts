@@ -1,10 +1,10 @@
 /** Connection to the server: its flags, and the messages and exit codes of failed requests. */
 import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
+import { UnlockingClient } from "../prompt/unlocking-client.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { connectionOptions, homeOption } from "./global-flags.js";
 import { printable } from "./output.js";
-import { UnlockingClient } from "./unlocking-client.js";
 
 /** The values of the flags of `withConnection`. */
 export type ConnectionFlags = {

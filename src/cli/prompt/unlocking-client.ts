@@ -10,8 +10,8 @@ import {
   StrongroomError,
   type Text,
 } from "../../client/client.js";
-import { askPassphrase } from "../prompt/passphrase.js";
-import { CommandFailure } from "./exit-codes.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { askPassphrase } from "./passphrase.js";
 
 const tries = 3;
 const question = "Passphrase of the vault: ";
