@@ -18,6 +18,8 @@ export type HiddenQuestion = {
   readonly endsAtControlD?: boolean;
   /** What to say when more came after the end, as from a paste of several lines. */
   readonly spilled: string;
+  /** What to say after Ctrl-C. */
+  readonly cancelled?: string | undefined;
 };
 
 /** Milliseconds without input after which a line is taken to be all; and a paste, which may come in bursts. */
@@ -35,7 +37,7 @@ export async function askHidden(question: HiddenQuestion): Promise<Bytes | null>
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
     const state = await readLine(terminal, question.text, line);
-    if (state !== "entered") throw new CommandFailure("aborted", "cancelled: nothing was done");
+    if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.spilled) throw new CommandFailure("usage", question.spilled);
     if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${question.limit} bytes`);
     return line.line();
