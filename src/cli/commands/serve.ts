@@ -7,6 +7,7 @@ import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
+import { hangUpIgnored } from "../hang-up.js";
 import { givenSettings, withSettings } from "../session/settings-flags.js";
 
 const details = `
@@ -48,7 +49,8 @@ async function serve(settings: Settings): Promise<void> {
   logCrashes(log);
   logWarnings(log);
   const strongroom = await startStrongroom(settings, { log });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void strongroom.stop());
+  const stopping = hangUpIgnored ? (["SIGINT", "SIGTERM"] as const) : (["SIGINT", "SIGTERM", "SIGHUP"] as const);
+  for (const signal of stopping) process.on(signal, () => void strongroom.stop());
   process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
   output.write(startLine(strongroom));
   const began = await strongroom.stopping.then(() => performance.now());
