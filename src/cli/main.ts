@@ -7,6 +7,7 @@ import { commands } from "./command-table.js";
 import { loadProgram } from "./program.js";
 import { memoryPlaces, removeStaleScratch } from "./prompt/scratch-directories.js";
 import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./session/exit-codes.js";
+import "./hang-up.js";
 import { printable } from "./session/output.js";
 
 hardenProcess();

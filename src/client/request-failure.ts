@@ -44,6 +44,9 @@ function untrusted(code: string, { address, certificateSource }: TlsPlace): stri
   if (code === "CERT_HAS_EXPIRED") {
     return `the certificate of ${address.origin} has expired: restart the server to renew it`;
   }
+  if (code === "CERT_NOT_YET_VALID") {
+    return `the certificate of ${address.origin} is not valid yet: correct this machine's clock, or restart the server, which replaces one that it made while its clock was ahead`;
+  }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return `the certificate of ${address.origin} is not for that name: use one of its names, or set STRONGROOM_SERVER_NAMES for the server`;
   }

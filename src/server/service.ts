@@ -22,10 +22,8 @@ import { removeTemps } from "../storage/files/tree-scan.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
-import type { Strongroom, Surroundings } from "./server-handle.js";
+import { type Strongroom, type Surroundings, stopMs } from "./server-handle.js";
 import { findSocketPlace, type SocketPlace } from "./socket-place.js";
-
-const drainMs = 5_000;
 
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
@@ -49,7 +47,7 @@ export async function serveStore(
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const { isStopping, stop, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
+  const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
   const service = {
     vault,
     log,
@@ -73,6 +71,7 @@ export async function serveStore(
     certificateFile,
     vaultPath: home.vault,
     lock: () => vault.lock(),
+    stopping,
     stopped,
     stop,
   };
@@ -113,8 +112,8 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
 
 async function stopServing(vault: Vault, listeners: readonly Drainable[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
-  const drains = listeners.map((listener) => drain(listener, drainMs));
-  const ends = within(drainMs, Promise.allSettled([vault.close(), ...drains]));
+  const drains = listeners.map((listener) => drain(listener, stopMs));
+  const ends = within(stopMs, Promise.allSettled([vault.close(), ...drains]));
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }
@@ -132,12 +131,13 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
 /** Stops once, whether the endpoint, a signal or a test asks first. */
 function createStopper(work: () => Promise<void>) {
   const request = new AbortController();
-  const stopped = once(request.signal, "abort").then(work);
+  const stopping = once(request.signal, "abort");
+  const stopped = stopping.then(work);
   const stop = (): Promise<void> => {
     request.abort();
     return stopped;
   };
-  return { isStopping: () => request.signal.aborted, stop, stopped };
+  return { isStopping: () => request.signal.aborted, stop, stopping, stopped };
 }
 
 function urlOf(address: string, port: number): string {

@@ -138,6 +138,11 @@ describe("the client library's trust", () => {
     await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
   });
 
+  it("refuses a certificate that is not valid yet, and names the clock", async () => {
+    const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
+    await mustFail(clientOf(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
+  });
+
   it("trusts only the given certificate of two from one authority", async () => {
     const authority = await generate([{ name: "commonName", value: "authority" }], {
       keyType: "ec",

@@ -127,6 +127,7 @@ describe("the certificate at start", () => {
   const rules: readonly (readonly [string, string, Parameters<typeof restart>])[] = [
     ["with 31 days left is kept", "kept", [{ clock: later1((365 - 31) * day) }]],
     ["with less than 30 days left is renewed", "renewed", [{ clock: later1((365 - 29) * day) }]],
+    ["made while the clock was two days ahead is renewed", "renewed", [{ clock: later1(-2 * day) }]],
     ["without a configured name is renewed", "renewed", [{ serverNames: ["vault.test"] }]],
     ["without the listening address is renewed", "renewed", [{ host: "127.0.0.5" }]],
     ["with a mismatched key, after a crash between two writes, is renewed", "renewed", [{}, swapKey]],

@@ -1,13 +1,16 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
-import { run, startProcess } from "../support/process.js";
+import { collect, environment, run, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
@@ -412,6 +415,38 @@ describe("stopping", () => {
     const server = await startProcess();
     mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
     expect((await server.ended).code).to.equal(0);
+  });
+
+  it("does not happen on a SIGHUP that was ignored at start, as by nohup", async function () {
+    if (process.platform === "win32") this.skip();
+    const command = fileURLToPath(new URL("../../../bin/strongroom.cjs", import.meta.url));
+    const start = (ignore: string) => {
+      const more = { STRONGROOM_HOME: emptyHome(), STRONGROOM_PORT: "0" };
+      const child = spawn("sh", ["-c", `${ignore} exec "$0" serve`, command], { env: environment(more) });
+      const output = collect(child);
+      later(async () => {
+        child.kill("SIGKILL");
+        await output.ended;
+      });
+      return { child, output };
+    };
+    for (const [ignore, ends] of [
+      ["trap '' HUP;", false],
+      ["", true],
+    ] as const) {
+      const { child, output } = start(ignore);
+      await once(child.stdout, "data");
+      child.kill("SIGHUP");
+      child.kill("SIGUSR2"); // handled after it
+      if (!ends) {
+        while (!output.stderr().includes('"event":"locked"')) await once(child.stderr, "data");
+        expect(output.stderr()).not.to.contain('"event":"stopping"');
+        child.kill("SIGTERM");
+      }
+      const { code, stderr } = await output.ended;
+      expect(code).to.equal(0);
+      expect(stderr).to.contain('"event":"stopped"');
+    }
   });
 
   it("does not wait for a client that never ends its request", async () => {

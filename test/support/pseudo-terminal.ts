@@ -1,5 +1,8 @@
 /** Commands on a pseudo-terminal, and commands with no terminal. */
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, openSync } from "node:fs";
+import { later } from "./clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "./process.js";
 
 type Environment = Readonly<Record<string, string>>;
@@ -104,4 +107,45 @@ export async function runWithoutTerminal(
     if (index !== 1 && index !== 2 && stream && "end" in stream) stream.on("error", () => {}).end(text ?? "");
   }
   return ended;
+}
+
+/** Prints the name of a new terminal, then what it shows; standard input becomes its keys. */
+const terminalScript = `
+import os, select
+master, slave = os.openpty()
+print(os.ttyname(slave), flush=True)
+while True:
+    ready = select.select([master, 0], [], [])[0]
+    if 0 in ready:
+        keys = os.read(0, 100)
+        if not keys: break
+        os.write(master, keys)
+    if master in ready:
+        os.write(1, os.read(master, 65536))
+`;
+
+export type Terminal = {
+  /** Open for reading and writing. */
+  readonly descriptor: number;
+  /** Presses Ctrl-S. */
+  pause(): void;
+  /** Presses Ctrl-Q. */
+  resume(): void;
+  readonly shown: () => string;
+};
+
+/** A pseudo-terminal for processes that the test starts. */
+export async function openTerminal(): Promise<Terminal> {
+  const child = spawn("python3", ["-c", terminalScript]);
+  const output = collect(child);
+  later(async () => {
+    child.stdin.end();
+    await output.ended;
+  });
+  while (!output.stdout().includes("\n")) await once(child.stdout, "data");
+  const [name = ""] = output.stdout().split("\n");
+  const descriptor = openSync(name, constants.O_RDWR | constants.O_NOCTTY);
+  later(() => closeSync(descriptor));
+  const press = (key: string) => void child.stdin.write(key);
+  return { descriptor, pause: () => press("\x13"), resume: () => press("\x11"), shown: output.stdout };
 }
