@@ -4,6 +4,7 @@ import type {
   Deleted,
   Initialized,
   PutRequest,
+  SecretHistory,
   SecretList,
   Secret as SecretResponse,
   Snapshot,
@@ -24,7 +25,9 @@ export type {
   Initialized,
   Metadata,
   SecretEntry,
+  SecretHistory,
   SecretList,
+  SecretVersion,
   Snapshot,
   Stored,
   VaultStatus,
@@ -110,6 +113,21 @@ export class StrongroomClient implements AsyncDisposable {
     return this.#send("DELETE", secretTarget(path), options);
   }
 
+  /** Returns the versions that are kept, newest first, without values. */
+  async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
+    return this.#send("GET", secretTarget(path, "versions"), options);
+  }
+
+  /** Makes a version that is kept the newest: its value and metadata are stored again. */
+  async undo(path: string, version: number, options: CallOptions = {}): Promise<Stored> {
+    return this.#send("POST", secretTarget(path, "versions"), options, { version });
+  }
+
+  /** Deletes all earlier versions. */
+  async prune(path: string, options: CallOptions = {}): Promise<Deleted> {
+    return this.#send("DELETE", secretTarget(path, "versions"), options);
+  }
+
   async list(options: ListOptions = {}): Promise<SecretList> {
     const { prefix, after, limit } = options;
     const given = Object.entries({ prefix, after, limit }).filter(([, value]) => value !== undefined);
@@ -179,9 +197,9 @@ function isStalePlace(error: unknown): boolean {
 }
 
 /** Refuses an empty path, which would request the list. */
-function secretTarget(path: string): string {
+function secretTarget(path: string, root: "secrets" | "versions" = "secrets"): string {
   if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: give one");
-  return `/v1/secrets/${encoded(path)}`;
+  return `/v1/${root}/${encoded(path)}`;
 }
 
 function encoded(text: string): string {
