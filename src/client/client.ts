@@ -4,6 +4,7 @@ import type {
   Deleted,
   Initialized,
   PutRequest,
+  SecretHistory,
   SecretList,
   Secret as SecretResponse,
   Snapshot,
@@ -24,7 +25,9 @@ export type {
   Initialized,
   Metadata,
   SecretEntry,
+  SecretHistory,
   SecretList,
+  SecretVersion,
   Snapshot,
   Stored,
   VaultStatus,
@@ -217,6 +220,44 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
+   * Returns the versions that are kept, newest first, without values.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; BAD_REQUEST for an invalid path; INTEGRITY; UNAVAILABLE; INTERNAL
+   * @example
+   * ```ts
+   * const { versions } = await client.versions("app/db/password");
+   * ```
+   */
+  async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
+    return this.#send("GET", secretTarget(path, "versions"), options);
+  }
+
+  /**
+   * Makes a version that is kept the newest: its value and metadata are stored again.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; BAD_REQUEST for an invalid path or version; INTEGRITY;
+   * UNAVAILABLE; INTERNAL
+   * @example
+   * ```ts
+   * await client.undo("app/db/password", 3);
+   * ```
+   */
+  async undo(path: string, version: number, options: CallOptions = {}): Promise<Stored> {
+    return this.#send("POST", secretTarget(path, "versions"), options, { version });
+  }
+
+  /**
+   * Deletes all earlier versions.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; BAD_REQUEST for an invalid path; INTEGRITY; UNAVAILABLE;
+   * INTERNAL
+   * @example
+   * ```ts
+   * const { message } = await client.prune("app/db/password");
+   * ```
+   */
+  async prune(path: string, options: CallOptions = {}): Promise<Deleted> {
+    return this.#send("DELETE", secretTarget(path, "versions"), options);
+  }
+
+  /**
    * Returns one page of paths and metadata, without values; `next` is the path to continue `after`.
    * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST for an invalid prefix, path or limit
    * @example
@@ -323,9 +364,9 @@ function isStalePlace(error: unknown): boolean {
 }
 
 /** Refuses an empty path, which would request the list. */
-function secretTarget(path: string): string {
+function secretTarget(path: string, root: "secrets" | "versions" = "secrets"): string {
   if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: give one");
-  return `/v1/secrets/${encoded(path)}`;
+  return `/v1/${root}/${encoded(path)}`;
 }
 
 function encoded(text: string): string {

@@ -2,7 +2,7 @@
 import { StrongroomError } from "./client-error.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
-export type Field = string | Uint8Array | boolean | undefined;
+export type Field = string | Uint8Array | boolean | number | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -26,8 +26,8 @@ export function jsonObject(fields: Readonly<Record<string, Field>>): Bytes {
   return body;
 }
 
-function fieldBytes(name: string, field: string | Uint8Array | boolean): Bytes {
-  if (typeof field === "boolean") return utf8(String(field));
+function fieldBytes(name: string, field: string | Uint8Array | boolean | number): Bytes {
+  if (typeof field === "boolean" || typeof field === "number") return utf8(String(field));
   if (typeof field !== "string") return jsonString(field);
   if (/\p{Surrogate}/u.test(field)) {
     throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);

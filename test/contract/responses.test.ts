@@ -112,11 +112,11 @@ describe("the documented response", () => {
   have(
     documented.filter((response) => !crashes.includes(response)),
     {
-      async ""(request) {
+      async ""(request, operation) {
         const server = await startTestServer();
         await unlock(server);
         await send(server, request);
-        await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304 of a get
+        if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
       },
       BAD_REQUEST: (request) => send(fresh(), { ...request, headers: { host: "evil.test" } }),
       async UNAUTHORIZED(request) {
