@@ -8,7 +8,7 @@ import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, mainFile, node, run, type ServerProcess, startProcess } from "../support/process.js";
 
-const nobody = 65534;
+const otherUid = 65534;
 
 function fileWith(text: string): string {
   const file = join(temporaryDirectory(), "input");
@@ -42,8 +42,8 @@ describe("a home that another user made first", () => {
     chmodSync(place, 0o777);
     const home = join(place, "home");
     const child = spawn(node, [mainFile, "serve", "--port", "0", "--home", home, ...extra], {
-      uid: nobody,
-      gid: nobody,
+      uid: otherUid,
+      gid: otherUid,
       cwd: "/",
       env: { HOME: place, PATH: process.env["PATH"] ?? "" },
     });
@@ -81,7 +81,7 @@ describe("a home that another user made first", () => {
   it("is refused even when it looks like this user's own, but for one file", async () => {
     const server = await startProcess(["--no-socket"]);
     for (const name of ["token", "tls/cert.pem", "vault/server.pid", "tls", "vault"]) {
-      lchownSync(join(server.home, name), nobody, nobody);
+      lchownSync(join(server.home, name), otherUid, otherUid);
       expect(await outcome(server.home), name).to.match(/^UNTRUSTED_HOME, exit 11: .*belongs to another user/);
       lchownSync(join(server.home, name), 0, 0);
     }
