@@ -31,7 +31,7 @@ async function bench(options: Options): Promise<void> {
 }
 
 function listed(): string {
-  return scenarios.map(({ name, about }) => `  ${name.padEnd(14)}${about}\n`).join("");
+  return scenarios.map(({ name, about }) => `  ${name.padEnd(18)}${about}\n`).join("");
 }
 
 function fail(message: string): void {

@@ -69,7 +69,7 @@ export async function settle({ pid, threads }: Subject): Promise<void> {
 export function sendLoad(
   loader: Loader,
   { url, pid, threads }: Subject,
-  load: Pick<Load, "streams" | "warmMs" | "seconds">,
+  load: Pick<Load, "streams" | "rampMs" | "warmMs" | "seconds">,
 ): Promise<LoadReport> {
   return reportOf(loader, { url, watched: { pid, threads }, atLeast: 1, ...load } satisfies Load, "streams");
 }

@@ -1,7 +1,7 @@
 /** Measured programs, each a process that ends with the benchmark: Strongroom, and what it is compared with. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
@@ -43,29 +43,6 @@ export async function startStrongroom(home: string, options: StartOptions = {}):
   const headers = { Authorization: `Bearer ${server.token}` };
   const url = `https://127.0.0.1:${server.port}`;
   return { ...(await describe(name, server.child, url)), headers, server };
-}
-
-/** Strongroom with room for `connections`; see programs/wide-server.ts. */
-export async function startWide(home: string, connections: number): Promise<Subject & Beside> {
-  const settings = { BENCH_HOME: home, BENCH_CONNECTIONS: String(connections) };
-  const { child, greeting } = await startProgram("wide-server.js", settings);
-  const handle = greeting as Pick<TestServer, "url" | "port" | "tokenSource" | "certificateFile" | "vaultPath">;
-  const stopped = once(child, "exit").then(() => {});
-  const server: TestServer = {
-    ...handle,
-    ...{ home, token: readFileSync(handle.tokenSource, "utf8").trim() },
-    ...{ certificate: readFileSync(handle.certificateFile, "utf8"), logged: () => "", stopped },
-    async stop() {
-      child.kill("SIGKILL");
-      await stopped;
-    },
-  };
-  const url = `https://127.0.0.1:${handle.port}`;
-  return {
-    ...(await describe("strongroom", child, url)),
-    headers: { Authorization: `Bearer ${server.token}` },
-    server,
-  };
 }
 
 type Beside = { readonly server: TestServer; readonly headers: Subject["headers"] };

@@ -1,7 +1,9 @@
 #!/bin/sh
+":" //; hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
 ":" //; exec node -- "$0" "$@"
 /*
- * The `strongroom` command: a shell script, whose second line JavaScript reads as a string and a comment. Without the
+ * The `strongroom` command: a shell script, whose second and third line JavaScript reads as strings and comments. The
+ * second finds out whether SIGHUP is ignored (nohup), which a shell keeps and Node resets at its start. Without the
  * `--` Node would read flags behind the command's name as its own: `run --env-file FILE` then sets NODE_OPTIONS from it.
  */
 require("../dist/src/cli/entry.cjs");

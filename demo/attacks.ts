@@ -8,6 +8,7 @@ import { decodeKeys } from "../test/support/decoder.js";
 import { hitsIn, takeSnapshots } from "../test/support/heap-snapshot.js";
 import { run, type ServerProcess, startProcess } from "../test/support/process.js";
 import { mustGet, mustInit, mustPut, mustStatus, send } from "../test/support/test-client.js";
+import { foreignHome, manyAddresses, ownersLock, shortToken, steeringName, webPage } from "./outside-attacks.js";
 import type { Attack } from "./printout.js";
 
 const passphrase = "the passphrase under attack";
@@ -24,6 +25,12 @@ export async function tryAttacks(): Promise<Attack[]> {
     shortTag,
     secondServer,
     editedHeader,
+    foreignHome,
+    manyAddresses,
+    shortToken,
+    webPage,
+    ownersLock,
+    steeringName,
   ]) {
     const server = await startProcess();
     await mustInit(server, { passphrase });
@@ -103,7 +110,7 @@ async function editedHeader(server: ServerProcess): Promise<Attack> {
   await server.stop();
   const file = join(server.home, "vault", "gen-1", "header.json");
   const header = await readFile(file, "latin1");
-  await writeFile(file, header.replace('"p":1', '"p":2'));
+  await writeFile(file, header.replace('"logN":14', '"logN":15'));
   const again = await startProcess([], { STRONGROOM_HOME: server.home });
   const { status, json } = await send(again, { method: "POST", path: "/v1/unlock", body: { passphrase } });
   await again.stop();

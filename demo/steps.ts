@@ -12,10 +12,10 @@ const secretValue = "s3cr3t-value-that-must-not-leak";
 const canary = "canary-in-the-front-end";
 const idleTimeoutMs = 8_000;
 
-/** Runs the steps on a server of its own and yields the findings of each. */
+/** Runs the steps on servers of its own and yields the findings of each. */
 export async function* playSteps(): AsyncGenerator<Step> {
-  const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: String(idleTimeoutMs) };
-  const server = await startProcess([], { ...settings, STRONGROOM_SCRYPT_LOG_N: "17" });
+  const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_SCRYPT_LOG_N: "17" };
+  const server = await startProcess([], { ...settings, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
   await mustInit(server, { passphrase });
   const keys = decodeKeys(server.home, passphrase);
   yield await look(server, keys, "init: a new vault, unlocked", true);
@@ -27,12 +27,21 @@ export async function* playSteps(): AsyncGenerator<Step> {
   yield await look(server, keys, "lock", false);
   await mustUnlock(server, passphrase);
   yield await look(server, keys, "unlock", true);
-  while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 100));
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  yield await look(server, keys, `idle lock, after ${idleTimeoutMs / 1000} s without activity`, false);
-  await mustUnlock(server, passphrase);
   await mustInit(server, { passphrase: "another passphrase", force: true });
   yield await look(server, keys, "forced re-init: the secrets of the vault before it", false);
+  await server.stop();
+  yield await idleLock(settings);
+}
+
+/** On a server of its own: on a busy machine the scans of the other steps may take longer than the timeout. */
+async function idleLock(settings: Readonly<Record<string, string>>): Promise<Step> {
+  const server = await startProcess([], { ...settings, STRONGROOM_IDLE_TIMEOUT_MS: String(idleTimeoutMs) });
+  await mustInit(server, { passphrase });
+  await mustPut(server, "app/0", secretValue);
+  const keys = decodeKeys(server.home, passphrase);
+  while ((await mustStatus(server))["locked"] === false) await new Promise((resolve) => setTimeout(resolve, 100));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return look(server, keys, `idle lock, after ${idleTimeoutMs / 1000} s without activity`, false);
 }
 
 async function look(server: ServerProcess, keys: Keys, step: string, unlocked: boolean): Promise<Step> {

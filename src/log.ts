@@ -30,14 +30,15 @@ export type Log = { readonly [L in LogLevel]: (fields: LogFields) => void } & {
 };
 
 export function createLog(level: LogLevel, write: (line: string) => void, now: () => number): Log {
-  const line = (at: LogLevel) => (fields: LogFields) => write(format(at, now(), fields));
+  const line = (at: LogLevel) => (fields: LogFields) => write(logLine(at, now(), fields));
   const silent = () => {};
   const writes = (at: LogLevel) => logLevels.indexOf(at) <= logLevels.indexOf(level);
   const enabled = (at: LogLevel) => (writes(at) ? line(at) : silent);
   return { error: enabled("error"), warn: enabled("warn"), info: enabled("info"), debug: enabled("debug"), writes };
 }
 
-function format(level: LogLevel, now: number, fields: LogFields): string {
+/** Returns one line of the log, with its line feed. */
+export function logLine(level: LogLevel, now: number, fields: LogFields): string {
   const { event, requestId, method, route, status, code, addresses, durationMs, count, hint, error } = fields;
   const described = error === undefined ? undefined : describeError(error);
   const time = new Date(now).toISOString();

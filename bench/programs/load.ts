@@ -20,6 +20,8 @@ export type Load = {
   /** The process whose CPU and memory are read at the beginning and end of the measurement. */
   readonly watched: Watched;
   readonly streams: readonly Stream[];
+  /** Pause after the start of each stream: a server cuts handshakes that take too long, as thousands at once would. */
+  readonly rampMs?: number;
   readonly warmMs: number;
   /** Length of the measurement; longer until there are `atLeast` responses. */
   readonly seconds: number;
@@ -48,8 +50,12 @@ process.on("message", async (load: Load) => {
 });
 process.send?.({ ready: true });
 
-async function run({ url, watched, streams, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
-  const running = streams.map((stream) => start(url, stream, warmMs / 1000 + seconds + 600));
+async function run({ url, watched, streams, rampMs = 0, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
+  const running: Running[] = [];
+  for (const stream of streams) {
+    running.push(start(url, stream, (rampMs * streams.length + warmMs) / 1000 + seconds + 600));
+    await sleep(rampMs);
+  }
   await sleep(warmMs);
   for (const stream of running) stream.begin();
   const used = watch(watched);

@@ -1,19 +1,19 @@
 /** Scenario of many keep-alive connections: throughput, latency and memory beside the bare server. */
 import { cleanUpMark, cleanUpTo } from "../../test/support/clean-up.js";
-import { mustUnlock } from "../../test/support/test-client.js";
 import { pacedStream, sendLoad, sendPaced, settle, stream } from "../measure.js";
 import type { Finding, Outcome } from "../outcome.js";
 import type { Bench, Scenario } from "../scenario.js";
 import { ratios, spreadOf } from "../statistics.js";
-import { type Subject, startFixed, startWide } from "../subjects.js";
+import { type Subject, startFixed } from "../subjects.js";
 import { memoryOf } from "../usage.js";
 import { get, getOn } from "../workloads.js";
 import { replyTo } from "./replies.js";
 
 const counts = [256, 1_000, 5_000] as const;
 
-/** A TLS handshake takes the server about 2 ms. */
-const handshakeMs = 4;
+/** Connections are opened in groups: 250 TLS handshakes take a server half a second. */
+const groupSize = 250;
+const rampMs = 1_000;
 
 /** Time in milliseconds, memory in KiB. */
 type Sample = {
@@ -39,8 +39,8 @@ async function onMany(bench: Bench, count: number): Promise<Outcome> {
   const bare: Sample[] = [];
   for (let round = 0; round < bench.options.rounds; round++) {
     const mark = cleanUpMark();
-    const strongroom = await startWide(bench.home(get.secrets), 2 * count);
-    await mustUnlock(strongroom.server);
+    const environment = { STRONGROOM_MAX_CONNECTIONS: String(8 * count) }; // a quarter is for connections without a token yet
+    const strongroom = await bench.strongroom(get.secrets, { environment });
     const base = await startFixed("bare", await replyTo(strongroom, get), strongroom);
     ours.push(await sampleOf(bench, strongroom, count));
     bare.push(await sampleOf(bench, base, count));
@@ -59,12 +59,18 @@ async function sampleOf({ loader, pacer, options }: Bench, subject: Subject, cou
     open = memoryOf(subject.pid).now;
   });
   await settle(subject);
-  const full = { streams: [stream(subject, requests)], warmMs: 500 + count * handshakeMs, seconds: options.seconds };
-  const { streams } = await sendLoad(loader, subject, full);
+  const streams = groupsOf(count).map((connections) => stream(subject, getOn(connections)));
+  const full = await sendLoad(loader, subject, { streams, rampMs, warmMs: 500, seconds: options.seconds });
   await settle(subject);
-  const failed = (paced[0]?.failed ?? 0) + (streams[0]?.failed ?? 0);
+  const sum = (figure: "perSecond" | "failed") => full.streams.reduce((all, report) => all + report[figure], 0);
   const memory = ((open - before) * 1024) / count;
-  return { perSecond: streams[0]?.perSecond ?? Number.NaN, p99: paced[0]?.p99 ?? Number.NaN, memory, failed };
+  const { p99, failed } = paced[0] ?? { p99: Number.NaN, failed: 1 };
+  return { perSecond: sum("perSecond"), p99, memory, failed: failed + sum("failed") };
+}
+
+function groupsOf(count: number): number[] {
+  const whole = Array.from({ length: Math.floor(count / groupSize) }, () => groupSize);
+  return count % groupSize === 0 ? whole : [...whole, count % groupSize];
 }
 
 function findings(ours: readonly Sample[], bare: readonly Sample[]): Finding[] {

@@ -66,7 +66,11 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf, applies
   };
 }
 
-/** The socket's address, regardless of proxy headers. */
-function addressOf(req: Request): string {
-  return req.socket.remoteAddress ?? "";
+/**
+ * Returns the socket's address, regardless of proxy headers. The only connections without TLS are those of the Unix
+ * socket: they count together, and apart from all addresses.
+ */
+function addressOf({ socket }: Request): string {
+  if (!("encrypted" in socket)) return "unix";
+  return socket.remoteAddress ?? "";
 }

@@ -3,14 +3,15 @@ import type { Failure, Refusal } from "./api-types.js";
 
 /**
  * The server's codes and the client's own: the server is not reachable (`UNREACHABLE`), is not the trusted one
- * (`UNTRUSTED_CERTIFICATE`), sent no Strongroom response (`PROTOCOL`) or none in time (`TIMEOUT`), or the caller cancelled
- * the request (`ABORTED`).
+ * (`UNTRUSTED_CERTIFICATE`), sent no Strongroom response (`PROTOCOL`) or none in time (`TIMEOUT`); other users own or can
+ * change the server's home (`UNTRUSTED_HOME`); the caller cancelled the request (`ABORTED`).
  */
 export type ErrorCode =
   | Refusal["code"]
   | Failure["code"]
   | "UNREACHABLE"
   | "UNTRUSTED_CERTIFICATE"
+  | "UNTRUSTED_HOME"
   | "PROTOCOL"
   | "TIMEOUT"
   | "ABORTED";

@@ -13,11 +13,11 @@ import type {
 } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import { decodeResponse } from "./decode-response.js";
-import { findServer, mustHaveToken, type PlaceOptions } from "./discovery.js";
+import { findServer, findSocket, mustHaveToken, type PlaceOptions } from "./discovery.js";
 import { type Field, jsonObject } from "./encode-body.js";
 import type { ApiRequest, CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
-import { closed, Transport } from "./transport.js";
+import { closed, SocketUnavailable, Transport } from "./transport.js";
 
 export type {
   Acknowledgement,
@@ -39,8 +39,11 @@ export type { Secret } from "./secret.js";
 
 export type ClientOptions = PlaceOptions & Pick<CallOptions, "timeoutMs">;
 
+/** Kind of a secret. */
+export type SecretType = NonNullable<PutRequest["type"]>;
+
 export type PutOptions = CallOptions & {
-  readonly type?: PutRequest["type"] | undefined;
+  readonly type?: SecretType | undefined;
   readonly description?: string | undefined;
 };
 
@@ -56,78 +59,211 @@ export type ListOptions = CallOptions & {
 /** Bytes must be UTF-8; the caller wipes them. */
 export type Text = string | Uint8Array;
 
+/**
+ * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,
+ * ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", or RATE_LIMITED. Its own comment names the other codes.
+ */
 export class StrongroomClient implements AsyncDisposable {
   readonly #options: ClientOptions;
   #transport: Promise<Transport> | null = null;
   #closed = false;
 
-  /** Reads no file and opens no connection before the first request. */
+  /**
+   * Reads no file and opens no connection before the first request; throws nothing.
+   * @example
+   * ```ts
+   * const client = new StrongroomClient({ timeoutMs: 5_000 });
+   * ```
+   */
   constructor(options: ClientOptions = {}) {
     this.#options = options;
   }
 
-  /** Creates a vault and unlocks it. With `force`, replaces an existing vault, which is kept beside it. */
+  /**
+   * Creates a vault and unlocks it. With `force`, replaces an existing vault, which is kept beside it.
+   * @throws StrongroomError ALREADY_EXISTS without `force`; VAULT_LOCKED while a lock is running; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { vaultPath } = await client.init(passphrase);
+   * ```
+   */
   init(passphrase: Text, options: CallOptions & { readonly force?: boolean | undefined } = {}): Promise<Initialized> {
     return this.#send("POST", "/v1/init", options, { passphrase, force: options.force });
   }
 
+  /**
+   * Unlocks the vault, and checks the passphrase even when it is unlocked.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
+   * VAULT_LOCKED without a vault or while a lock is running; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.unlock(passphrase);
+   * ```
+   */
   unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
     return this.#send("POST", "/v1/unlock", options, { passphrase });
   }
 
+  /**
+   * Locks the vault; succeeds also when it is locked or missing.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.lock();
+   * ```
+   */
   lock(options: CallOptions = {}): Promise<Acknowledgement> {
     return this.#send("POST", "/v1/lock", options);
   }
 
-  /** Needs no token. */
+  /**
+   * Returns the server's and the vault's state. Needs no token.
+   * @throws StrongroomError as every method, except for the token
+   * @example
+   * ```ts
+   * const { initialized, locked } = await client.status();
+   * ```
+   */
   status(options: CallOptions = {}): Promise<VaultStatus> {
     return this.#request({ method: "GET", path: "/v1/status" }, options, false);
   }
 
+  /**
+   * Locks the vault and stops the server.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.shutdown();
+   * ```
+   */
   shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
     return this.#send("POST", "/v1/shutdown", options);
   }
 
-  /** Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. */
+  /**
+   * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { directory, secretCount } = await client.snapshot();
+   * ```
+   */
   snapshot(options: CallOptions = {}): Promise<Snapshot> {
     return this.#send("POST", "/v1/snapshot", options);
   }
 
-  /** Returns the server's contract, an OpenAPI document. */
+  /**
+   * Returns the server's contract, an OpenAPI document.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { openapi } = await client.openapi(); // "3.1.0"
+   * ```
+   */
   openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
     return this.#send("GET", "/v1/openapi.json", options);
   }
 
-  /** Creates the secret, or replaces its value, type and description. */
+  /**
+   * Creates the secret, or replaces its value, type and description.
+   * @throws StrongroomError VAULT_LOCKED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path, or a value that is too
+   * large or not UTF-8
+   * @example
+   * ```ts
+   * await client.put("app/db/password", "s3cr3t", { type: "password" });
+   * ```
+   */
   async put(path: string, value: Text, options: PutOptions = {}): Promise<Stored> {
     const { type, description } = options;
     return this.#send("PUT", secretTarget(path), options, { value, type, description });
   }
 
-  /** Returns the secret; `reveal()` returns its value. */
+  /**
+   * Returns the secret; `reveal()` returns its value.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY for a damaged secret; INTERNAL; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * const password = (await client.get("app/db/password")).reveal();
+   * ```
+   */
   async get(path: string, options: CallOptions = {}): Promise<Secret> {
     return new Secret(await this.#send<SecretResponse>("GET", secretTarget(path), options));
   }
 
+  /**
+   * Returns the secret, or undefined when the path has none.
+   * @throws StrongroomError as `get`, except for NOT_FOUND
+   * @example
+   * ```ts
+   * const password = (await client.getOrUndefined("app/db/password"))?.reveal() ?? "default";
+   * ```
+   */
+  async getOrUndefined(path: string, options: CallOptions = {}): Promise<Secret | undefined> {
+    try {
+      return await this.get(path, options);
+    } catch (error) {
+      if (error instanceof StrongroomError && error.code === "NOT_FOUND") return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Deletes the secret.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * await client.delete("app/db/password");
+   * ```
+   */
   async delete(path: string, options: CallOptions = {}): Promise<Deleted> {
     return this.#send("DELETE", secretTarget(path), options);
   }
 
-  /** Returns the versions that are kept, newest first, without values. */
+  /**
+   * Returns the versions that are kept, newest first, without values.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; BAD_REQUEST for an invalid path; INTEGRITY when the secret is damaged
+   * @example
+   * ```ts
+   * const { versions } = await client.versions("app/db/password");
+   * ```
+   */
   async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
     return this.#send("GET", secretTarget(path, "versions"), options);
   }
 
-  /** Makes a version that is kept the newest: its value and metadata are stored again. */
+  /**
+   * Makes a version that is kept the newest: its value and metadata are stored again.
+   * @throws StrongroomError NOT_FOUND also for a version that is not kept; VAULT_LOCKED; BAD_REQUEST for an invalid path
+   * or version; INTEGRITY when the secret is damaged
+   * @example
+   * ```ts
+   * await client.undo("app/db/password", 2);
+   * ```
+   */
   async undo(path: string, version: number, options: CallOptions = {}): Promise<Stored> {
     return this.#send("POST", secretTarget(path, "versions"), options, { version });
   }
 
-  /** Deletes all earlier versions. */
+  /**
+   * Deletes all earlier versions.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; BAD_REQUEST for an invalid path; INTEGRITY when the secret is damaged
+   * @example
+   * ```ts
+   * await client.prune("app/db/password");
+   * ```
+   */
   async prune(path: string, options: CallOptions = {}): Promise<Deleted> {
     return this.#send("DELETE", secretTarget(path, "versions"), options);
   }
 
+  /**
+   * Returns one page of paths and metadata, without values; `next` is the path to continue `after`.
+   * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST for an invalid prefix, path or limit
+   * @example
+   * ```ts
+   * const { entries, next } = await client.list({ prefix: "app/", limit: 100 });
+   * ```
+   */
   async list(options: ListOptions = {}): Promise<SecretList> {
     const { prefix, after, limit } = options;
     const given = Object.entries({ prefix, after, limit }).filter(([, value]) => value !== undefined);
@@ -135,7 +271,14 @@ export class StrongroomClient implements AsyncDisposable {
     return this.#send("GET", `/v1/secrets${query && `?${query}`}`, options);
   }
 
-  /** Lists in pages of `limit` entries (default 100), each requested when the caller asks for it. */
+  /**
+   * Lists in pages of `limit` entries (default 100), each requested when the caller asks for it.
+   * @throws StrongroomError as `list`, on the page that fails
+   * @example
+   * ```ts
+   * for await (const { entries } of client.pages({ prefix: "app/" })) console.log(entries.length);
+   * ```
+   */
   async *pages({ limit = 100, ...options }: ListOptions = {}): AsyncGenerator<SecretList, void, void> {
     let page = await this.list({ ...options, limit });
     yield page;
@@ -145,13 +288,26 @@ export class StrongroomClient implements AsyncDisposable {
     }
   }
 
-  /** Closes all connections and cancels running requests. A closed client stays closed. */
+  /**
+   * Closes all connections and cancels running requests, which throw ABORTED. A closed client stays closed; throws nothing.
+   * @example
+   * ```ts
+   * await client.close();
+   * ```
+   */
   async close(): Promise<void> {
     this.#closed = true;
     const transport = await this.#transport?.catch(() => null);
     transport?.close();
   }
 
+  /**
+   * As `close`, at the end of a block; throws nothing.
+   * @example
+   * ```ts
+   * await using client = new StrongroomClient();
+   * ```
+   */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -174,19 +330,29 @@ export class StrongroomClient implements AsyncDisposable {
   async #request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
-    this.#transport ??= findServer(this.#options).then((place) => new Transport(place));
+    this.#transport ??= this.#connect(true);
     const connecting = this.#transport;
     try {
       const transport = await connecting;
       const token = withToken ? mustHaveToken(transport.place) : null;
       return decodeResponse<T>(await transport.send(request, token, { signal, timeoutMs }), transport.place);
     } catch (error) {
+      if (error instanceof SocketUnavailable) {
+        if (this.#transport === connecting) this.#transport = this.#connect(false);
+        return this.#request(request, options, withToken);
+      }
       if (this.#transport === connecting && isStalePlace(error)) {
         this.#transport = null;
         connecting.then((transport) => transport.retire()).catch(() => {}); // the server was never found
       }
       throw error;
     }
+  }
+
+  /** Uses TCP where there is no socket of the server, or none that accepts connections. */
+  async #connect(withSocket: boolean): Promise<Transport> {
+    const local = withSocket ? await findSocket(this.#options) : null;
+    return Transport.to(local ?? (await findServer(this.#options)));
   }
 }
 

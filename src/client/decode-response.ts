@@ -1,7 +1,7 @@
 /** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
 import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
-import type { Place } from "./discovery.js";
+import { nameOf, type Place } from "./discovery.js";
 import type { Received } from "./request.js";
 
 /** @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this. */
@@ -11,7 +11,7 @@ export function decodeResponse<T extends object>(received: Received, place: Plac
   if (content !== null && isError(content)) throw errorFrom(received, content, place);
   throw new StrongroomError(
     "PROTOCOL",
-    `what responds at ${place.address.origin} is not a Strongroom server of this version: check the address`,
+    `what responds at ${nameOf(place)} is not a Strongroom server of this version: check the address`,
     { status: received.status },
   );
 }

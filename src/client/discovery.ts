@@ -4,12 +4,18 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { StrongroomError, systemCode } from "./client-error.js";
+import { isOwnSocket, ServerHome } from "./server-home.js";
 
 export type PlaceOptions = {
   /** The server's home directory (default: `STRONGROOM_HOME`, then the user's data directory for strongroom). */
   readonly home?: string | undefined;
-  /** `https://host:port` (default: `STRONGROOM_ADDRESS`, then what the running server announced, then localhost:13100). */
+  /**
+   * `https://host:port` (default: `STRONGROOM_ADDRESS`, then the server's Unix socket, then the address that the running
+   * server announced, then localhost:13100).
+   */
   readonly address?: string | undefined;
+  /** The server's Unix socket, or `off` (default: `STRONGROOM_SOCKET`, then the announced one, then the home's). */
+  readonly socket?: string | undefined;
   readonly token?: string | undefined;
   /** File of the token (default: `STRONGROOM_TOKEN`, then `STRONGROOM_TOKEN_FILE`, then `token` in the home). */
   readonly tokenFile?: string | undefined;
@@ -19,29 +25,65 @@ export type PlaceOptions = {
   readonly certificateFile?: string | undefined;
 };
 
-export type Place = {
-  readonly address: URL;
-  readonly certificate: string;
-  /** Where the certificate was found, for messages. */
-  readonly certificateSource: string;
+type FoundToken = {
   /** Null if none was found. */
   readonly token: string | null;
   readonly tokenSource: string;
 };
+
+type FoundCertificate = {
+  readonly certificate: string;
+  /** Where the certificate was found, for messages. */
+  readonly certificateSource: string;
+};
+
+export type TlsPlace = FoundToken & FoundCertificate & { readonly address: URL; readonly socket: null };
+
+/** A Unix socket. */
+export type LocalPlace = FoundToken & { readonly address: null; readonly socket: string };
+
+export type Place = TlsPlace | LocalPlace;
+
+/** For messages. */
+export function nameOf({ address, socket }: Place): string {
+  return address?.origin ?? socket ?? "";
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const tokenVariable = "STRONGROOM_TOKEN";
 const defaultAddress = "https://localhost:13100";
 
-/** @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE */
-export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<Place> {
-  const home = resolve(options.home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment)));
+/**
+ * Returns the server over TLS.
+ * @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME
+ */
+export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<TlsPlace> {
+  const home = homeOf(options, environment);
   return {
+    socket: null,
     address: await findAddress(options.address ?? environment["STRONGROOM_ADDRESS"], home),
     ...(await findCertificate(options, environment, home)),
     ...(await findToken(options, environment, home)),
   };
+}
+
+/**
+ * Returns null if there is no socket of this user's, or the caller named an address or a certificate, which mean TLS.
+ * @throws StrongroomError UNTRUSTED_HOME
+ */
+export async function findSocket(
+  options: PlaceOptions,
+  environment: Environment = process.env,
+): Promise<LocalPlace | null> {
+  if (options.address || environment["STRONGROOM_ADDRESS"] || options.certificate || options.certificateFile)
+    return null;
+  const home = homeOf(options, environment);
+  const named = options.socket || environment["STRONGROOM_SOCKET"];
+  if (named === "off") return null;
+  const socket = named ? resolve(named) : ((await home.announcement()).socket ?? join(home.path, "strongroom.sock"));
+  if (!(await isOwnSocket(socket))) return null;
+  return { address: null, socket, ...(await findToken(options, environment, home)) };
 }
 
 /** The server uses a library for this rule: a test compares the two. */
@@ -53,8 +95,25 @@ export function defaultHome(environment: Environment, platform: string = process
   return join(environment["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "strongroom");
 }
 
-async function findAddress(given: string | undefined, home: string): Promise<URL> {
-  const text = given || (await announcedAddress(home)) || defaultAddress;
+function homeOf({ home }: PlaceOptions, environment: Environment): ServerHome {
+  return new ServerHome(resolve(home ?? (environment["STRONGROOM_HOME"] || defaultHome(environment))));
+}
+
+async function findAddress(given: string | undefined, home: ServerHome): Promise<URL> {
+  return mustBeAddress(given || (await announcedAddress(home)) || defaultAddress);
+}
+
+/** @throws StrongroomError UNTRUSTED_HOME for another machine's address */
+async function announcedAddress(home: ServerHome): Promise<string | undefined> {
+  const { url } = await home.announcement();
+  if (url === undefined || isLoopback(mustBeAddress(url))) return url;
+  throw new StrongroomError(
+    "UNTRUSTED_HOME",
+    `the server of ${home.path} listens on ${url}, not on this machine's loopback: if it is yours, set STRONGROOM_ADDRESS to that`,
+  );
+}
+
+function mustBeAddress(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === "https:" && url.href === `${url.origin}/`) return url;
   throw new StrongroomError(
@@ -63,44 +122,35 @@ async function findAddress(given: string | undefined, home: string): Promise<URL
   );
 }
 
-/** May be a dead server's: whatever listens there now does not have its certificate. */
-async function announcedAddress(home: string): Promise<string | undefined> {
-  try {
-    const { url } = JSON.parse(await readFile(join(home, "vault", "server.pid"), "utf8")) as { url?: unknown };
-    return typeof url === "string" ? url : undefined;
-  } catch {
-    return undefined;
-  }
+function isLoopback({ hostname }: URL): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
-
-type FoundCertificate = Pick<Place, "certificate" | "certificateSource">;
 
 async function findCertificate(
   { certificate, certificateFile }: PlaceOptions,
   environment: Environment,
-  home: string,
+  home: ServerHome,
 ): Promise<FoundCertificate> {
   if (certificate !== undefined) return mustBePem(certificate, "the option certificate");
   const named = certificateFile ?? (environment["STRONGROOM_TLS_CERT"] || undefined);
-  const file = named ?? join(home, "tls", "cert.pem");
-  try {
-    return mustBePem(await readFile(file, "utf8"), file);
-  } catch (error) {
-    if (error instanceof StrongroomError) throw error;
-    const code = systemCode(error);
-    if (named === undefined && code === "ENOENT") throw neverServed(home);
-    throw new StrongroomError(
-      "UNTRUSTED_CERTIFICATE",
-      `the certificate ${file} cannot be read (${code}): check that it exists and that you may read it`,
-    );
-  }
+  if (named !== undefined) return mustBePem(await readCertificate(named), named);
+  const found = await home.certificate();
+  if (found !== null) return mustBePem(found, join(home.path, "tls", "cert.pem"));
+  throw new StrongroomError(
+    "UNREACHABLE",
+    `no server is running for the vault in ${home.path}: start it with  strongroom serve  or name its home with STRONGROOM_HOME`,
+  );
 }
 
-function neverServed(home: string): StrongroomError {
-  return new StrongroomError(
-    "UNREACHABLE",
-    `no server is running for the vault in ${home}: start it with  strongroom serve  or name its home with STRONGROOM_HOME`,
-  );
+async function readCertificate(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new StrongroomError(
+      "UNTRUSTED_CERTIFICATE",
+      `the certificate ${file} cannot be read (${systemCode(error)}): check that it exists and that you may read it`,
+    );
+  }
 }
 
 function mustBePem(certificate: string, certificateSource: string): FoundCertificate {
@@ -112,18 +162,13 @@ function mustBePem(certificate: string, certificateSource: string): FoundCertifi
   return { certificate, certificateSource };
 }
 
-type FoundToken = Pick<Place, "token" | "tokenSource">;
-
-async function findToken(options: PlaceOptions, environment: Environment, home: string): Promise<FoundToken> {
+async function findToken(options: PlaceOptions, environment: Environment, home: ServerHome): Promise<FoundToken> {
   if (options.token !== undefined) return { token: options.token, tokenSource: "the option token" };
   const inEnvironment = environment[tokenVariable];
   if (options.tokenFile === undefined && inEnvironment) return { token: inEnvironment, tokenSource: tokenVariable };
-  const tokenSource = options.tokenFile ?? (environment["STRONGROOM_TOKEN_FILE"] || join(home, "token"));
-  try {
-    return { token: (await readFile(tokenSource, "utf8")).trim(), tokenSource };
-  } catch {
-    return { token: null, tokenSource };
-  }
+  const named = options.tokenFile ?? (environment["STRONGROOM_TOKEN_FILE"] || undefined);
+  const text = named === undefined ? await home.token() : await readFile(named, "utf8").catch(() => null);
+  return { token: text?.trim() ?? null, tokenSource: named ?? join(home.path, "token") };
 }
 
 /** RFC 6750's b64token: for other text Node's own error would quote the header. */

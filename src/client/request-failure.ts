@@ -2,7 +2,7 @@
 import type { ClientRequest } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { StrongroomError, systemCode } from "./client-error.js";
-import type { Place } from "./discovery.js";
+import { nameOf, type Place, type TlsPlace } from "./discovery.js";
 import type { ApiRequest } from "./request.js";
 
 const notListening = [
@@ -18,9 +18,9 @@ const notListening = [
 export function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, place: Place): StrongroomError {
   if (error instanceof StrongroomError) return error;
   const code = systemCode(error);
-  const at = place.address.origin;
+  const at = nameOf(place);
   const socket = sent.socket as TLSSocket | null;
-  if (socket?.authorizationError) {
+  if (place.socket === null && socket?.authorizationError) {
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, place), { cause: error });
   }
   if (notListening.includes(code)) {
@@ -28,7 +28,7 @@ export function failureOf(error: Error, sent: ClientRequest, request: ApiRequest
     return new StrongroomError("UNREACHABLE", message, { cause: error });
   }
   if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {
-    const message = `what listens at ${at} does not speak HTTPS correctly (${code}): check the address`;
+    const message = `what listens at ${at} does not speak ${place.socket === null ? "HTTPS" : "HTTP"} correctly (${code}): check the address`;
     return new StrongroomError("PROTOCOL", message); // the cause would quote what was received
   }
   const message = `the connection to ${at} closed before the response (${code}): check that the server is running`;
@@ -40,9 +40,12 @@ export function afterwards({ method }: ApiRequest): string {
   return method === "GET" ? "" : "; it may have been done all the same: look before you repeat it";
 }
 
-function untrusted(code: string, { address, certificateSource }: Place): string {
+function untrusted(code: string, { address, certificateSource }: TlsPlace): string {
   if (code === "CERT_HAS_EXPIRED") {
     return `the certificate of ${address.origin} has expired: restart the server to renew it`;
+  }
+  if (code === "CERT_NOT_YET_VALID") {
+    return `the certificate of ${address.origin} is not valid yet: correct this machine's clock, or restart the server, which replaces one that it made while its clock was ahead`;
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return `the certificate of ${address.origin} is not for that name: use one of its names, or set STRONGROOM_SERVER_NAMES for the server`;

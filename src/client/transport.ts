@@ -1,12 +1,12 @@
 /**
- * Connections to one server: kept alive and reused, trusting its certificate and no other. A request that may have reached
+ * Connections to one server: kept alive and reused; over TLS, trusting its certificate and no other. A request that may have reached
  * the server is never sent again, except a read whose kept connection closed before a response began.
  */
-import type { ClientRequest, IncomingMessage } from "node:http";
-import { Agent, type AgentOptions, request as httpsRequest, type RequestOptions } from "node:https";
+import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import type { AgentOptions, RequestOptions } from "node:https";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StrongroomError, systemCode } from "./client-error.js";
-import type { Place } from "./discovery.js";
+import type { Place, TlsPlace } from "./discovery.js";
 import type { ApiRequest, CallOptions, Received } from "./request.js";
 import { afterwards, failureOf } from "./request-failure.js";
 
@@ -16,16 +16,28 @@ const maxConnections = 32;
 export class Transport {
   readonly place: Place;
   readonly #agent: Agent;
+  readonly #open: typeof httpRequest;
   #closed = false;
 
-  constructor(place: Place) {
+  private constructor(place: Place, agent: Agent, open: typeof httpRequest) {
     this.place = place;
+    this.#agent = agent;
+    this.#open = open;
+  }
+
+  static async to(place: Place): Promise<Transport> {
+    if (place.socket === null) return Transport.#overTls(place);
+    return new Transport(place, new Agent({ keepAlive: true, maxSockets: maxConnections }), httpRequest);
+  }
+
+  static async #overTls(place: TlsPlace): Promise<Transport> {
+    const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
       ca: place.certificate,
       allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
-    this.#agent = new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections });
+    return new Transport(place, new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections }), request);
   }
 
   /** @throws StrongroomError without a complete response. */
@@ -65,7 +77,7 @@ export class Transport {
     if (this.#closed) throw closed();
     if (signal?.aborted) throw aborted(request, signal);
     return new Promise((resolve, reject) => {
-      const sent = httpsRequest(this.#optionsOf(request, token));
+      const sent = this.#open(this.#optionsOf(request, token));
       const end = (error: StrongroomError) => {
         reject(error);
         sent.destroy();
@@ -83,10 +95,8 @@ export class Transport {
   }
 
   #optionsOf({ method, path, body }: ApiRequest, token: string | null): RequestOptions {
-    const { hostname, port } = this.place.address;
     return {
-      host: hostname.replace(/^\[|\]$/g, ""),
-      port: port === "" ? 443 : port,
+      ...target(this.place),
       agent: this.#agent,
       method,
       path,
@@ -99,6 +109,15 @@ export class Transport {
   }
 }
 
+function target({ address, socket }: Place): RequestOptions {
+  if (address === null) return { socketPath: socket };
+  const { hostname, port } = address;
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? 443 : port };
+}
+
+/** The Unix socket accepts no connection, so nothing was sent. */
+export class SocketUnavailable extends Error {}
+
 /** A kept connection closed before the response to a read began: the read can be sent again. */
 class StaleConnection extends Error {}
 
@@ -106,6 +125,7 @@ function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promis
   return new Promise((resolve, reject) => {
     let responding = false;
     sent.on("error", (error) => {
+      if (place.socket !== null && "syscall" in error && error.syscall === "connect") reject(new SocketUnavailable());
       const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
       reject(stale && request.method === "GET" ? new StaleConnection() : failureOf(error, sent, request, place));
     });

@@ -2,13 +2,15 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { duration, integer, readHost, readLogLevel, readNames, readToken } from "./readers.js";
+import { duration, integer, readHost, readLogLevel, readNames, readSocketPath, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
   readonly host: string;
   readonly port: number;
   readonly serverNames: readonly string[];
+  /** Null: `strongroom.sock` in the home. `off`: none. */
+  readonly socket: string | null;
   readonly idleTimeoutMs: number;
   readonly token: string | null;
   readonly tokenFile: string | null;
@@ -67,6 +69,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "none",
     fallback: () => [],
     read: readNames,
+  },
+  socket: {
+    flag: "socket",
+    variable: "STRONGROOM_SOCKET",
+    meaning: "Unix socket for the owner's own commands; off, or --no-socket, is none",
+    shownDefault: "strongroom.sock in the home",
+    fallback: () => null,
+    read: readSocketPath,
   },
   idleTimeoutMs: {
     flag: "idle-timeout-ms",

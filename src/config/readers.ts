@@ -1,5 +1,6 @@
 /** Readers of settings: each returns the value, or throws what the text must be. */
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import { type LogLevel, logLevels } from "../log.js";
 
 /** An invalid setting; the message says what it must be. */
@@ -41,6 +42,16 @@ export function readNames(text: string): string[] {
       throw new Problem("IP addresses or host names, separated by commas");
     }
   });
+}
+
+/** Of unix(7), where the path's final NUL takes one byte more; macOS and the BSDs have 4 bytes less. */
+export const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
+
+export function readSocketPath(text: string): string {
+  if (text === "off") return text;
+  const path = resolve(text);
+  if (Buffer.byteLength(path) <= maxSocketPathBytes) return path;
+  throw new Problem(`off or a path of at most ${maxSocketPathBytes} bytes, which is the system's limit`);
 }
 
 /** RFC 6750's b64token, which needs no escaping in a header. */

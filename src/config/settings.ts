@@ -17,6 +17,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     host: read("host"),
     port: read("port"),
     serverNames: read("serverNames"),
+    socket: read("socket"),
     idleTimeoutMs: read("idleTimeoutMs"),
     token: read("token"),
     tokenFile: read("tokenFile"),

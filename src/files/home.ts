@@ -12,6 +12,7 @@ export type Home = {
   readonly certificate: string;
   readonly privateKey: string;
   readonly vault: string;
+  readonly socket: string;
 };
 
 export function homeAt(path: string): Home {
@@ -23,6 +24,7 @@ export function homeAt(path: string): Home {
     certificate: join(tls, "cert.pem"),
     privateKey: join(tls, "key.pem"),
     vault: join(path, "vault"),
+    socket: join(path, "strongroom.sock"),
   };
 }
 

@@ -1,4 +1,5 @@
 /** HTTPS server: TLS, limits, timeouts, listening and draining. */
+import type { Server as HttpServer } from "node:http";
 import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
@@ -40,6 +41,9 @@ const ciphers = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
+/** Those of the same profile. OpenSSL's own choice includes P-521 and X448. */
+const curves = ["X25519", "P-256", "P-384"];
+
 export const defaultLimits: Limits = {
   handshakeTimeout: 5_000,
   headersTimeout: 10_000,
@@ -64,6 +68,7 @@ export function createListener(
     ...limits,
     minVersion: "TLSv1.2",
     ciphers: ciphers.join(":"),
+    ecdhCurve: curves.join(":"),
     requireHostHeader: false,
     secureOptions: cleansePlaintext,
   });
@@ -76,14 +81,14 @@ export function createListener(
 }
 
 /** Node's timer sees every piece that leaves. A request that runs without one, a key derivation, is no stall. */
-function closeStalled(server: Server, sendTimeout: number): void {
+export function closeStalled(server: HttpServer, sendTimeout: number): void {
   server.setTimeout(sendTimeout, (socket) => {
     if (!isResponding(socket) || socket.writableLength > 0) socket.destroy();
   });
 }
 
 /** Sends every request to `handle`, which must be set before the event loop's next turn after `listen`. */
-export function handleRequests({ server }: Pick<Listener, "server">, handle: Handle): void {
+export function handleRequests({ server }: Pick<Drainable, "server">, handle: Handle): void {
   const serve = inTurn(handle);
   server.on("request", serve);
   server.on("checkContinue", serve); // 100 Continue is sent when the body is read
@@ -124,8 +129,10 @@ function whyNotListening(code: string | undefined, host: string, port: number): 
   return `cannot listen on ${host}, port ${port} (${code}): choose another address with --host`;
 }
 
+export type Drainable = { readonly server: HttpServer; readonly connections: Pick<OpenConnections, "closeUnused"> };
+
 /** Accepts no new connections, waits at most `graceMs` for running requests, then closes all connections. */
-export async function drain({ server, connections }: Listener, graceMs: number): Promise<void> {
+export async function drain({ server, connections }: Drainable, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   connections.closeUnused();
   server.closeIdleConnections();

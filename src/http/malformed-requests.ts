@@ -3,8 +3,7 @@
  * response object, so they are written to the socket directly; they are JSON like every other error.
  */
 
-import type { ServerResponse } from "node:http";
-import type { Server } from "node:https";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemCode } from "../errors.js";

@@ -62,7 +62,7 @@ class Pipeline {
   readonly #waiting: [ServerResponse, Handle][] = [];
   /** Not parsed yet. */
   readonly #held: Buffer[] = [];
-  #isPaused = false;
+  #isHolding = false;
   #hasEnded = false;
 
   constructor(socket: Socket, parse: Parse) {
@@ -111,7 +111,7 @@ class Pipeline {
       bytes.fill(0);
     }
     if (this.#held.length > 0) this.#hold();
-    else if (this.#isPaused) this.#resume();
+    else if (this.#isHolding) this.#resume();
   }
 
   /** Takes the first held bytes up to the end of a request's head, so that they begin at most one more request. */
@@ -126,12 +126,15 @@ class Pipeline {
   #hold(): void {
     const length = this.#held.reduce((sum, chunk) => sum + chunk.length, 0);
     if (length > maxUnauthenticatedBytes && !isAuthenticated(this.#socket)) return void this.#socket.destroy();
-    this.#isPaused = true;
-    this.#socket.pause();
+    this.#isHolding = true;
+    if (this.#socket.isPaused()) return;
+    // Each time, since Node's parser resumes the socket at the end of a request. Not at once: the rest of what TLS has
+    // decrypted would wait in the socket, where nothing wipes it.
+    setImmediate(() => this.#isHolding && this.#socket.pause());
   }
 
   #resume(): void {
-    this.#isPaused = false;
+    this.#isHolding = false;
     this.#socket.resume();
   }
 }

@@ -25,3 +25,8 @@ export function covers(certificate: X509Certificate, name: string): boolean {
 export function endOf(certificate: X509Certificate): number {
   return Date.parse(certificate.validTo);
 }
+
+/** Milliseconds since 1970. */
+export function startOf(certificate: X509Certificate): number {
+  return Date.parse(certificate.validFrom);
+}

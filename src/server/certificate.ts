@@ -8,7 +8,7 @@ import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import type { Home } from "../files/home.js";
 import type { Credentials } from "../http/listener.js";
-import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft } from "./certificate-rules.js";
+import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft, startOf } from "./certificate-rules.js";
 
 /** From a day before it is made: 366 days in all. */
 const lifetime = 365 * day;
@@ -109,6 +109,8 @@ function parse<T>(file: string, make: () => T): T {
 
 function isGood(credentials: Credentials, names: readonly string[], clock: Clock): boolean {
   const certificate = new X509Certificate(credentials.cert);
+  // Made while the clock was ahead: no client accepts it. Someone else's becomes valid when its owner meant it to.
+  if (isSelfMade(certificate) && startOf(certificate) > clock.now()) return false;
   return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 

@@ -4,6 +4,9 @@ import type { FileOperations } from "../files/durable.js";
 import type { Limits } from "../http/listener.js";
 import type { Log } from "../log.js";
 
+/** Longest time, in milliseconds, from the request to stop to the end. */
+export const stopMs = 5_000;
+
 /** What tests replace; by default the system's own. */
 export type Surroundings = {
   readonly log: Log;
@@ -20,8 +23,14 @@ export interface Strongroom {
   readonly tokenSource: string;
   readonly certificateFile: string;
   readonly vaultPath: string;
+  /** Null when there is none. */
+  readonly socket: string | null;
+  /** Resolves when the stop begins. */
+  readonly stopping: Promise<unknown>;
   /** Resolves once the server has stopped, whatever the reason. */
   readonly stopped: Promise<void>;
+  /** Locks the vault and goes on serving. */
+  lock(): Promise<void>;
   /** Locks, drains for at most 5 s, then stops; further calls return the same promise. */
   stop(): Promise<void>;
 }

@@ -1,26 +1,29 @@
 /** Service on a claimed vault: connects vault, application and listener, and stops them in order. */
 import { once } from "node:events";
+import { chmod } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isLoopback } from "../access/address.js";
 import { digestToken, findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
+import { StartError, systemCode } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { createApp } from "../http/app.js";
 import { createMessageClasses } from "../http/express-prototypes.js";
-import { createListener, defaultLimits, drain, handleRequests, type Listener, listen } from "../http/listener.js";
+import { createListener, type Drainable, defaultLimits, drain, handleRequests, listen } from "../http/listener.js";
+import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import type { Announcement } from "../storage/files/claim-holder.js";
 import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
-import type { Strongroom, Surroundings } from "./server-handle.js";
-
-const drainMs = 5_000;
+import { type Strongroom, type Surroundings, stopMs } from "./server-handle.js";
+import { findSocketPlace, type SocketPlace } from "./socket-place.js";
 
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
@@ -35,14 +38,16 @@ export async function serveStore(
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
   warnOfOddFiles(store, log);
+  const place = await findSocketPlace(settings, home, log);
   const messages = createMessageClasses();
-  const listenerLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
-  const listener = createListener(certificate, messages, log, listenerLimits);
+  const allLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
+  const listener = createListener(certificate, messages, log, allLimits);
+  const local = createLocalListener(messages, allLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const { isStopping, stop, stopped } = createStopper(() => stopServing(vault, listener, log));
+  const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
   const service = {
     vault,
     log,
@@ -52,13 +57,24 @@ export async function serveStore(
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
   };
-  const appSettings = { ...settings, address, tokenDigest: digestToken(token.text) };
-  handleRequests(listener, createApp(service, appSettings, clock, messages));
+  const app = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
+  for (const each of [listener, local]) handleRequests(each, app);
+  const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
-  await announce(store, url, log);
-  const { source: tokenSource } = token;
-  const { file: certificateFile } = certificate;
-  return { url, port, tokenSource, certificateFile, vaultPath: home.vault, stopped, stop };
+  await announce(store, { url, socket: place?.chosen ? socket : null }, log);
+  const [tokenSource, certificateFile] = [token.source, certificate.file];
+  return {
+    url,
+    port,
+    socket,
+    tokenSource,
+    certificateFile,
+    vaultPath: home.vault,
+    lock: () => vault.lock(),
+    stopping,
+    stopped,
+    stop,
+  };
 }
 
 function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
@@ -68,17 +84,36 @@ function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): voi
 }
 
 /** A disk that cannot take the file, a full one for instance, does not prevent serving. */
-async function announce(store: FileStore, url: string, log: Log): Promise<void> {
+async function announce(store: FileStore, announcement: Announcement, log: Log): Promise<void> {
   try {
-    await store.announce(url);
+    await store.announce(announcement);
   } catch (error) {
     log.warn({ event: "not-announced", error, hint: "commands that look for this server will not find its address" });
   }
 }
 
-async function stopServing(vault: Vault, listener: Listener, log: Log): Promise<void> {
+/** Returns the socket's path once it accepts connections. A file system without sockets does not prevent serving. */
+async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: Log): Promise<string | null> {
+  if (place === null) return null;
+  try {
+    await listenLocally(local, place.path);
+    await chmod(place.path, 0o600);
+    return place.path;
+  } catch (error) {
+    if (place.chosen) throw new StartError(`cannot listen on ${place.path} (${systemCode(error)}): change --socket`);
+    log.warn({
+      event: "no-socket",
+      error,
+      hint: "the home's file system takes no Unix socket: choose another --socket",
+    });
+    return null;
+  }
+}
+
+async function stopServing(vault: Vault, listeners: readonly Drainable[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
-  const ends = within(drainMs, Promise.allSettled([vault.close(), drain(listener, drainMs)]));
+  const drains = listeners.map((listener) => drain(listener, stopMs));
+  const ends = within(stopMs, Promise.allSettled([vault.close(), ...drains]));
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }
@@ -96,12 +131,13 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
 /** Stops once, whether the endpoint, a signal or a test asks first. */
 function createStopper(work: () => Promise<void>) {
   const request = new AbortController();
-  const stopped = once(request.signal, "abort").then(work);
+  const stopping = once(request.signal, "abort");
+  const stopped = stopping.then(work);
   const stop = (): Promise<void> => {
     request.abort();
     return stopped;
   };
-  return { isStopping: () => request.signal.aborted, stop, stopped };
+  return { isStopping: () => request.signal.aborted, stop, stopping, stopped };
 }
 
 function urlOf(address: string, port: number): string {

@@ -129,8 +129,9 @@ export class KeyState {
 
   lockIfIdle(): void {
     if (!this.#unlocked || !this.#idle.expired()) return;
+    const locking = this.lock(); // before the log line: nothing may delay it
     this.#log.info({ event: "idle-locked" });
-    this.lock().catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
+    locking.catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
   }
 
   /** Passes the current header to the thread, which wipes any key that it held. */

@@ -118,6 +118,7 @@ describe("the command line", () => {
     const { stdout } = await run(["help", "flags"]);
     const flags = ["--home", "--address", "--token-file", "--cacert", "--timeout"];
     for (const flag of flags) expect(stdout).to.match(new RegExp(`^  ${flag} <`, "m"));
+    expect(stdout).to.match(/^ {2}--non-interactive /m);
     const help = (await run(["help", "ls"])).stdout;
     expect(help).to.contain("strongroom help flags\n").and.not.to.contain("--cacert <");
   });

@@ -254,7 +254,7 @@ describe("strongroom edit", () => {
     const reactions = Array.from({ length: 100 }, () => ({ question: "try again? [y/N]", keys: "y\r" }));
     const does = `echo new > $1; "${node}" "${mainFile}" lock -q`;
     const environment = { ...here(), VISUAL: `sh -c '${does}' sh` };
-    const editing = runOnTerminal(["edit", "a"], reactions, environment);
+    const editing = runOnTerminal(["edit", "a", "--non-interactive"], reactions, environment);
     while (!/"status":403/.test(server().logged().slice(logged)))
       await new Promise((resolve) => setTimeout(resolve, 10));
     await mustUnlock(server());

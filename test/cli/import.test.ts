@@ -235,7 +235,7 @@ describe("strongroom import, through the real command", () => {
       expect(JSON.parse(dry.stdout)).to.deep.equal({ ...summary, dryRun: true });
       expect(summary).to.include({ ok: false, created: 1, replaced: 1 });
       expect(JSON.stringify(summary["refused"]))
-        .to.contain("5000 bytes, but the server accepts at most 4096")
+        .to.contain("the value is 5,000 bytes; the limit is 4,096")
         .and.contain("..");
       expect(await stored(server(), folder)).to.deep.equal({ old: "is", fresh: "fresh" });
     });

@@ -191,7 +191,8 @@ describe("the command line in each state of the vault", () => {
     it("exits 6 after too many wrong passphrases, with the time to wait", async () => {
       await must(here(), ["lock"]);
       const body = { passphrase: "wrong" };
-      for (let n = 0; n < 10; n++) await send(server, { method: "POST", path: "/v1/unlock", body });
+      const local = { ...server, overSocket: true }; // the way the command takes
+      for (let n = 0; n < 10; n++) await send(local, { method: "POST", path: "/v1/unlock", body });
       const { code, stderr } = await strongroom(here(), ["unlock", "--passphrase-file", "-"], passphrase);
       expect(code).to.equal(6);
       expect(stderr).to.match(/\(\d+ s\)/);
@@ -200,9 +201,11 @@ describe("the command line in each state of the vault", () => {
     it("shutdown stops a server whose process is not visible, as in a container", async () => {
       const contained = await startProcess();
       const home = temporaryDirectory();
+      for (const directory of ["tls", "vault"]) mkdirSync(join(home, directory), { mode: 0o700 });
       for (const file of ["token", "tls/cert.pem"]) cpSync(join(contained.home, file), join(home, file));
-      mkdirSync(join(home, "vault"));
-      writeFileSync(join(home, "vault", "server.pid"), JSON.stringify({ pid: 2 ** 30, url: contained.url }));
+      writeFileSync(join(home, "vault", "server.pid"), JSON.stringify({ pid: 2 ** 30, url: contained.url }), {
+        mode: 0o600,
+      });
       expect(await must({ STRONGROOM_HOME: home }, ["shutdown"])).to.match(/stopped/);
       expect((await contained.ended).code).to.equal(0);
     });

@@ -23,10 +23,12 @@ describe("the command line on a terminal", () => {
   describe("init on a terminal", () => {
     const first = (keys: string): Reaction => ({ question: "New passphrase: ", keys: `${keys}\r` });
     const second = (keys: string): Reaction => ({ question: "Repeat passphrase: ", keys: `${keys}\r` });
+    const differing = [first(strong), second(`${strong}!`)];
     const anyway = (keys: string): Reaction => ({ question: "Use it anyway? [y/N]", keys: `${keys}\r` });
     const rows: readonly (readonly [string, readonly Reaction[], number, RegExp])[] = [
       ["accepts a strong one typed twice", [first(strong), second(strong)], 0, /strength: very strong.*and unlocked/s],
-      ["rejects two that differ", [first(strong), second(`${strong}!`)], 2, /differ/],
+      ["asks again for two that differ", [...differing, first(strong), second(strong)], 0, /differ.*and unlocked/s],
+      ["rejects two that differ three times", [...differing, ...differing, ...differing], 2, /differ, 3 times/],
       ["warns of a weak one and stops after a no", [first("hunter2"), anyway("n")], 13, /weak.*nothing was done/s],
       [
         "warns of a weak one and accepts it after a yes",

@@ -1,11 +1,14 @@
 /** `strongroom token` and `strongroom trust`: the files that they name, and the effect of a rotation. */
+import { spawnSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { startProcess } from "../support/process.js";
+import { environment, mainFile, node, startProcess } from "../support/process.js";
 import { shareTestServer } from "../support/server.js";
+import { whyNoStrace } from "../support/strace.js";
+import { mustInit } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("strongroom token", () => {
@@ -80,6 +83,24 @@ describe("strongroom token", () => {
     await must(home, ["lock"]);
     const old = await strongroom({ ...home, STRONGROOM_TOKEN: first.token }, ["lock"]);
     expect(old.code).to.equal(5);
+  });
+});
+
+describe("strongroom token rotate, killed before the new file takes its name", () => {
+  it("leaves the old token, and a harmless file that doctor --fix removes", async function () {
+    if (whyNoStrace() !== null) this.skip();
+    const first = await startProcess();
+    await mustInit(first);
+    await first.stop();
+    const home = { STRONGROOM_HOME: first.home };
+    const kill = ["-f", "-o", "/dev/null", "-e", "trace=/^rename", "-e", "inject=/^rename:signal=KILL"];
+    spawnSync("strace", [...kill, node, mainFile, "token", "rotate"], { env: environment(home) });
+    expect(readFileSync(first.tokenSource, "utf8").trim()).to.equal(first.token);
+    const found = await strongroom(home, ["doctor"]);
+    expect(found.code).to.equal(12);
+    expect(found.stdout).to.contain("harmless").and.to.contain("--fix");
+    await must(home, ["doctor", "--fix"]);
+    await must(home, ["doctor"]);
   });
 });
 

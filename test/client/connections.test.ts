@@ -62,7 +62,7 @@ describe("the client library's errors", () => {
   it("RATE_LIMITED says how long to wait", async () => {
     const fresh = await startTestServer();
     for (let i = 0; i < 10; i++) await send(fresh, { path: "/v1/secrets", token: "wrong" });
-    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /wait .* \(\d+ s\)/);
+    const error = await mustFail(clientOf(fresh).list(), "RATE_LIMITED", /try again .*\(\d+ s\)/);
     expect(error.retryAfter).to.be.within(1, 300);
   });
 
@@ -136,6 +136,11 @@ describe("the client library's trust", () => {
   it("refuses an expired certificate", async () => {
     const old = await startTestServer({ clock: new FakeClock(Date.parse("2020-01-01T00:00:00.000Z")) });
     await mustFail(clientOf(old).status(), "UNTRUSTED_CERTIFICATE", /expired/);
+  });
+
+  it("refuses a certificate that is not valid yet, and names the clock", async () => {
+    const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
+    await mustFail(clientOf(early).status(), "UNTRUSTED_CERTIFICATE", /not valid yet: correct this machine's clock/);
   });
 
   it("trusts only the given certificate of two from one authority", async () => {

@@ -53,9 +53,9 @@ describe("the client library finds", () => {
       import { StrongroomClient } from "strongroom/client";
       await new StrongroomClient({ timeoutMs: 5000 }).lock().catch((error) => console.log(error.message));`;
     const home = join(temporaryDirectory(), "home");
-    mkdirSync(join(home, "vault"), { recursive: true });
+    mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
     cpSync(join(server().home, "tls"), join(home, "tls"), { recursive: true });
-    writeFileSync(join(home, "token"), "wrong");
+    writeFileSync(join(home, "token"), "wrong", { mode: 0o600 });
     expect(await program(text, { STRONGROOM_HOME: home })).to.contain("https://localhost:13100");
   });
 

@@ -1,7 +1,9 @@
 /** The client library's methods, as a program that uses the package calls them. */
+import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { expect } from "chai";
 import { type Secret, StrongroomClient } from "strongroom/client";
+import { operations } from "../../src/contract/operations.js";
 import { contract } from "../support/contract-judge.js";
 import { clientOf } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
@@ -71,6 +73,27 @@ describe("the client library", () => {
     expect(secret.createdAt).to.equal(secret.updatedAt);
     expect(await client.delete("one/two")).to.include({ ok: true, path: "one/two" });
     expect((await client.list({ prefix: "one/" })).entries).to.deep.equal([]);
+  });
+
+  it("getOrUndefined returns a secret, undefined for a missing one, and throws any other error", async () => {
+    const client = clientOf(server());
+    await mustPut(server(), "maybe", "v");
+    expect((await client.getOrUndefined("maybe"))?.reveal()).to.equal("v");
+    expect(await client.getOrUndefined("no/such")).to.equal(undefined);
+    const failed = await client.getOrUndefined("/").catch((error: unknown) => error);
+    expect(failed).to.include({ name: "StrongroomError", code: "BAD_REQUEST" });
+  });
+
+  it("documents every method with its errors and an example, an operation with all of its own codes", () => {
+    const source = readFileSync("src/client/client.ts", "utf8");
+    for (const method of Object.getOwnPropertyNames(StrongroomClient.prototype)) {
+      const found = new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\n {2}(?:async )?\\*?${method}\\(`).exec(source);
+      expect(found?.[1], method)
+        .to.match(/@throws|throws nothing/)
+        .and.match(/@example\n[\s\S]*(?:client\.\w|new StrongroomClient)/);
+      const own = operations.find(({ id }) => id === method)?.errors ?? [];
+      for (const code of own) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
+    }
   });
 
   const hard = [

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 
 const program = `
-import { type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
+import { type ErrorCode, type SecretType, StrongroomClient, StrongroomError } from "strongroom/client";
 
 const client = new StrongroomClient({ timeoutMs: 1000 });
 const value: string = (await client.get("a")).reveal();
@@ -15,7 +15,11 @@ const bytes: number = (await client.put("a", new Uint8Array(1), { type: "api-key
 const locked: boolean = (await client.status()).locked;
 for await (const { entries, next } of client.pages()) console.log(entries[0]?.metadata.type, next?.length);
 const code: ErrorCode | undefined = new StrongroomError("TIMEOUT", "late").code;
-console.log(value, bytes, locked, code);
+const type: SecretType = "api-key";
+const found: string | undefined = (await client.getOrUndefined("a"))?.reveal();
+console.log(value, bytes, locked, code, type, found);
+// @ts-expect-error: no such type of secret
+export const wrong: SecretType = "key";
 // @ts-expect-error: no such type of secret
 await client.put("a", "v", { type: "key" });
 // @ts-expect-error: the value is not a property

@@ -2,6 +2,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { pasteMode } from "../../src/cli/prompt/key-reader.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -60,6 +61,8 @@ export async function openSandbox(text: string, { fresh, secrets = {}, files = {
   const asShown = (output: string) =>
     output
       .replaceAll("\r\n", "\n")
+      .replaceAll(pasteMode.on, "")
+      .replaceAll(pasteMode.off, "")
       .replace(/[^\n]*\r.\[K/g, "") // a progress bar that has gone
       .replaceAll(server.home, shownHome)
       .replaceAll(directory, "/home/you")

@@ -129,7 +129,7 @@ describe("the claim on a vault", () => {
     const { code, stderr } = await run(["serve", "--port", "0"], { PATH: directory, STRONGROOM_HOME: home });
     expect([code, stderr]).to.deep.equal([
       1,
-      "strongroom: flock, which locks the vault, was ended by SIGKILL: start again\n",
+      "strongroom: flock, which locks the vault, was killed by SIGKILL: start again\n",
     ]);
   });
 

@@ -1,7 +1,7 @@
 /** docs/http-api.md, Authentication: token, lockout, passphrase counter. */
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, realScryptCost, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   mustInit,
   mustRefuse,
@@ -309,8 +309,9 @@ describe("wrong passphrase", () => {
   });
 
   it("a right passphrase behind ten wrong ones leaves an unlocked vault unlocked", async () => {
-    const server = await startTestServer({ clock: new FakeClock() });
+    const server = await startTestServer({ clock: new FakeClock(), ...realScryptCost });
     await mustInit(server);
+    await Promise.all(Array.from({ length: 13 }, () => mustStatus(server))); // opens a connection for each guess
     const guesses = Array.from({ length: 12 }, () => send(server, wrong));
     await new Promise((resolve) => setTimeout(resolve, 30));
     expect((await send(server, right)).status).to.equal(429);

@@ -1,7 +1,9 @@
 /** docs/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
+import { readFileSync } from "node:fs";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
+import { startProcess } from "../support/process.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   connectRaw,
@@ -139,6 +141,35 @@ describe("a client that never reads", () => {
     await mustInit(server);
   });
 });
+
+describe("1,024 clients that never read", () => {
+  it("cost at most 64 MiB above the idle server while they pipeline status", async () => {
+    const server = await startProcess();
+    const { pid = 0 } = server.child;
+    const idle = residentMiB(pid, "VmRSS");
+    const flood = requestTo(server, "GET /v1/status", "", null).repeat(1_000);
+    for (let batch = 0; batch < 64; batch++) {
+      const sockets = Array.from({ length: 16 }, () =>
+        connectRaw(server)
+          .on("error", () => {})
+          .pause(),
+      );
+      later(() => {
+        for (const socket of sockets) socket.destroy();
+      });
+      await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once("secureConnect", resolve))));
+      for (const socket of sockets) socket.write(flood);
+    }
+    mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(residentMiB(pid, "VmHWM") - idle).to.be.below(64);
+  });
+});
+
+/** Linux only. VmHWM: the peak. */
+function residentMiB(pid: number, field: "VmRSS" | "VmHWM"): number {
+  const [, kibibytes] = new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kibibytes) / 1024;
+}
 
 describe("at the limit of connections", () => {
   it("those without a valid token are closed, oldest first", async () => {

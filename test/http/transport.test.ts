@@ -51,6 +51,19 @@ describe("TLS", () => {
     });
   }
 
+  for (const [curve, allowed] of [
+    ["X25519", true],
+    ["P-256", true],
+    ["P-384", true],
+    ["P-521", false],
+    ["X448", false],
+  ] as const) {
+    it(`${allowed ? "accepts" : "refuses"} a key exchange on ${curve}`, async () => {
+      const outcome = await handshake(server(), "TLSv1.3", undefined, curve); // of TLS 1.2 the certificate's curve counts, too
+      expect(outcome === "TLSv1.3", outcome).to.equal(allowed);
+    });
+  }
+
   it("has a certificate that is valid for 366 days", async () => {
     const { validFrom, validTo } = new X509Certificate((await startTestServer({ home: emptyHome() })).certificate);
     expect((Date.parse(validTo) - Date.parse(validFrom)) / day).to.equal(366);
@@ -80,6 +93,7 @@ function handshake(
   server: TestServer,
   version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3",
   ciphers = "DEFAULT@SECLEVEL=0", // the client must not be the one that refuses
+  ecdhCurve = "auto",
 ): Promise<string> {
   return new Promise((resolve) => {
     const { port, certificate: ca } = server;
@@ -91,6 +105,7 @@ function handshake(
       minVersion: version,
       maxVersion: version,
       ciphers,
+      ecdhCurve,
     });
     socket.once("secureConnect", () => {
       resolve(String(socket.getProtocol()));
@@ -112,6 +127,7 @@ describe("the certificate at start", () => {
   const rules: readonly (readonly [string, string, Parameters<typeof restart>])[] = [
     ["with 31 days left is kept", "kept", [{ clock: later1((365 - 31) * day) }]],
     ["with less than 30 days left is renewed", "renewed", [{ clock: later1((365 - 29) * day) }]],
+    ["made while the clock was two days ahead is renewed", "renewed", [{ clock: later1(-2 * day) }]],
     ["without a configured name is renewed", "renewed", [{ serverNames: ["vault.test"] }]],
     ["without the listening address is renewed", "renewed", [{ host: "127.0.0.5" }]],
     ["with a mismatched key, after a crash between two writes, is renewed", "renewed", [{}, swapKey]],

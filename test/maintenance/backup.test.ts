@@ -59,6 +59,16 @@ describe("a backup", () => {
     expect(files.length).to.equal(Object.keys(secrets).length + 3);
   });
 
+  it("has its files in the order of their names, the checksums last, so that constant memory suffices", async () => {
+    const server = await startFilled();
+    for (const path of ["a", "a/b", "a-b", "a.b/c", "A"]) await mustPut(server, path, "v");
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    const [last, ...names] = execFileSync("tar", ["-tf", file], { encoding: "utf8" }).trimEnd().split("\n").reverse();
+    expect([last, names.length]).to.deep.equal(["SHA256SUMS", Object.keys(secrets).length + 6]);
+    expect(names).to.deep.equal([...names].sort().reverse());
+  });
+
   it("is a point in time: of two secrets written in turn, the second is never ahead of the first", async () => {
     const server = await startFilled();
     for (const path of ["first", "second"]) await mustPut(server, path, "0");

@@ -3,9 +3,10 @@ import { chmodSync, existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } f
 import { join } from "node:path";
 import { expect } from "chai";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { run, startProcess } from "../support/process.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
-import { passphrase } from "../support/server.js";
+import { passphrase, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
 import { copyOf, doctor, makeHome } from "./doctor-homes.js";
 
@@ -51,6 +52,16 @@ describe("strongroom doctor", () => {
       const { exit, json } = await doctor(await makeHome(true));
       expect(exit).to.equal(0);
       expect(json).to.deep.include({ vault: "gen-2", kept: ["gen-1"], secrets: 4 });
+    });
+
+    it("names the clock for a certificate that is not valid yet, which a restart replaces as it says", async () => {
+      const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
+      await early.stop();
+      const [finding] = (await doctor(early.home)).json["findings"] as { code: string; remedy: string }[];
+      expect(finding?.code).to.equal("certificate-expired");
+      expect(finding?.remedy).to.contain("clock").and.to.contain("restart the server");
+      await (await startTestServer({ home: early.home })).stop();
+      expect((await doctor(early.home)).json["findings"]).to.deep.equal([]);
     });
 
     it("says of each finding what is wrong, what to do and what was done, and contains no value", async () => {

@@ -1,13 +1,16 @@
 /** `strongroom serve` as a process: command, settings, start line, signals, exit codes, hardening. */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
-import { run, startProcess } from "../support/process.js";
+import { collect, environment, run, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
@@ -125,7 +128,7 @@ describe("settings", () => {
     ...["0", "67108865", "1MB"].map((text): [string, string] => ["STRONGROOM_MAX_VALUE_BYTES", text]),
     ...["not a host", "a/b", "-x"].map((text): [string, string] => ["STRONGROOM_HOST", text]),
     ...["a,,b", "a b"].map((text): [string, string] => ["STRONGROOM_SERVER_NAMES", text]),
-    ...["two words", "ünï"].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
+    ...["two words", "ünï", "t".repeat(31)].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
   ];
   for (const [variable, text] of bad) {
     it(`${variable}=${JSON.stringify(text)} is refused with exit 2`, async () => {
@@ -199,6 +202,10 @@ describe("settings", () => {
     const wrong = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
     expect(wrong.code).to.equal(1);
     expect(wrong.stderr).to.contain(file).and.not.to.contain("two words");
+    writeFileSync(file, `${"t".repeat(31)}\n`);
+    const short = await run(["serve", "--port", "0"], { STRONGROOM_TOKEN_FILE: file });
+    expect(short.code).to.equal(1);
+    expect(short.stderr).to.contain("shorter than 32 characters").and.not.to.contain("tttt");
     writeFileSync(file, "from-a-file-of-32-characters-0000\n");
     const server = await startProcess([], { STRONGROOM_TOKEN_FILE: file });
     mustSucceed(await send(server, { method: "POST", path: "/v1/lock", token: "from-a-file-of-32-characters-0000" }));
@@ -408,6 +415,38 @@ describe("stopping", () => {
     const server = await startProcess();
     mustSucceed(await send(server, { method: "POST", path: "/v1/shutdown" }));
     expect((await server.ended).code).to.equal(0);
+  });
+
+  it("does not happen on a SIGHUP that was ignored at start, as by nohup", async function () {
+    if (process.platform === "win32") this.skip();
+    const command = fileURLToPath(new URL("../../../bin/strongroom.cjs", import.meta.url));
+    const start = (ignore: string) => {
+      const more = { STRONGROOM_HOME: emptyHome(), STRONGROOM_PORT: "0" };
+      const child = spawn("sh", ["-c", `${ignore} exec "$0" serve`, command], { env: environment(more) });
+      const output = collect(child);
+      later(async () => {
+        child.kill("SIGKILL");
+        await output.ended;
+      });
+      return { child, output };
+    };
+    for (const [ignore, ends] of [
+      ["trap '' HUP;", false],
+      ["", true],
+    ] as const) {
+      const { child, output } = start(ignore);
+      await once(child.stdout, "data");
+      child.kill("SIGHUP");
+      child.kill("SIGUSR2"); // handled after it
+      if (!ends) {
+        while (!output.stderr().includes('"event":"locked"')) await once(child.stderr, "data");
+        expect(output.stderr()).not.to.contain('"event":"stopping"');
+        child.kill("SIGTERM");
+      }
+      const { code, stderr } = await output.ended;
+      expect(code).to.equal(0);
+      expect(stderr).to.contain('"event":"stopped"');
+    }
   });
 
   it("does not wait for a client that never ends its request", async () => {

@@ -72,18 +72,22 @@ const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, 
 /** The Node that runs servers: STRONGROOM_TEST_NODE, else the one that runs the tests. */
 export const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
 
-/** `strongroom serve` on a free port in a temporary home, killed when the test ends. @throws NotStarted */
+/**
+ * `strongroom serve` on a free port in a temporary home, killed when the test ends. `stderr`: a descriptor that becomes
+ * its standard error in place of `logged`. @throws NotStarted
+ */
 export async function startProcess(
   args: readonly string[] = [],
   more: Environment = {},
   { main, nodeFlags }: Program = builtHere,
+  stderr: "pipe" | number = "pipe",
 ): Promise<ServerProcess> {
   const home = more["STRONGROOM_HOME"] ?? preparedHome();
   const settings = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
   const child = spawn(node, [...nodeFlags, main, "serve", ...args], {
     env: environment(settings),
     cwd: temporaryDirectory(),
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    stdio: ["ignore", "pipe", stderr, "ipc"],
   });
   const output = collect(child);
   later(async () => {
@@ -102,17 +106,22 @@ export async function startProcess(
     home,
     certificateFile,
     vaultPath: join(home, "vault"),
+    socket: more["STRONGROOM_SOCKET"] ?? join(home, "strongroom.sock"),
     tokenSource: join(home, "token"),
     token:
       more["STRONGROOM_TOKEN"] ?? readFileSync(more["STRONGROOM_TOKEN_FILE"] ?? join(home, "token"), "utf8").trim(),
     certificate: readFileSync(certificateFile, "utf8"),
     logged: output.stderr,
+    stopping: output.ended,
     stopped: output.ended.then(() => {}),
     async order(order) {
       child.send(order);
       const [{ failed, holdings }] = (await once(child, "message")) as [Obeyed];
       if (failed !== null) throw new Error(failed);
       return holdings;
+    },
+    async lock() {
+      child.kill("SIGUSR2");
     },
     async stop() {
       child.kill("SIGTERM");

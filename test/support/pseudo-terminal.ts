@@ -1,32 +1,57 @@
 /** Commands on a pseudo-terminal, and commands with no terminal. */
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, constants, openSync } from "node:fs";
+import { later } from "./clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "./process.js";
 
 type Environment = Readonly<Record<string, string>>;
 
-/** In Python, since Node has no pseudo-terminals. */
+/**
+ * In Python, since Node has no pseudo-terminals. Keys are written as the terminal takes them; what the command has not read
+ * at its end is what a shell behind it would get.
+ */
 const script = `
-import fcntl, json, os, select, subprocess, sys, termios
-order = json.loads(sys.argv[1])
+import fcntl, json, os, select, subprocess, sys, termios, time, tty
+order = json.loads(sys.stdin.read())
 master, slave = os.openpty()
+os.set_blocking(master, False)
 echoes = lambda: bool(termios.tcgetattr(slave)[3] & termios.ECHO)
 def begin():
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+def write(keys):
+    try: return keys[os.write(master, keys[:65536]):]
+    except BlockingIOError: return keys
 child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
-shown, asked, seen, steps = b"", None, 0, order["steps"]
+shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
 while True:
-    ready = select.select([master], [], [], 0.1)[0]
+    ready, writable, _ = select.select([master], [master] if keys else [], [], 0.1)
     if ready:
         shown += os.read(master, 65536)
+    if writable and child.poll() is None:
+        keys = write(keys)
     if steps and steps[0]["question"].encode() in shown[seen:]:
         step, seen = steps.pop(0), len(shown)
         asked = echoes() if asked is None else asked
-        if step["signal"]: child.send_signal(step["signal"])
-        else: os.write(master, bytes.fromhex(step["keys"]))
+        keys += bytes.fromhex(step["keys"])
+        if step["signal"]:
+            while keys and select.select([], [master], [], 0.5)[1]: keys = write(keys)
+            child.send_signal(step["signal"])
     if not ready and child.poll() is not None:
         break
-print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echoes()}))
+echo = echoes()
+tty.setraw(slave, termios.TCSANOW)
+os.set_blocking(slave, False)
+left, quiet = b"", 0
+while quiet < 3:
+    keys = write(keys)
+    try: left, quiet = left + os.read(slave, 65536), 0
+    except BlockingIOError:
+        quiet += 1
+        time.sleep(0.02)
+print(json.dumps({"code": child.returncode, "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": echo,
+    "left": left.decode("latin1")}))
 `;
 
 export type OnTerminal = {
@@ -37,6 +62,8 @@ export type OnTerminal = {
   /** Null when no question was shown. */
   readonly echoedWhileAsking: boolean | null;
   readonly echoesAfter: boolean;
+  /** What a shell behind the command would read. */
+  readonly left: string;
 };
 
 /** What to do once the question is shown: type keys, or send a signal. */
@@ -55,7 +82,8 @@ export async function runOnTerminal(
     return { question, keys: Buffer.from(keys).toString("hex"), signal };
   });
   const order = JSON.stringify({ command: [node, mainFile, ...args], steps });
-  const child = spawn("python3", ["-c", script, order], { env: environment({ TERM: "xterm", ...more }) });
+  const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });
+  child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;
   if (code !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as OnTerminal;
@@ -79,4 +107,45 @@ export async function runWithoutTerminal(
     if (index !== 1 && index !== 2 && stream && "end" in stream) stream.on("error", () => {}).end(text ?? "");
   }
   return ended;
+}
+
+/** Prints the name of a new terminal, then what it shows; standard input becomes its keys. */
+const terminalScript = `
+import os, select
+master, slave = os.openpty()
+print(os.ttyname(slave), flush=True)
+while True:
+    ready = select.select([master, 0], [], [])[0]
+    if 0 in ready:
+        keys = os.read(0, 100)
+        if not keys: break
+        os.write(master, keys)
+    if master in ready:
+        os.write(1, os.read(master, 65536))
+`;
+
+export type Terminal = {
+  /** Open for reading and writing. */
+  readonly descriptor: number;
+  /** Presses Ctrl-S. */
+  pause(): void;
+  /** Presses Ctrl-Q. */
+  resume(): void;
+  readonly shown: () => string;
+};
+
+/** A pseudo-terminal for processes that the test starts. */
+export async function openTerminal(): Promise<Terminal> {
+  const child = spawn("python3", ["-c", terminalScript]);
+  const output = collect(child);
+  later(async () => {
+    child.stdin.end();
+    await output.ended;
+  });
+  while (!output.stdout().includes("\n")) await once(child.stdout, "data");
+  const [name = ""] = output.stdout().split("\n");
+  const descriptor = openSync(name, constants.O_RDWR | constants.O_NOCTTY);
+  later(() => closeSync(descriptor));
+  const press = (key: string) => void child.stdin.write(key);
+  return { descriptor, pause: () => press("\x13"), resume: () => press("\x11"), shown: output.stdout };
 }

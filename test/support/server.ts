@@ -12,6 +12,8 @@ import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 export const passphrase = "correct horse battery staple";
 
 export type TestServer = Strongroom & {
+  /** Requests of the tests go over the Unix socket. */
+  readonly overSocket?: boolean;
   readonly home: string;
   readonly token: string;
   readonly certificate: string;
@@ -51,7 +53,7 @@ export const realScryptCost: TestOptions = { scryptLogN: 14 };
 
 /** The defaults, but for a free port and a cheap derivation. */
 export function testSettings(): Settings {
-  return { ...readSettings({ home: "unused", port: "0" }, {}), scryptLogN: testScryptLogN };
+  return { ...readSettings({ home: "unused", port: "0", socket: "off" }, {}), scryptLogN: testScryptLogN };
 }
 
 /** One server for all tests of a `describe`; `prepare` runs once after its start. */

@@ -1,7 +1,14 @@
 /** Test client: talks to a server over HTTPS and trusts only its certificate. */
 
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { once } from "node:events";
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from "node:http";
 import { Agent, request as httpsRequest, type RequestOptions } from "node:https";
+import { type Socket, connect as socketConnect } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import supertest, { type Test } from "supertest";
@@ -43,11 +50,10 @@ export function send(
 ): Promise<Answer> {
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
+  const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
+  const tls = { host, port: server.port, servername: "localhost", ca: server.certificate };
   const options: RequestOptions = {
-    host: localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, ""),
-    port: server.port,
-    servername: "localhost",
-    ca: server.certificate,
+    ...(server.overSocket ? { socketPath: server.socket ?? "" } : tls),
     agent: agentOf(server),
     method,
     path,
@@ -55,7 +61,8 @@ export function send(
     ...(localAddress && { localAddress, agent: false }),
   };
   return new Promise((resolve, reject) => {
-    const request = httpsRequest(options, (response) => {
+    const open = server.overSocket ? httpRequest : httpsRequest;
+    const request = open(options, (response) => {
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject);
@@ -71,12 +78,13 @@ export function send(
   });
 }
 
-const agents = new WeakMap<TestServer, Agent>();
+const agents = new WeakMap<TestServer, HttpAgent>();
 
-function agentOf(server: TestServer): Agent {
+function agentOf(server: TestServer): HttpAgent {
   let agent = agents.get(server);
   if (agent === undefined) {
-    const fresh = new Agent({ keepAlive: true, maxSockets: 64 });
+    const options = { keepAlive: true, maxSockets: 64 };
+    const fresh = server.overSocket ? new HttpAgent(options) : new Agent(options);
     agents.set(server, fresh);
     later(() => fresh.destroy());
     agent = fresh;
@@ -178,6 +186,13 @@ export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs =
     });
     socket.once("secureConnect", () => socket.write(text));
   });
+}
+
+/** Returns a connection once data can be sent on it. */
+export async function openRaw(server: TestServer): Promise<Socket> {
+  const socket = server.overSocket ? socketConnect(server.socket ?? "") : connectRaw(server);
+  await once(socket, server.overSocket ? "connect" : "secureConnect");
+  return socket;
 }
 
 export function connectRaw(server: TestServer): TLSSocket {

@@ -27,7 +27,7 @@ async function deleteOld(client: StrongroomClient, { from, to }: Copied): Promis
   try {
     await client.delete(from);
   } catch (error) {
-    if (!(error instanceof StrongroomError)) throw error;
+    if (!(error instanceof StrongroomError || error instanceof CommandFailure)) throw error;
     const { exit, message } = await failureOf(error, client);
     const stands = `${to} has the secret, and ${from} may have it too: delete it with  strongroom rm`;
     throw new CommandFailure(exit, `the old path could not be deleted: ${message}; ${stands}`);

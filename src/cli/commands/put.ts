@@ -17,10 +17,12 @@ type Flags = OutputFlags &
   ValueSource & { readonly dryRun?: true; readonly clobber: boolean; readonly keep: boolean };
 
 const details = `
-The value is typed at a hidden prompt, or read from a pipe or a file. It is
-never an argument, which other users of this machine could read. Use a pipe or a
-file for a value of several lines:
-  strongroom put tls/key --from-file key.pem`;
+The value is typed or pasted at a hidden prompt, or read from a pipe or a file.
+It is never an argument, which other users of this machine could read. Several
+lines can be pasted where the terminal marks pastes, as most do; --multiline
+takes them from any terminal, up to Ctrl-D:
+  strongroom put tls/key --from-file key.pem
+  strongroom put tls/key --multiline`;
 
 export function define(command: Command): void {
   command
@@ -45,7 +47,7 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
   const source = dash === undefined ? flags : { ...flags, fromFile: standardInput(dash, flags) };
   const replaced = await withClient(flags, (client) => lookAt(client, path));
   if (replaced !== null && !flags.clobber) refuseOverwriting(path, "--no-clobber forbids replacing it");
-  const value = await readValue(source, `Value of ${path}: `);
+  const value = await readValue(source, `Value of ${path}`);
   try {
     if (flags.dryRun) {
       await withClient(flags, (client) => refuseTooLarge(client, value.length, flags.description));

@@ -47,7 +47,8 @@ async function deleteAll(client: StrongroomClient, paths: readonly string[]): Pr
     try {
       await client.delete(path);
     } catch (error) {
-      if (!(error instanceof StrongroomError) || index === 0) throw error;
+      const isFailure = error instanceof StrongroomError || error instanceof CommandFailure;
+      if (!isFailure || index === 0) throw error;
       const { exit, message } = await failureOf(error, client);
       const gone = paths.slice(0, index).map(printable).join(", ");
       throw new CommandFailure(exit, `${message}; deleted before that: ${gone}`);

@@ -73,7 +73,7 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
     throw new CommandFailure("usage", "no secrets are chosen: choose them with --prefix, --set or --env-file");
   }
   const sources = { prefix, set, envFiles };
-  if (printNames) return printVariables(sources, connection);
+  if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "there is no command: add it after --");
   process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
 }

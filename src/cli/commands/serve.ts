@@ -3,9 +3,11 @@ import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
 import { readSettings } from "../../config/settings.js";
 import { weaknesses } from "../../hardening.js";
-import { createLog, type Log } from "../../log.js";
-import type { Strongroom } from "../../server/server-handle.js";
+import { createLog, type Log, logLine } from "../../log.js";
+import { LogOutput } from "../../log-output.js";
+import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
+import { hangUpIgnored } from "../hang-up.js";
 import { givenSettings, withSettings } from "../session/settings-flags.js";
 
 const details = `
@@ -18,7 +20,7 @@ settings`;
 export function define(command: Command): void {
   command.description(
     "Starts the vault server. Once it listens, it prints one line with its address and the location of the token, the " +
-      "certificate and the vault. SIGINT, SIGTERM and POST /v1/shutdown lock the vault and stop the server. Logs go to " +
+      "certificate and the vault. SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the server. Logs go to " +
       "standard error, one JSON object per line.",
   );
   withSettings(command)
@@ -39,16 +41,30 @@ async function serve(settings: Settings): Promise<void> {
   const tokenInEnvironment = Boolean(process.env["STRONGROOM_TOKEN"]);
   delete process.env["STRONGROOM_TOKEN"]; // nothing that runs later needs it
   process.umask(0o077);
-  const log = createLog(settings.logLevel, (line) => process.stderr.write(line), Date.now);
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
+  const [output, logOutput] = [new LogOutput(1, () => ""), new LogOutput(2, droppedLine)];
+  const log = createLog(settings.logLevel, (line) => logOutput.write(line), Date.now);
   for (const hint of await weaknesses()) log.warn({ event: "not-hardened", hint });
   if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
   logCrashes(log);
   logWarnings(log);
-  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners("error").on("error", () => {}); // the reader is gone
   const strongroom = await startStrongroom(settings, { log });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void strongroom.stop());
-  process.stdout.write(startLine(strongroom));
+  const stopping = hangUpIgnored ? (["SIGINT", "SIGTERM"] as const) : (["SIGINT", "SIGTERM", "SIGHUP"] as const);
+  for (const signal of stopping) process.on(signal, () => void strongroom.stop());
+  process.on("SIGUSR2", () => void strongroom.lock()); // works even when no connection does
+  output.write(startLine(strongroom));
+  const began = await strongroom.stopping.then(() => performance.now());
   await strongroom.stopped;
+  const left = Math.max(0, stopMs - (performance.now() - began));
+  await Promise.all([output.flush(left), logOutput.flush(left)]);
+}
+
+function droppedLine(count: number): string {
+  return logLine("warn", Date.now(), {
+    event: "log-lines-dropped",
+    count,
+    hint: "their reader was too slow or paused",
+  });
 }
 
 function startLine({ url, tokenSource, certificateFile, vaultPath }: Strongroom): string {

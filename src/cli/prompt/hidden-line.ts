@@ -1,5 +1,6 @@
-/** Hidden input line: bytes as a terminal in raw mode sends them, edited, and wiped. */
+/** Hidden input: bytes as a terminal in raw mode sends them, edited, with bracketed pastes taken literally, and wiped. */
 import type { Bytes } from "../../../workers/protocol.js";
+import { KeyReader } from "./key-reader.js";
 
 export type LineState = "more" | "entered" | "aborted";
 
@@ -10,24 +11,23 @@ const tab = 0x09;
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const controlU = 0x15;
-const escapeKey = 0x1b;
 const space = 0x20;
-const at = 0x40;
-const letterO = 0x4f;
-const bracket = 0x5b;
 const del = 0x7f;
-
-/** An arrow or function key sends escape, `[` or `O`, and then bytes up to the first at `@` or above. */
-type Sequence = "none" | "begun" | "inside";
 
 export class HiddenLine {
   readonly #bytes: Bytes;
+  readonly #endsAtControlD: boolean;
+  readonly #reader = new KeyReader((byte, pasted) => this.#takeKey(byte, pasted));
   #length = 0;
   #overflowed = false;
-  #sequence: Sequence = "none";
+  #state: LineState = "more";
+  #spilled = false;
+  #last = 0;
 
-  constructor(limit: number) {
+  /** With `endsAtControlD`, Enter is a newline of the input and Ctrl-D ends it; otherwise both end it. */
+  constructor(limit: number, endsAtControlD: boolean) {
     this.#bytes = new Uint8Array(new ArrayBuffer(limit));
+    this.#endsAtControlD = endsAtControlD;
   }
 
   /** Whether more was typed than fits; the excess was dropped. */
@@ -35,13 +35,20 @@ export class HiddenLine {
     return this.#overflowed;
   }
 
-  /** Adds the bytes of one read; drops what follows the end of the line. */
+  /** Whether anything came after the end; it was dropped. */
+  get spilled(): boolean {
+    return this.#spilled;
+  }
+
+  /** Adds the bytes of one read. Ctrl-C cancels in a paste too, since the paste's end may never come. */
   take(keys: Uint8Array): LineState {
     for (const byte of keys) {
-      const state = this.#takeByte(byte);
-      if (state !== "more") return state;
+      if (this.#state === "more") this.#reader.read(byte);
+      else if (byte !== lineFeed || this.#last !== carriageReturn) this.#spilled = true; // one Enter may be both
+      this.#last = byte;
     }
-    return "more";
+    this.#last = this.#last === carriageReturn ? carriageReturn : 0; // no character of a secret is kept
+    return this.#state;
   }
 
   /** Returns a copy of what was typed. */
@@ -54,26 +61,25 @@ export class HiddenLine {
     this.#length = 0;
   }
 
-  #takeByte(byte: number): LineState {
-    if (this.#belongsToKey(byte)) return "more";
-    if (byte === carriageReturn || byte === lineFeed) return "entered";
-    if (byte === controlC) return "aborted";
-    if (byte === controlD) return this.#length === 0 ? "aborted" : "entered";
-    if (byte === controlH || byte === del) this.#dropCharacter();
-    else if (byte === controlU) this.#clear();
-    else if (byte >= space || byte === tab) this.#append(byte);
-    return "more";
+  #takeKey(byte: number, pasted: boolean): void {
+    const isEnter = byte === carriageReturn || byte === lineFeed;
+    if (byte === controlC) this.#state = "aborted";
+    else if (isEnter) this.#takeNewline(byte, pasted);
+    else if (pasted) this.#append(byte);
+    else this.#takeTyped(byte);
   }
 
-  /** Keys that are not characters are dropped, since their effect on the line would be invisible. */
-  #belongsToKey(byte: number): boolean {
-    const before = this.#sequence;
-    this.#sequence = "none";
-    if (byte === escapeKey) this.#sequence = "begun";
-    else if (before === "begun" && (byte === bracket || byte === letterO)) this.#sequence = "inside";
-    else if (before === "inside" && byte >= space) this.#sequence = byte < at ? "inside" : "none";
-    else return false;
-    return true;
+  #takeTyped(byte: number): void {
+    if (byte === controlD) this.#state = this.#length === 0 && !this.#endsAtControlD ? "aborted" : "entered";
+    else if (byte === controlH || byte === del) this.#dropCharacter();
+    else if (byte === controlU) this.#clear();
+    else if (byte >= space || byte === tab) this.#append(byte);
+  }
+
+  /** Terminals send a pasted line feed as a carriage return, and some send both. */
+  #takeNewline(byte: number, pasted: boolean): void {
+    if (!pasted && !this.#endsAtControlD) this.#state = "entered";
+    else if (byte === carriageReturn || this.#last !== carriageReturn) this.#append(lineFeed);
   }
 
   #append(byte: number): void {

@@ -6,6 +6,7 @@ import { type PassphraseSource, readPassphrase } from "./passphrase.js";
 import { type Estimate, loadEstimate } from "./strength.js";
 
 const goodScore = 3;
+const tries = 3;
 
 /** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
 export async function readNewPassphrase(source: PassphraseSource): Promise<Bytes> {
@@ -13,14 +14,24 @@ export async function readNewPassphrase(source: PassphraseSource): Promise<Bytes
   if (given) return readPassphrase(source, "");
   const loading = loadEstimate();
   loading.catch(() => {}); // a cancelled prompt does not wait for it
+  for (let left = tries - 1; ; left -= 1) {
+    const typed = await typeTwice(source, loading);
+    if (typed !== null) return typed;
+    if (left === 0) throw new CommandFailure("usage", `the passphrases differ, ${tries} times: nothing was done`);
+    process.stderr.write("the passphrases differ: type both again\n");
+  }
+}
+
+/** Returns null when the two differ. */
+async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | null> {
   const first = await readPassphrase(source, "New passphrase: ");
+  let same = false;
   try {
     await judge(await loading, first);
-    await mustRepeat(source, first);
-    return first;
-  } catch (error) {
-    first.fill(0);
-    throw error;
+    same = await isRepeated(source, first);
+    return same ? first : null;
+  } finally {
+    if (!same) first.fill(0);
   }
 }
 
@@ -32,9 +43,9 @@ async function judge(estimate: Estimate, passphrase: Bytes): Promise<void> {
   await mustConfirm("Use it anyway?", false);
 }
 
-async function mustRepeat(source: PassphraseSource, first: Bytes): Promise<void> {
+async function isRepeated(source: PassphraseSource, first: Bytes): Promise<boolean> {
   const second = await readPassphrase(source, "Repeat passphrase: ");
   const same = Buffer.compare(first, second) === 0;
   second.fill(0);
-  if (!same) throw new CommandFailure("usage", "the passphrases differ: nothing was done");
+  return same;
 }

@@ -31,10 +31,19 @@ export function withPassphrase(command: Command): Command {
 
 /** Returns the passphrase, without one newline at its end; the caller wipes it. @throws CommandFailure usage, aborted */
 export async function readPassphrase(source: PassphraseSource, question: string): Promise<Bytes> {
-  const found = await readSource(source, question);
-  const problem = problemOf(found);
-  if (problem === null) return found;
-  found.fill(0);
+  return mustBeValid(await readSource(source, question));
+}
+
+/** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
+export async function askPassphrase(question: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askLine(question, cancelled);
+  return typed && mustBeValid(typed);
+}
+
+function mustBeValid(passphrase: Bytes): Bytes {
+  const problem = problemOf(passphrase);
+  if (problem === null) return passphrase;
+  passphrase.fill(0);
   throw new CommandFailure("usage", `the passphrase ${problem}`);
 }
 
@@ -43,10 +52,20 @@ async function readSource(source: PassphraseSource, question: string): Promise<B
   if (passphraseFile === "-") return readLine(0, "standard input");
   if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
   if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
-  const typed = nonInteractive ? null : await askHidden(question, maxPassphraseBytes);
+  const typed = nonInteractive ? null : await askLine(question);
   if (typed !== null) return typed;
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
   throw new CommandFailure("usage", `a passphrase is needed, but ${why}: use --passphrase-file or --passphrase-fd`);
+}
+
+const severalLines = "the passphrase has several lines: type it as one line";
+
+/** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
+async function askLine(text: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askHidden({ text, limit: maxPassphraseBytes, spilled: severalLines, cancelled });
+  if (typed === null || !typed.includes(0x0a)) return typed;
+  typed.fill(0);
+  throw new CommandFailure("usage", severalLines);
 }
 
 function problemOf(passphrase: Bytes): string | null {

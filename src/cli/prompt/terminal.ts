@@ -1,25 +1,45 @@
-/** Hidden prompt: asks on /dev/tty whatever standard input is, echoes nothing, always restores the terminal's mode. */
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+/**
+ * Hidden prompt: asks on /dev/tty whatever standard input is, echoes nothing, always restores the terminal's mode, and
+ * leaves nothing of a paste for the shell.
+ */
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
 import { ReadStream } from "node:tty";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { HiddenLine, type LineState } from "./hidden-line.js";
+import { pasteMode } from "./key-reader.js";
+
+export type HiddenQuestion = {
+  readonly text: string;
+  /** Most bytes of the input. */
+  readonly limit: number;
+  /** Enter is a newline of the input, and Ctrl-D ends it. */
+  readonly endsAtControlD?: boolean;
+  /** What to say when more came after the end, as from a paste of several lines. */
+  readonly spilled: string;
+  /** What to say after Ctrl-C. */
+  readonly cancelled?: string | undefined;
+};
+
+/** Milliseconds without input after which a line is taken to be all; and a paste, which may come in bursts. */
+const quietMs = { line: 50, paste: 250 } as const;
 
 const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 
 /**
- * Returns the line that was typed, which the caller wipes, or null without a terminal.
- * @throws CommandFailure aborted; usage, when the line is longer than `limit` bytes
+ * Returns what was typed or pasted, which the caller wipes, or null without a terminal.
+ * @throws CommandFailure aborted; usage, when it is longer than the limit, or when more came after its end
  */
-export async function askHidden(question: string, limit: number): Promise<Bytes | null> {
+export async function askHidden(question: HiddenQuestion): Promise<Bytes | null> {
   const terminal = openTerminal();
   if (terminal === null) return null;
-  const line = new HiddenLine(limit);
+  const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, question, line);
-    if (state !== "entered") throw new CommandFailure("aborted", "cancelled: nothing was done");
-    if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${limit} bytes`);
+    const state = await readLine(terminal, question.text, line);
+    if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
+    if (line.spilled) throw new CommandFailure("usage", question.spilled);
+    if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${question.limit} bytes`);
     return line.line();
   } finally {
     line.wipe();
@@ -34,21 +54,31 @@ function openTerminal(): number | null {
   }
 }
 
-/** Resolves once the terminal is restored. */
+/** Resolves once nothing more comes and the terminal is restored. */
 function readLine(terminal: number, question: string, line: HiddenLine): Promise<LineState> {
   return new Promise((resolve) => {
-    const keys: Bytes = new Uint8Array(new ArrayBuffer(4096));
+    const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
+    let quiet: NodeJS.Timeout | undefined;
     const take = (length: number): boolean => {
       const state = line.take(keys.subarray(0, length));
       keys.fill(0, 0, length);
-      if (state !== "more") finish(state);
-      return state === "more";
+      if (state === "more") return true;
+      if (quiet === undefined) show(terminal, "\n");
+      clearTimeout(quiet);
+      quiet = setTimeout(settle, line.spilled ? quietMs.paste : quietMs.line, state);
+      return true;
+    };
+    const settle = (state: LineState) => {
+      const length = readWaiting(keys); // on a busy machine, the timer may be called before the input
+      if (length > 0) take(length);
+      else finish(state);
     };
     const input = openInput(terminal, keys, take);
-    const restore = rawMode(input); // before the question, so that early keys are not echoed either
+    const restore = rawMode(terminal, input); // before the question, so that early keys are not echoed either
     const finish = (state: LineState) => {
+      clearTimeout(quiet);
       restore();
-      show(terminal, "\n");
+      if (quiet === undefined) show(terminal, "\n");
       input.destroy();
       input.once("close", () => resolve(state));
     };
@@ -70,11 +100,13 @@ function openInput(terminal: number, buffer: Bytes, callback: (length: number) =
   }
 }
 
-/** Turns echo and signal keys off until the returned function is called or the process ends. */
-function rawMode(input: ReadStream): () => void {
+/** Turns echo and signal keys off, and bracketed paste on, until the returned function is called or the process ends. */
+function rawMode(terminal: number, input: ReadStream): () => void {
   const restore = () => {
     process.off("exit", restore);
     for (const signal of endings) process.off(signal, end);
+    if (showsEscapes()) show(terminal, pasteMode.off);
+    discardInput();
     input.setRawMode(false);
   };
   const end = (signal: NodeJS.Signals) => {
@@ -84,7 +116,32 @@ function rawMode(input: ReadStream): () => void {
   process.on("exit", restore);
   for (const signal of endings) process.on(signal, end);
   input.setRawMode(true);
+  if (showsEscapes()) show(terminal, pasteMode.on);
   return restore;
+}
+
+function showsEscapes(): boolean {
+  return !["", "dumb"].includes(process.env["TERM"] ?? "");
+}
+
+/** A signal may come in the middle of a paste. */
+function discardInput(): void {
+  const buffer = new Uint8Array(new ArrayBuffer(65_536));
+  while (readWaiting(buffer) > 0) buffer.fill(0);
+}
+
+/** Reads what the terminal has sent so far, without waiting for more; returns the number of bytes. */
+function readWaiting(buffer: Bytes): number {
+  try {
+    const input = openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY | constants.O_NONBLOCK);
+    try {
+      return readSync(input, buffer);
+    } finally {
+      closeSync(input);
+    }
+  } catch {
+    return 0; // nothing is left, or the terminal is gone
+  }
 }
 
 function show(terminal: number, text: string): void {

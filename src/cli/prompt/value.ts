@@ -1,7 +1,7 @@
 /** Value sources: a hidden prompt, standard input, or a file; never an argument, which others can read. */
 import { isUtf8 } from "node:buffer";
 import { isatty } from "node:tty";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { readBytes } from "./read-bytes.js";
@@ -10,19 +10,23 @@ import { askHidden } from "./terminal.js";
 /** The values of the flags of `withValue`. */
 export type ValueSource = {
   readonly fromFile?: string;
+  readonly multiline?: true;
   readonly raw?: true;
   readonly allowEmpty?: true;
   readonly nonInteractive?: true;
 };
 
-const maxTypedBytes = 65_536;
+/** A server's limit, unless it is set higher. */
+const maxTypedBytes = 2 ** 20;
 /** The highest limit that a server can have. */
 const maxValueBytes = 64 * 2 ** 20;
 
 /** Adds the flags that say where the value is. */
 export function withValue(command: Command): Command {
+  const file = new Option("--from-file <file>", "read the value from a file; - is standard input");
   return command
-    .option("--from-file <file>", "read the value from a file; - is standard input")
+    .addOption(file.conflicts("multiline"))
+    .option("-m, --multiline", "type several lines at the prompt; Ctrl-D ends them")
     .option("--raw", "keep the newline at the end of a single line")
     .option("--allow-empty", "allow an empty value")
     .option("--non-interactive", "never prompt: fail when a value would have to be typed");
@@ -37,12 +41,28 @@ export async function readValue(source: ValueSource, question: string): Promise<
   throw new CommandFailure("usage", `the value ${problem}`);
 }
 
-async function readSource({ fromFile, raw, nonInteractive }: ValueSource, question: string): Promise<Bytes> {
+async function readSource(source: ValueSource, question: string): Promise<Bytes> {
+  const { fromFile, raw, nonInteractive } = source;
   if (fromFile !== undefined && fromFile !== "-") return readInput(fromFile, "the file of --from-file", raw); // its name may be a mistyped value
   if (fromFile === "-" || !isatty(0)) return readInput(0, "standard input", raw);
-  const typed = nonInteractive ? null : await askHidden(question, maxTypedBytes);
+  const typed = nonInteractive ? null : await askValue(source, question);
   if (typed !== null) return typed;
   throw new CommandFailure("usage", "no value given: pipe it in, or use --from-file");
+}
+
+const afterEnter =
+  "more input came after Enter, such as a paste of several lines: nothing was stored; use --multiline or --from-file";
+const afterControlD = "more input came after Ctrl-D: nothing was stored; use --from-file";
+
+/** Returns null without a terminal. */
+async function askValue({ multiline, raw }: ValueSource, question: string): Promise<Bytes | null> {
+  const typed = await askHidden({
+    text: multiline ? `${question} (Ctrl-D ends it): ` : `${question}: `,
+    limit: maxTypedBytes,
+    endsAtControlD: multiline === true,
+    spilled: multiline ? afterControlD : afterEnter,
+  });
+  return typed === null || raw ? typed : withoutFinalNewline(typed);
 }
 
 async function readInput(source: string | number, name: string, raw: true | undefined): Promise<Bytes> {

@@ -19,7 +19,8 @@ export function define(command: Command): void {
 
 async function prepare(json: string, program: string): Promise<void> {
   const { sources, connection, mask, quiet, unset } = JSON.parse(json) as LaunchRequest;
-  const environment = await buildEnvironment(sources, (work) => withClient(connection, work));
+  const flags = quiet ? { ...connection, quiet } : connection;
+  const environment = await buildEnvironment(sources, (work) => withClient(flags, work));
   const { variables } = environment;
   const missing = problemOfProgram(program, variables.get("PATH") ?? process.env["PATH"]);
   if (missing !== null) {

@@ -1,6 +1,7 @@
 /** Connection to the server: its flags, and the messages and exit codes of failed requests. */
 import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
+import { UnlockingClient } from "../prompt/unlocking-client.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { connectionOptions, homeOption } from "./global-flags.js";
 import { printable } from "./output.js";
@@ -13,11 +14,18 @@ export type ConnectionFlags = {
   readonly cacert?: string;
   /** Milliseconds. */
   readonly timeout?: number;
+  /** With any of these, a command never asks for the passphrase of a locked vault. */
+  readonly nonInteractive?: true;
+  readonly json?: true;
+  readonly quiet?: true;
 };
 
 /** Adds the flags that say where the server is and how long to wait for it. `help flags` describes them. */
 export function withConnection(command: Command): Command {
-  for (const option of connectionOptions()) command.addOption(option.hideHelp());
+  const present = command.options.map(({ long }) => long);
+  for (const option of connectionOptions()) {
+    if (!present.includes(option.long)) command.addOption(option.hideHelp());
+  }
   return command.addHelpText("after", connectionHelp);
 }
 
@@ -32,13 +40,18 @@ export function withHome(command: Command): Command {
   return command.addOption(homeOption());
 }
 
-/** Runs `work` with a client, then closes its connections. @throws CommandFailure */
+/**
+ * Runs `work` with a client, then closes its connections. On a terminal, the client asks for the passphrase of a locked
+ * vault. @throws CommandFailure
+ */
 export async function withClient<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
 ): Promise<T> {
   const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
-  const client = new StrongroomClient({ home, address, tokenFile, certificateFile, timeoutMs });
+  const isSilent = flags.nonInteractive || flags.json || flags.quiet;
+  const Client = isSilent ? StrongroomClient : UnlockingClient;
+  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs });
   try {
     return await work(client);
   } catch (error) {
@@ -61,6 +74,7 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   UNAVAILABLE: "unexpected",
   UNREACHABLE: "unreachable",
   UNTRUSTED_CERTIFICATE: "untrusted",
+  UNTRUSTED_HOME: "untrusted",
   PROTOCOL: "unexpected",
   TIMEOUT: "unreachable",
   ABORTED: "aborted",
@@ -72,7 +86,11 @@ const nextSteps: { readonly [C in ErrorCode]?: string } = {
 };
 
 /** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
-export async function failureOf(error: StrongroomError, client: StrongroomClient): Promise<CommandFailure> {
+export async function failureOf(
+  error: StrongroomError | CommandFailure,
+  client: StrongroomClient,
+): Promise<CommandFailure> {
+  if (error instanceof CommandFailure) return error;
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
   return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));

@@ -1,6 +1,6 @@
 /** Reading many secrets: their list, and their values by path, a few requests at a time. */
 import pMap from "p-map";
-import { type Secret, type SecretEntry, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import type { Secret, SecretEntry, StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 
@@ -39,10 +39,5 @@ export async function fetchSecrets(
 
 /** Returns the secret, or null when the path has none. */
 export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
-  try {
-    return await client.get(path);
-  } catch (error) {
-    if (error instanceof StrongroomError && error.code === "NOT_FOUND") return null;
-    throw error;
-  }
+  return (await client.getOrUndefined(path)) ?? null;
 }

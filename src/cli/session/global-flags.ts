@@ -20,6 +20,7 @@ export function connectionOptions(): Option[] {
     new Option("--token-file <file>", tokenFile).argParser(nonEmpty),
     new Option("--cacert <file>", cacert).argParser(nonEmpty),
     new Option("--timeout <duration>", timeout).argParser(duration(1000, 999_999_000)),
+    new Option("--non-interactive", "never prompt: fail when the vault is locked"),
   ];
 }
 

@@ -1,10 +1,10 @@
 /** Secret paths and types as arguments of commands. */
-import type { Metadata, PutOptions, StrongroomClient } from "../../client/client.js";
+import type { Metadata, SecretType, StrongroomClient } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 import { canonicalPath } from "./references.js";
 
-const types: { readonly [T in NonNullable<PutOptions["type"]>]: true } = {
+const types: { readonly [T in SecretType]: true } = {
   "oauth-token": true,
   "api-key": true,
   password: true,

@@ -15,6 +15,7 @@ export function withSettings(command: Command): Command {
     command.addOption(option.preset("").argParser((text, earlier: readonly string[] = []) => [...earlier, text]));
   }
   return command
+    .option("--no-socket", "no Unix socket")
     .configureHelp({
       ...command.configureHelp(),
       optionTerm: ({ flags }) => flags.replace("[value]", "<value>"),
@@ -27,7 +28,9 @@ export function withSettings(command: Command): Command {
 
 /** The texts of the flags of `withSettings`, and what is wrong with them as flags. */
 export function givenSettings(command: Command): { readonly flags: GivenFlags; readonly problems: string[] } {
-  const given = Object.entries(command.opts<{ readonly [K in keyof Settings]: readonly string[] }>());
+  const given = Object.entries(command.opts<{ readonly [K in keyof Settings]: readonly string[] | false }>()).map(
+    ([name, texts]) => [name, texts === false ? ["off"] : texts] as const,
+  );
   const unknown = command.args.filter((text) => text.startsWith("-"));
   const problems = unknown.map((text) => `there is no flag ${shownFlag(text)}`);
   if (unknown.length === 0 && command.args.length > 0) problems.push("serve takes no arguments besides its flags");

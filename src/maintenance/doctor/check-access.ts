@@ -2,13 +2,15 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
-import { covers, endOf, isSelfMade, renewWhenLeft } from "../../server/certificate-rules.js";
+import { covers, endOf, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 import { reportTemps } from "./stray-files.js";
 
 const trustAnew = "clients must trust the new file";
 const putBack = "restore a matching pair, or move both away and start the server, which creates a new one";
+
+const clockFirst = "check this machine's clock, which is behind or was ahead when it was made; if the clock is right, ";
 
 const clientNames = ["localhost", "127.0.0.1"];
 
@@ -65,11 +67,12 @@ function checkCertificate(inspection: Inspection, certificate: X509Certificate):
   const remedy = isSelfMade(certificate)
     ? `restart the server, which creates a new one; ${trustAnew}`
     : "replace it and its key, or move both away and start the server, which creates its own";
-  const report = (code: FindingCode, message: string) => inspection.report({ code, path, message, remedy, fix: null });
+  const report = (code: FindingCode, message: string, first = "") =>
+    inspection.report({ code, path, message, remedy: `${first}${remedy}`, fix: null });
   const left = endOf(certificate) - inspection.now;
   if (left <= 0) report("certificate-expired", "it has expired");
   else if (left < renewWhenLeft) report("certificate-expired", "it expires in less than 30 days");
-  if (Date.parse(certificate.validFrom) > inspection.now) report("certificate-expired", "it is not valid yet");
+  if (startOf(certificate) > inspection.now) report("certificate-expired", "it is not valid yet", clockFirst);
   const missing = clientNames.filter((name) => !covers(certificate, name));
   if (missing.length > 0) report("certificate-names", `it does not cover ${missing.join(" and ")}`);
 }

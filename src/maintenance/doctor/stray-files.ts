@@ -36,7 +36,7 @@ export async function reportTemps(inspection: Inspection, directory: string): Pr
 }
 
 export async function reportTemp(inspection: Inspection, file: string): Promise<void> {
-  const message = "an interrupted write left it; it is unused";
+  const message = "an interrupted write left it; it is unused and harmless";
   await reportLeftover(inspection, { code: "stray-temp", path: file, message }, () => unlink(file));
 }
 

@@ -11,6 +11,9 @@ import { isAlive, startTime } from "../../files/process-identity.js";
 /** `url` is null until the server listens. */
 export type Holder = { readonly pid: number; readonly url: string | null };
 
+/** Where the server listens; `socket` is null unless it is outside the home. */
+export type Announcement = { readonly url: string; readonly socket: string | null };
+
 /** `vault`: device and inode of the directory; null in files of earlier versions. */
 type Entry = Holder & { readonly started: string; readonly vault: string | null };
 
@@ -34,9 +37,9 @@ export async function enterHolder(vaultPath: string): Promise<Holder | null> {
   }
 }
 
-/** Adds the address of this process, which must have been entered. */
-export async function announceHolder(vaultPath: string, url: string): Promise<void> {
-  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, url));
+/** Adds where this process, which must have been entered, listens. */
+export async function announceHolder(vaultPath: string, announcement: Announcement): Promise<void> {
+  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, announcement));
 }
 
 export async function removeHolder(vaultPath: string): Promise<void> {
@@ -47,10 +50,10 @@ function pidFileOf(vaultPath: string): string {
   return join(vaultPath, "server.pid");
 }
 
-async function ownEntry(vaultPath: string, url: string | null): Promise<Buffer> {
+async function ownEntry(vaultPath: string, announcement: Announcement | null): Promise<Buffer> {
   const vault = await identityOf(vaultPath);
-  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url, vault };
-  return Buffer.from(JSON.stringify(entry));
+  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url: null, vault };
+  return Buffer.from(JSON.stringify({ ...entry, ...announcement }));
 }
 
 /** Identifies a directory independently of its path. */

@@ -5,12 +5,19 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode } from "../../errors.js";
-import { announceHolder, enterHolder, findHolder, type Holder, removeHolder } from "./claim-holder.js";
+import {
+  type Announcement,
+  announceHolder,
+  enterHolder,
+  findHolder,
+  type Holder,
+  removeHolder,
+} from "./claim-holder.js";
 import { type Lock, lockDirectory } from "./kernel-lock.js";
 
 export interface Claim {
   /** Publishes the server's address for `findHolder`. */
-  announce(url: string): Promise<void>;
+  announce(announcement: Announcement): Promise<void>;
   release(): Promise<void>;
 }
 
@@ -51,8 +58,8 @@ function claimOf(vaultPath: string, lock: Lock | null): Claim {
   let released = false;
   let announced = Promise.resolve();
   return {
-    announce(url) {
-      if (!released) announced = announceHolder(vaultPath, url);
+    announce(announcement) {
+      if (!released) announced = announceHolder(vaultPath, announcement);
       return announced;
     },
     async release() {

@@ -17,6 +17,7 @@ import { tagHeadBytes, tagOf } from "../blob-tag.js";
 import type { Change, CommitResult, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
 import { BatchTree } from "./batch-tree.js";
 import { type Claim, claimVault } from "./claim.js";
+import type { Announcement } from "./claim-holder.js";
 import { readDocument, writeDocument } from "./documents.js";
 import {
   currentGeneration,
@@ -195,9 +196,9 @@ export class FileStore implements SecretStore {
     }
   }
 
-  /** Publishes the server's address for commands that look for it. */
-  announce(url: string): Promise<void> {
-    return this.#claim.announce(url);
+  /** Publishes where the server listens, for clients and commands that look for it. */
+  announce(announcement: Announcement): Promise<void> {
+    return this.#claim.announce(announcement);
   }
 
   async close(): Promise<void> {

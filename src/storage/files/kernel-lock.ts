@@ -20,13 +20,16 @@ export interface Lock {
 export async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
   if (process.platform !== "linux") return null;
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  const outcome = flock(directory);
+  const outcome = await flock(directory).catch(async (error: unknown) => {
+    await directory.close();
+    throw error;
+  });
   if (outcome === "ours") return { release: () => directory.close() };
   await directory.close();
   return outcome === "taken" ? outcome : bindAbstract(path);
 }
 
-function flock({ fd }: FileHandle): "ours" | "taken" | "impossible" {
+async function flock({ fd }: FileHandle): Promise<"ours" | "taken" | "impossible"> {
   const env = { PATH: process.env["PATH"] ?? "" };
   const { status, error, signal } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
   if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;

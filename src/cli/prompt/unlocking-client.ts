@@ -1,0 +1,87 @@
+/** Client for people at a terminal: asks for the passphrase of a locked vault, then repeats the request. */
+
+import type { Bytes } from "../../../workers/protocol.js";
+import {
+  type Acknowledgement,
+  type CallOptions,
+  type ListOptions,
+  type PutOptions,
+  StrongroomClient,
+  StrongroomError,
+  type Text,
+} from "../../client/client.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { askPassphrase } from "./passphrase.js";
+
+const tries = 3;
+const question = "Passphrase of the vault: ";
+
+/** A refused request has done nothing, so it can be repeated; other requests wait for the same prompt. */
+export class UnlockingClient extends StrongroomClient {
+  #unlocking: Promise<void> | null = null;
+
+  override get(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.get(path, options));
+  }
+
+  override put(path: string, value: Text, options: PutOptions = {}) {
+    return this.#whenUnlocked(() => super.put(path, value, options));
+  }
+
+  override delete(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.delete(path, options));
+  }
+
+  override list(options: ListOptions = {}) {
+    return this.#whenUnlocked(() => super.list(options));
+  }
+
+  async #whenUnlocked<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof StrongroomError) || error.code !== "VAULT_LOCKED") throw error;
+      this.#unlocking ??= this.#unlock(error);
+      await this.#unlocking;
+      return await request();
+    }
+  }
+
+  /** @throws StrongroomError the one given, without a vault or a terminal */
+  async #unlock(refusal: StrongroomError): Promise<void> {
+    const { initialized, locked } = await this.status();
+    if (!initialized) throw refusal;
+    if (locked && (await unlockOnTerminal(this, `the vault is locked\n${question}`)) === null) throw refusal;
+    this.#unlocking = null; // after a failure it stays, so that no other request asks again
+  }
+}
+
+/**
+ * Asks up to three times; returns null without a terminal.
+ * @throws CommandFailure wrongPassphrase, aborted, usage; StrongroomError
+ */
+export async function unlockOnTerminal(client: StrongroomClient, first = question): Promise<Acknowledgement | null> {
+  let text = first;
+  for (let left = tries - 1; left >= 0; left -= 1) {
+    const passphrase = await askPassphrase(text, "cancelled: the vault is still locked");
+    if (passphrase === null) return null;
+    const unlocked = await tryPassphrase(client, passphrase).finally(() => passphrase.fill(0));
+    if (unlocked !== null) return unlocked;
+    text = `wrong passphrase, ${left} ${left === 1 ? "try" : "tries"} left\n${question}`;
+  }
+  throw new CommandFailure("wrongPassphrase", wrongEveryTime);
+}
+
+/** Returns null when the passphrase is wrong. */
+async function tryPassphrase(client: StrongroomClient, passphrase: Bytes): Promise<Acknowledgement | null> {
+  try {
+    return await client.unlock(passphrase);
+  } catch (error) {
+    if (error instanceof StrongroomError && error.credential === "passphrase") return null;
+    throw error;
+  }
+}
+
+const wrongEveryTime =
+  `wrong passphrase, ${tries} times: the vault is still locked. Check it before you try again: ` +
+  "10 wrong ones within a minute block further tries for 5 minutes";

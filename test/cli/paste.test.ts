@@ -1,0 +1,137 @@
+/** Pastes at hidden prompts: stored whole or not at all, and nothing of them is left for the shell. */
+import { expect } from "chai";
+import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
+import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { mustGet, mustInit } from "../support/test-client.js";
+import { must, strongroom } from "./command-rows.js";
+
+const begin = "\u001b[200~";
+const end = "\u001b[201~";
+const line = `${"A".repeat(63)}\n`;
+const sizes = { "10 KiB": 10 * 1024, "1 MiB": 1024 * 1024 } as const;
+
+/** As terminals send it: line feeds become carriage returns. */
+const asTyped = (text: string) => text.replaceAll("\n", "\r");
+const bracketed = (text: string) => `${begin}${asTyped(text)}${end}`;
+
+describe("pastes at hidden prompts", () => {
+  const server = shareTestServer({}, (started) => mustInit(started).then(() => {}));
+  const here = () => ({ STRONGROOM_HOME: server().home });
+  before(function () {
+    if (!hasPython()) this.skip(); // Node cannot make a pseudo-terminal; Python can
+  });
+
+  const put = (path: string, keys: string, ...flags: string[]) =>
+    runOnTerminal(["put", path, ...flags], { question: `Value of ${path}`, keys }, here());
+
+  function mustLeaveNothing({ shown, left, echoesAfter }: OnTerminal): void {
+    expect({ left: left.length, echoesAfter }, shown.slice(0, 2000)).to.deep.equal({ left: 0, echoesAfter: true });
+    expect(shown).to.contain("\u001b[?2004h").and.not.to.contain("AAAA");
+    expect(shown.lastIndexOf("\u001b[?2004l")).to.be.greaterThan(shown.lastIndexOf("\u001b[?2004h"));
+  }
+
+  async function mustHaveNone(path: string): Promise<void> {
+    expect((await strongroom(here(), ["get", path])).code).to.equal(4);
+  }
+
+  for (const [size, bytes] of Object.entries(sizes)) {
+    const lines = line.repeat(bytes / line.length);
+    it(`put stores a bracketed paste of several lines whole: ${size}`, async () => {
+      const done = await put("paste/bracketed", `${bracketed(lines)}\r`);
+      mustLeaveNothing(done);
+      expect(done.code, done.shown).to.equal(0);
+      expect((await mustGet(server(), "paste/bracketed"))["value"] === lines).to.equal(true);
+    });
+
+    it(`put stores nothing of a paste without brackets and says what to do: ${size}`, async () => {
+      const done = await put("paste/plain", `${asTyped(lines)}\r`);
+      mustLeaveNothing(done);
+      expect(done.code, done.shown).to.equal(2);
+      expect(done.shown).to.contain("nothing was stored; use --multiline or --from-file");
+      await mustHaveNone("paste/plain");
+    });
+
+    it(`put --multiline stores a paste without brackets whole, up to Ctrl-D: ${size}`, async () => {
+      const done = await put("paste/multiline", `${asTyped(lines)}\u0004`, "--multiline");
+      mustLeaveNothing(done);
+      expect(done.code, done.shown).to.equal(0);
+      expect((await mustGet(server(), "paste/multiline"))["value"] === lines).to.equal(true);
+    });
+
+    it(`a passphrase of several lines is refused, with and without brackets: ${size}`, async () => {
+      for (const keys of [`${bracketed(lines)}\r`, `${asTyped(lines)}\r`]) {
+        const locked = await lockedServer();
+        const done = await onServer(locked, "unlock", { question: "Passphrase of the vault: ", keys });
+        mustLeaveNothing(done);
+        expect(done.code, done.shown).to.equal(2);
+        expect(done.shown).to.match(/the passphrase has several lines|longer than 1024 bytes/);
+        expect((await strongroom({ STRONGROOM_HOME: locked.home }, ["status", "-q"])).code).to.equal(3);
+      }
+    });
+
+    it(`a new passphrase of several lines is refused, with and without brackets: ${size}`, async () => {
+      for (const keys of [`${bracketed(lines)}\r`, `${asTyped(lines)}\r`]) {
+        const empty = await startTestServer();
+        const done = await onServer(empty, "init", { question: "New passphrase: ", keys });
+        mustLeaveNothing(done);
+        expect(done.code, done.shown).to.equal(2);
+        expect((await strongroom({ STRONGROOM_HOME: empty.home }, ["status", "-q"])).code).to.equal(8);
+      }
+    });
+  }
+
+  async function lockedServer(): Promise<TestServer> {
+    const started = await startTestServer();
+    await mustInit(started);
+    await must({ STRONGROOM_HOME: started.home }, ["lock"]);
+    return started;
+  }
+
+  const onServer = ({ home }: TestServer, command: string, reaction: { question: string; keys: string }) =>
+    runOnTerminal([command], reaction, { STRONGROOM_HOME: home });
+
+  it("a short passphrase in two lines is refused and not tried", async () => {
+    for (const keys of [`${bracketed("quiet\nlamp")}\r`, `${asTyped("quiet\nlamp\n")}`]) {
+      const done = await onServer(await lockedServer(), "unlock", { question: "Passphrase of the vault: ", keys });
+      mustLeaveNothing(done);
+      expect(done.code, done.shown).to.equal(2);
+      expect(done.shown).to.contain("the passphrase has several lines");
+    }
+  });
+
+  it("a paste keeps control characters and what only looks like its end, and a single line loses its newline", async () => {
+    const rows = [
+      ["a\u0001\u001b[31mb\u001b\u001b[20\u001b[201c\u0004\u007f\n\tz", undefined],
+      ["one line\n", "one line"],
+      ["two\nlines\n", "two\nlines\n"],
+    ] as const;
+    for (const [pasted, want = pasted] of rows) {
+      const done = await put("paste/odd", `${bracketed(pasted)}\r`);
+      expect(done.code, done.shown).to.equal(0);
+      expect((await mustGet(server(), "paste/odd"))["value"]).to.equal(want);
+    }
+  });
+
+  it("a paste of more than a value may have, or one with Ctrl-C, stores nothing and leaves nothing", async () => {
+    const large = await put("paste/none", `${bracketed("A".repeat(3 * sizes["1 MiB"]))}\r`);
+    expect(large.code, large.shown).to.equal(2);
+    const cancelled = await put("paste/none", `${bracketed(`${line}\u0003${line.repeat(200)}`)}\r`);
+    expect(cancelled.code, cancelled.shown).to.equal(13);
+    for (const done of [large, cancelled]) mustLeaveNothing(done);
+    await mustHaveNone("paste/none");
+  });
+
+  it("a signal switches bracketed paste off and leaves nothing that has arrived", async () => {
+    for (const signal of [1, 2, 3, 15]) {
+      const reaction = { question: "Value of paste/none", keys: `${begin}${line.repeat(10)}`, signal };
+      const done = await runOnTerminal(["put", "paste/none"], reaction, here());
+      mustLeaveNothing(done);
+      expect(done.code).to.equal(-signal);
+    }
+  });
+
+  it("--multiline and --from-file are two sources", async () => {
+    const { code, stderr } = await strongroom(here(), ["put", "paste/none", "--multiline", "--from-file", "f"]);
+    expect(code, stderr).to.equal(2);
+  });
+});

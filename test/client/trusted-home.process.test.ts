@@ -1,0 +1,163 @@
+/** The client trusts no home that belongs to another user or that another user can change. */
+import { spawn } from "node:child_process";
+import { chmodSync, lchownSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { StrongroomClient } from "strongroom/client";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { collect, mainFile, node, run, type ServerProcess, startProcess } from "../support/process.js";
+
+const nobody = 65534;
+
+function fileWith(text: string): string {
+  const file = join(temporaryDirectory(), "input");
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
+
+/** What a client with this home reports, and the code of a command with it. */
+async function outcome(home: string, more: Readonly<Record<string, string>> = {}): Promise<string> {
+  const client = new StrongroomClient({ home, socket: more["STRONGROOM_SOCKET"] });
+  later(() => client.close());
+  const error = await client.lock().then(
+    () => "locked",
+    (reason: unknown) => reason,
+  );
+  const { code, stderr } = await run(["lock"], { STRONGROOM_HOME: home, ...more });
+  if (typeof error === "string") return `${error}, exit ${code}`;
+  if (!(error instanceof Error)) return String(error);
+  expect(stderr).to.contain(error.message);
+  return `${"code" in error ? error.code : ""}, exit ${code}: ${error.message}`;
+}
+
+describe("a home that another user made first", () => {
+  before(function () {
+    if (process.getuid?.() !== 0) this.skip(); // only root can be two users
+  });
+
+  /** Another user's own server, in a place that this user's settings name. It opens to any passphrase. */
+  async function startTrap(extra: readonly string[]): Promise<{ readonly home: string; readonly stop: () => void }> {
+    const place = temporaryDirectory();
+    chmodSync(place, 0o777);
+    const home = join(place, "home");
+    const child = spawn(node, [mainFile, "serve", "--port", "0", "--home", home, ...extra], {
+      uid: nobody,
+      gid: nobody,
+      cwd: "/",
+      env: { HOME: place, PATH: process.env["PATH"] ?? "" },
+    });
+    const { stdout, ended } = collect(child);
+    const stop = () => void child.kill("SIGKILL");
+    later(async () => {
+      stop();
+      await ended;
+    });
+    let over = false;
+    void ended.then(() => {
+      over = true;
+    });
+    while (!stdout().includes("\n") && !over) await sleep(20);
+    if (over) throw new Error("the other user cannot run the server: the clone must be readable for all users");
+    return { home, stop };
+  }
+
+  for (const [how, extra, more] of [
+    ["its socket", [], {}],
+    ["TCP", ["--no-socket"], {}],
+    ["TCP, with the socket turned off", [], { STRONGROOM_SOCKET: "off" }],
+  ] as const) {
+    it(`gets neither token nor passphrase over ${how}`, async () => {
+      const { home } = await startTrap(extra);
+      expect(await outcome(home, more)).to.match(/^UNTRUSTED_HOME, exit 11: .*belongs to another user/);
+      const file = fileWith("the master passphrase");
+      for (const command of ["unlock", "init"]) {
+        const { code, stderr } = await run([command, "--passphrase-file", file], { STRONGROOM_HOME: home, ...more });
+        expect(code, stderr).to.equal(11);
+      }
+    });
+  }
+
+  it("is refused even when it looks like this user's own, but for one file", async () => {
+    const server = await startProcess(["--no-socket"]);
+    for (const name of ["token", "tls/cert.pem", "vault/server.pid", "tls", "vault"]) {
+      lchownSync(join(server.home, name), nobody, nobody);
+      expect(await outcome(server.home), name).to.match(/^UNTRUSTED_HOME, exit 11: .*belongs to another user/);
+      lchownSync(join(server.home, name), 0, 0);
+    }
+    expect(await outcome(server.home)).to.equal("locked, exit 0");
+  });
+
+  it("is no trap by a socket in place of this user's", async () => {
+    const server = await startProcess();
+    const { home, stop } = await startTrap([]);
+    rmSync(join(server.home, "strongroom.sock"));
+    renameSync(join(home, "strongroom.sock"), join(server.home, "strongroom.sock"));
+    expect(await outcome(server.home)).to.equal("locked, exit 0"); // over TCP
+    stop();
+  });
+});
+
+describe("a home of this user's", () => {
+  let server: ServerProcess;
+  before(function () {
+    if (process.platform === "win32") this.skip(); // has neither modes nor numeric owners
+  });
+  beforeEach(async () => {
+    server = await startProcess(["--no-socket"]);
+  });
+
+  it("is refused while other users can read or change a part of it", async () => {
+    const parts: readonly (readonly [string, number, number])[] = [
+      ["", 0o755, 0o700],
+      ["tls", 0o777, 0o700],
+      ["vault", 0o750, 0o700],
+      ["token", 0o644, 0o600],
+      ["tls/cert.pem", 0o666, 0o644],
+      ["vault/server.pid", 0o622, 0o600],
+    ];
+    for (const [name, loose, right] of parts) {
+      const path = join(server.home, name);
+      chmodSync(path, loose);
+      expect(await outcome(server.home), name).to.match(/^UNTRUSTED_HOME, exit 11: other users can access .*chmod/);
+      chmodSync(path, right);
+    }
+    expect(await outcome(server.home)).to.equal("locked, exit 0");
+  });
+
+  it("may be a link, but nothing in it", async () => {
+    const link = join(temporaryDirectory(), "link");
+    symlinkSync(server.home, link);
+    expect(await outcome(link)).to.equal("locked, exit 0");
+    for (const name of ["token", "tls/cert.pem", "vault/server.pid", "tls"]) {
+      const path = join(server.home, name);
+      renameSync(path, `${path}.moved`);
+      symlinkSync(`${path}.moved`, path);
+      expect(await outcome(server.home), name).to.match(/^UNTRUSTED_HOME, exit 11: .*(?:is a link|not what a server)/);
+      rmSync(path);
+      renameSync(`${path}.moved`, path);
+    }
+  });
+
+  it("leads to loopback only", async () => {
+    const file = join(server.home, "vault", "server.pid");
+    const holder = JSON.parse(readFileSync(file, "utf8")) as object;
+    for (const url of ["https://192.0.2.1:13100", "https://evil.test", "https://localhost.evil.test:1"]) {
+      writeFileSync(file, JSON.stringify({ ...holder, url }));
+      expect(await outcome(server.home)).to.match(/^UNTRUSTED_HOME, exit 11: .*set STRONGROOM_ADDRESS/);
+    }
+    const address = `https://127.0.0.1:${server.port}`;
+    for (const url of [address, `https://[::1]:${server.port}`]) {
+      writeFileSync(file, JSON.stringify({ ...holder, url }));
+      expect(await outcome(server.home)).not.to.contain("UNTRUSTED_HOME");
+    }
+  });
+
+  it("is not looked at when everything is given", async () => {
+    chmodSync(server.home, 0o755);
+    const { url: address, token, certificate } = server;
+    const client = new StrongroomClient({ home: server.home, address, token, certificate });
+    later(() => client.close());
+    expect(await client.lock()).to.include({ ok: true });
+  });
+});
