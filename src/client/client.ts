@@ -166,8 +166,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Creates the secret, or replaces its value, type and description.
-   * @throws StrongroomError VAULT_LOCKED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path, or a value that is too
-   * large or not UTF-8
+   * @throws StrongroomError VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY; INTERNAL;
+   * BAD_REQUEST for an invalid path, or a value that is too large or not UTF-8
    * @example
    * ```ts
    * await client.put("app/db/password", "s3cr3t", { type: "password" });
@@ -209,7 +209,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Deletes the secret.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY; BAD_REQUEST for an invalid path
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
+   * BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * await client.delete("app/db/password");
@@ -221,7 +222,7 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Returns the versions that are kept, newest first, without values.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; BAD_REQUEST for an invalid path; INTEGRITY when the secret is damaged
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY for a damaged secret; INTERNAL; BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * const { versions } = await client.versions("app/db/password");
@@ -233,8 +234,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Makes a version that is kept the newest: its value and metadata are stored again.
-   * @throws StrongroomError NOT_FOUND also for a version that is not kept; VAULT_LOCKED; BAD_REQUEST for an invalid path
-   * or version; INTEGRITY when the secret is damaged
+   * @throws StrongroomError NOT_FOUND also for a version that is not kept; VAULT_LOCKED; INTEGRITY for a damaged secret;
+   * PRECONDITION_FAILED for a condition that does not hold; INTERNAL; BAD_REQUEST for an invalid path or version
    * @example
    * ```ts
    * await client.undo("app/db/password", 2);
@@ -246,7 +247,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Deletes all earlier versions.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; BAD_REQUEST for an invalid path; INTEGRITY when the secret is damaged
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold;
+   * INTEGRITY for a damaged secret; INTERNAL; BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * await client.prune("app/db/password");
