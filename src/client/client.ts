@@ -166,8 +166,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Creates the secret, or replaces its value, type and description.
-   * @throws StrongroomError VAULT_LOCKED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path, or a value that is too
-   * large or not UTF-8
+   * @throws StrongroomError VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY; INTERNAL;
+   * BAD_REQUEST for an invalid path, or a value that is too large or not UTF-8
    * @example
    * ```ts
    * await client.put("app/db/password", "s3cr3t", { type: "password" });
@@ -209,7 +209,8 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Deletes the secret.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY; BAD_REQUEST for an invalid path
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
+   * BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * await client.delete("app/db/password");
