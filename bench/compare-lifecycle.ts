@@ -1,7 +1,7 @@
 /** CPU of a server's start, and of a lock with the unlock and the first get after it, for two commits. */
 import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
 import { mustGet, mustLock, mustUnlock } from "../test/support/test-client.js";
-import { filledHome, pathOf } from "./filled-vaults.js";
+import { filledHome, homeFilledBy, pathOf } from "./filled-vaults.js";
 import { type Pace, settle } from "./measure.js";
 import type { Finding, Outcome } from "./outcome.js";
 import { ratios, spreadOf } from "./statistics.js";
@@ -26,7 +26,7 @@ export async function compareLifecycle(
 ): Promise<Outcome> {
   const { what, measure } = lifecycles[name];
   const mark = cleanUpMark();
-  const homes = [await filledHome(secrets), await filledHome(secrets)];
+  const homes = [await filledHome(secrets), await homeFilledBy(there, secrets)];
   const taken: [number[], number[]] = [[], []];
   for (let round = -1; round < rounds; round++) {
     for (const [i, build] of [here, there].entries()) {

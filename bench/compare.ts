@@ -10,7 +10,7 @@ import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../test/suppo
 import { mainFile } from "../test/support/process.js";
 import { mustUnlock } from "../test/support/test-client.js";
 import { compareLifecycle, lifecycles } from "./compare-lifecycle.js";
-import { filledHome } from "./filled-vaults.js";
+import { filledHome, homeFilledBy } from "./filled-vaults.js";
 import { alternate, contender, type Loaders, startLoaders } from "./measure.js";
 import { type Options, readOptions, UsageError } from "./options.js";
 import { compare, cpu, mainCpu, type Outcome, p50, p99, throughput } from "./outcome.js";
@@ -105,8 +105,8 @@ async function compareIn(
   loaders: Loaders,
   options: Options,
 ): Promise<Outcome> {
-  const here = await unlocked(workload, mainFile, "this tree");
-  const there = await unlocked(workload, main, ref);
+  const here = await unlocked(workload, await filledHome(workload.secrets), mainFile, "this tree");
+  const there = await unlocked(workload, await homeFilledBy({ main }, workload.secrets), main, ref);
   const contenders = [here, there].map((subject) => contender(loaders, subject, workload));
   const series = await alternate(contenders, options);
   const [ours, theirs] = series;
@@ -120,8 +120,8 @@ async function compareIn(
   return { scenario: workload.name, series, findings };
 }
 
-async function unlocked(workload: Workload, main: string, name: string): Promise<StrongroomSubject> {
-  const subject = await startStrongroom(await filledHome(workload.secrets), { main, name });
+async function unlocked(workload: Workload, home: string, main: string, name: string): Promise<StrongroomSubject> {
+  const subject = await startStrongroom(home, { main, name });
   await mustUnlock(subject.server);
   await workload.prepare?.(subject);
   return subject;

@@ -4,20 +4,22 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import pMap from "p-map";
 import { directoryName, secretFileName } from "../src/paths/file-name.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
 import { passphrase } from "../test/support/server.js";
-import { mustInit } from "../test/support/test-client.js";
+import { mustInit, mustPut } from "../test/support/test-client.js";
 import { parseHeader, unwrapMasterKey } from "../workers/crypto/header.js";
 import { Keyring } from "../workers/keyring.js";
 import { utf8, wipe } from "../workers/memory.js";
 import type { Bytes } from "../workers/protocol.js";
 import { bodyReaders } from "../workers/request-bodies.js";
 import { Secrets } from "../workers/secret-operations.js";
-import { startStrongroom } from "./subjects.js";
+import { type StartOptions, startStrongroom } from "./subjects.js";
 
 export const valueBytes = 200;
 export const perDirectory = 100;
+const value = "v".repeat(valueBytes);
 
 /** The path of the n-th secret of a filled vault; a directory holds a hundred. */
 export function pathOf(n: number): string {
@@ -37,9 +39,22 @@ export async function filledHome(count: number): Promise<string> {
   return home;
 }
 
+/** As `filledHome`, by the puts of another build, which may not be able to open what this one seals. */
+export async function homeFilledBy(build: StartOptions, count: number): Promise<string> {
+  const home = join(temporaryDirectory(), "home");
+  const mark = cleanUpMark();
+  const { server } = await startStrongroom(home, build);
+  await mustInit(server);
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  await pMap(numbers, (n) => mustPut(server, pathOf(n), { value, type: "api-key" }), { concurrency: 16 });
+  await server.stop();
+  await cleanUpTo(mark);
+  return home;
+}
+
 async function fill(generation: string, count: number): Promise<void> {
   const secrets = await unlocked(join(generation, "header.json"));
-  const body = JSON.stringify({ value: "v".repeat(valueBytes), type: "api-key" });
+  const body = JSON.stringify({ value, type: "api-key" });
   const now = Date.now();
   for (let n = 0; n < count; n++) {
     const path = pathOf(n);
