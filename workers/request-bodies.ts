@@ -1,8 +1,15 @@
 /**
- * Validation of the bodies of init, unlock, put and undo, each against its schema. The texts of a refusal are written here and
+ * Validation of request bodies, each against its schema. The texts of a refusal are written here and
  * never repeat any input.
  */
-import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, maxVersion, secretTypes } from "./body-schemas.js";
+import {
+  bodySchemas,
+  maxDescriptionBytes,
+  maxLabelBytes,
+  maxPassphraseBytes,
+  maxVersion,
+  secretTypes,
+} from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
 import { readObject } from "./json/json-reader.js";
 import { inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
@@ -10,6 +17,8 @@ import type { Refusal } from "./protocol.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
+export type PassphraseBody = UnlockBody & { readonly newPassphrase: JsonText };
+export type CreateKeyBody = UnlockBody & { readonly label: JsonText };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
 export type UndoBody = { readonly version: number };
 
@@ -22,6 +31,8 @@ type Reader<T> = (body: Uint8Array) => { readonly ok: true; readonly fields: T }
 export interface BodyReaders {
   readonly init: Reader<InitBody>;
   readonly unlock: Reader<UnlockBody>;
+  readonly changePassphrase: Reader<PassphraseBody>;
+  readonly createKey: Reader<CreateKeyBody>;
   readonly put: Reader<PutBody>;
   readonly undo: Reader<UndoBody>;
 }
@@ -45,6 +56,8 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   const schemas = bodySchemas(maxValueBytes);
   const sentences: Sentences = {
     passphrase: `passphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
+    newPassphrase: `newPassphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
+    label: `label must be a non-empty string of at most ${maxLabelBytes} bytes of UTF-8`,
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     type: `type must be one of ${secretTypes.join(", ")}`,
@@ -56,6 +69,8 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
+    changePassphrase: reader<PassphraseBody>("changePassphrase", inPlace),
+    createKey: reader<CreateKeyBody>("createKey", inPlace),
     put: reader<PutBody>("put", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
   };

@@ -72,6 +72,8 @@ describe("the document's body schemas", () => {
   const bodies = [
     ["init", "InitRequest"],
     ["unlock", "UnlockRequest"],
+    ["changePassphrase", "PassphraseRequest"],
+    ["createKey", "KeyRequest"],
     ["put", "PutRequest"],
     ["undo", "UndoRequest"],
   ] as const;
@@ -85,6 +87,8 @@ describe("the document's body schemas", () => {
     const field = fc.oneof({ weight: 5, arbitrary: texts }, others);
     const names = {
       passphrase: field,
+      newPassphrase: field,
+      label: field,
       force: fc.oneof(fc.boolean(), field),
       value: field,
       type: field,

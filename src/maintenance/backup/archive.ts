@@ -25,7 +25,7 @@ const largeEntryBytes = 4 * 2 ** 20;
 const maxSecretBytes = 2 ** 30;
 
 /** Larger than any header of a vault. */
-const maxHeaderBytes = 4096;
+const maxHeaderBytes = 16_384;
 
 export type Phase = "saving" | "verifying" | "restoring";
 
