@@ -61,7 +61,7 @@ async function generate(path: string, flags: Flags): Promise<void> {
     const there = await lookAt(client, path);
     if (there !== null && !flags.force) refuseOverwriting(path, remedy);
     if (flags.dryRun) return refuseTooLarge(client, bytes.length, flags.description).then(() => there !== null);
-    const type = there?.metadata?.type ?? "password";
+    const type = there?.entry?.metadata.type ?? "password";
     const options = { type, ...given(flags), ifAbsent: !flags.force };
     const { version } = await creating(path, remedy, () => client.put(path, bytes, options));
     return there !== null || version > 1;

@@ -14,14 +14,15 @@ const types: { readonly [T in SecretType]: true } = {
 
 export const secretTypes: readonly string[] = Object.keys(types);
 
-/** What a list says of a secret; of a damaged one, nothing. */
-export type Present = Partial<SecretEntry>;
+/** What a list says of a secret; nothing, when that is damaged. */
+export type Present = { readonly entry: SecretEntry | undefined };
 
 /** Returns what is known of a secret without its value, or null without one. @throws CommandFailure usage, for an invalid path */
 export async function lookAt(client: StrongroomClient, path: string): Promise<Present | null> {
   const wanted = mustBePath(path);
   const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
-  return entries.find((found) => found.path === wanted) ?? (damaged.includes(wanted) ? {} : null);
+  const entry = entries.find((found) => found.path === wanted);
+  return entry === undefined && !damaged.includes(wanted) ? null : { entry };
 }
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
