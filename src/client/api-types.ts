@@ -242,6 +242,8 @@ export interface Snapshot {
   readonly directory: string;
   /** Number of secrets in it. */
   readonly secretCount: number;
+  /** Present when it is the vault's own directory: nothing in it may be changed or removed. */
+  readonly direct?: true;
 }
 
 /** Why a request was refused. */

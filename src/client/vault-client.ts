@@ -80,15 +80,17 @@ export class VaultClient implements AsyncDisposable {
   }
 
   /**
-   * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it.
+   * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. With
+   * `reader` (see the contract), a full or read-only disk gives the vault's own directory instead: see `direct`.
    * @throws StrongroomError as every method
    * @example
    * ```ts
    * const { directory, secretCount } = await client.snapshot();
    * ```
    */
-  snapshot(options: CallOptions = {}): Promise<Snapshot> {
-    return this.requester.send("POST", "/v1/snapshot", options);
+  snapshot(options: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
+    const query = options.reader === undefined ? "" : `?reader=${encodeURIComponent(options.reader)}`;
+    return this.requester.send("POST", `/v1/snapshot${query}`, options);
   }
 
   /**

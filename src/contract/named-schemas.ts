@@ -134,12 +134,21 @@ const responses = {
     ["next", "damaged"],
   ),
   Deleted: object("Confirms a deletion.", { ok, path, message }),
-  Snapshot: object("Confirms that a snapshot was taken.", {
-    ok,
-    message,
-    directory: text("Directory of the snapshot.", "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52"),
-    secretCount: count("Number of secrets in it."),
-  }),
+  Snapshot: object(
+    "Confirms that a snapshot was taken.",
+    {
+      ok,
+      message,
+      directory: text("Directory of the snapshot.", "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52"),
+      secretCount: count("Number of secrets in it."),
+      direct: {
+        type: "boolean",
+        const: true,
+        description: "Present when it is the vault's own directory: nothing in it may be changed or removed.",
+      },
+    },
+    ["direct"],
+  ),
   Refusal: object(
     "Why a request was refused.",
     {

@@ -11,6 +11,7 @@ import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
+import { snapshot } from "./snapshot-endpoint.js";
 import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
@@ -132,12 +133,6 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
   sendJson(res, 200, { ok: true, message: "the vault is being locked and the server is stopping" });
   shutDown();
-}
-
-async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
-  const { directory, count } = await vault.snapshot();
-  const message = "the snapshot contains only ciphertext: copy it, then remove it";
-  sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
 /** Sends a copy, because sent bytes are wiped. */

@@ -4,9 +4,9 @@
  */
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
-import { StartError, VaultError } from "../errors.js";
+import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
 import { Entries } from "./entries.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
@@ -205,12 +205,18 @@ export class Vault {
 
   /**
    * Copies all sealed secrets as they are at one moment, whether the vault is locked or not. It does not hold the
-   * vault's lock, so a lock or a forced init need not wait for it.
+   * vault's lock, so a lock or a forced init need not wait for it. A disk that is full or read-only takes no copy: then
+   * `reader`, if there is one, gets the frozen vault itself (`direct`).
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
-  async snapshot(): Promise<StoredSnapshot> {
+  async snapshot(reader: Reader | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
     if (this.#header.bytes === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
-    return this.#store.snapshot();
+    try {
+      return { ...(await this.#store.snapshot()), direct: false };
+    } catch (error) {
+      if (reader === null || !takesNoFiles(error)) throw error;
+      return this.#lock.exclusive(async () => ({ ...(await this.#store.freeze(reader)), direct: true }));
+    }
   }
 
   /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */
