@@ -18,6 +18,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/put.js"),
   },
   {
+    name: "otp",
+    group: "Secrets",
+    summary: "print a one-time code (TOTP)",
+    example: "otp web/example/totp",
+    load: () => import("./commands/otp.js"),
+  },
+  {
     name: "generate",
     group: "Secrets",
     summary: "generate and store a random value",
