@@ -124,6 +124,10 @@ describe("the source tree", () => {
     expect(cyclesIn([["a", "b"], ["b", "a"], ["b", "c"]])).to.deep.equal(["a → b", "b → a"]); // biome-ignore format: one line
   });
 
+  it("starts the key worker's thread from a CommonJS file: ending one that requires an ES module may abort the process", () => {
+    expect(readFileSync("src/vault/worker/worker-thread.ts", "utf8")).to.match(/filename: new URL\("\S+\.cjs"/);
+  });
+
   it("has at most 20 files in a folder and no file name twice, commands aside", () => {
     const others = files.filter((path) => dirname(path) !== "src/cli/commands");
     const counted = (key: (path: string) => string, most: number) => [

@@ -1,6 +1,6 @@
 /**
- * Entry point of the key worker's thread: replies to every request and never throws across. It does no I/O and has no
- * clock: what an operation needs to know comes with the request.
+ * The key worker: replies to every request and never throws across. It does no I/O and has no clock: what an operation
+ * needs to know comes with the request.
  */
 import { Batches } from "./batch-operations.js";
 import { faultOf } from "./crypto/blob.js";
@@ -21,7 +21,7 @@ type Port = {
   postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
 };
 
-/** piscina calls this once; it replies to what comes over the port for as long as the thread lives. */
+/** Called once in a thread; it replies to what comes over the port for as long as the thread lives. */
 export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
   const operations = operationTable(settings);
   port.on("message", (call: Call) => void respond(port, operations, call));
