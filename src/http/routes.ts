@@ -3,14 +3,16 @@ import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
+import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
-import { changePassphrase, createKey, deleteKey, keys, unlock } from "./key-endpoints.js";
+import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
+import { snapshot } from "./snapshot-endpoint.js";
 import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
@@ -45,6 +47,7 @@ const resources = new Map<string, Resource>([
   ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
   [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
   [secretsRoot, listResource],
+  ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
 const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", keysRoot]);
@@ -126,12 +129,6 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
   sendJson(res, 200, { ok: true, message: "the vault is being locked and the server is stopping" });
   shutDown();
-}
-
-async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
-  const { directory, count } = await vault.snapshot();
-  const message = "the snapshot contains only ciphertext: copy it, then remove it";
-  sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
 /** Sends a copy, because sent bytes are wiped. */

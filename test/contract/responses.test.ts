@@ -35,6 +35,7 @@ const requests: Readonly<Record<string, Send>> = {
   delete: { method: "DELETE", path: "/v1/secrets/a" },
   versions: { path: "/v1/versions/a" },
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
+  batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },
   changePassphrase: { method: "POST", path: "/v1/passphrase", body: { passphrase, newPassphrase: passphrase } },
   keys: { path: "/v1/keys" },
@@ -142,8 +143,14 @@ describe("the documented response", () => {
         await send(fresh(), { ...request, token: "wrong" });
         clock.advance(60_000); // ten within a minute would be too many
       },
-      NOT_FOUND: (request) => send(unlocked(), { ...request, path: `${request.path}/b` }),
-      PRECONDITION_FAILED: (request) => send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
+      NOT_FOUND: (request, operation) =>
+        operation === "batch"
+          ? send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } })
+          : send(unlocked(), { ...request, path: `${request.path}/b` }),
+      PRECONDITION_FAILED: (request, operation) =>
+        operation === "batch"
+          ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
+          : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       async ALREADY_EXISTS(request, operation) {
         await send(unlocked(), operation === "init" ? { ...request, body: { passphrase } } : request);
         if (operation === "createKey") await send(unlocked(), request);

@@ -1,11 +1,11 @@
 /** Endpoints that take a passphrase or the text of a key, and those of the keys. */
 import type { Request, Response } from "express";
-import type { Bytes, SharedBytes } from "../../workers/protocol.js";
-import { VaultError } from "../errors.js";
-import type { Endpoint, Service } from "./endpoint.js";
-import { sharedMemory } from "./plaintext-hygiene.js";
-import { readBody } from "./request-body.js";
-import { sendBytes } from "./responses.js";
+import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
+import { VaultError } from "../../errors.js";
+import type { Endpoint, Service } from "../endpoint.js";
+import { sharedMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { sendBytes } from "../responses.js";
 
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
 export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.changePassphrase(body, permit));
