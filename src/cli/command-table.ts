@@ -74,6 +74,20 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/rm.js"),
   },
   {
+    name: "history",
+    group: "Secrets",
+    summary: "list a secret's versions, or delete the earlier ones",
+    example: "history app/db/password",
+    load: () => import("./commands/history.js"),
+  },
+  {
+    name: "undo",
+    group: "Secrets",
+    summary: "go back to an earlier version of a secret",
+    example: "undo app/db/password --to 3",
+    load: () => import("./commands/undo.js"),
+  },
+  {
     name: "run",
     group: "Programs and files",
     summary: "run a command with secrets as environment variables",
