@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
+import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
@@ -10,6 +11,7 @@ import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
+import { snapshot } from "./snapshot-endpoint.js";
 import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
@@ -40,6 +42,7 @@ const resources = new Map<string, Resource>([
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   [secretsRoot, listResource],
+  ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
 export function isStatus(req: Request): boolean {
@@ -130,12 +133,6 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
   sendJson(res, 200, { ok: true, message: "the vault is being locked and the server is stopping" });
   shutDown();
-}
-
-async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
-  const { directory, count } = await vault.snapshot();
-  const message = "the snapshot contains only ciphertext: copy it, then remove it";
-  sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
 /** Sends a copy, because sent bytes are wiped. */
