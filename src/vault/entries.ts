@@ -17,7 +17,7 @@ import {
   type Tags,
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
-import { headOf, Lister, type ListQuery } from "./lister.js";
+import { headOf, Lister, type ListPart, type ListQuery } from "./lister.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {
@@ -99,7 +99,7 @@ export class Entries {
     return this.#paths.run(path, () => this.#pruneExclusively(path, condition));
   }
 
-  list(query: ListQuery): Promise<readonly Bytes[]> {
+  list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
     return this.#lister.list(query);
   }
 
