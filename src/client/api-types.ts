@@ -10,14 +10,96 @@ export interface InitRequest {
 
 /** Body of unlock. Other fields are ignored. */
 export interface UnlockRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
+}
+
+/** Body of a change of the passphrase. Other fields are ignored. */
+export interface PassphraseRequest {
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly passphrase: string;
+  /** The passphrase from now on. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly newPassphrase: string;
+}
+
+/** Body of a new key. Other fields are ignored. */
+export interface KeyRequest {
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly passphrase: string;
+  /** Name of the key, for people: unique, without control characters and outer white space. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly label: string;
 }
 
 /** Body of undo. Other fields are ignored. */
 export interface UndoRequest {
   /** The number of a version that is kept. */
   readonly version: number;
+}
+
+/** Body of a batch. Other fields are ignored. */
+export interface BatchRequest {
+  /** What to do; an operation has one of get, put, delete, move and copy. */
+  readonly operations: readonly (BatchGet | BatchPut | BatchDelete | BatchMove | BatchCopy)[];
+}
+
+/** Reads a secret. */
+export interface BatchGet {
+  /** Path of the secret to read, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly get: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Stores a secret. */
+export interface BatchPut {
+  /** Path to store the secret at, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly put: string;
+  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
+  readonly value: string;
+  /** What kind of secret it is. One of the values listed. */
+  readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
+  readonly description?: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Deletes a secret permanently. */
+export interface BatchDelete {
+  /** Path of the secret to delete, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly delete: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Gives a secret another path; its times, versions and history stay. */
+export interface BatchMove {
+  /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly move: string;
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly to: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Stores the present value and metadata of a secret as a new secret at another path. */
+export interface BatchCopy {
+  /** Path of the secret to copy, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly copy: string;
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly to: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
 }
 
 /** Body of put. Other fields are ignored. */
@@ -66,6 +148,36 @@ export interface VaultStatus {
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
+}
+
+/** A way into the vault. */
+export interface Key {
+  /** Identifies the key; `passphrase` is the passphrase. */
+  readonly id: string;
+  /** The passphrase, or a generated key. */
+  readonly kind: "passphrase" | "key";
+  /** Its name, for people; `passphrase` is the passphrase's. */
+  readonly label: string;
+  /** When it was created, or the passphrase last changed. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+}
+
+/** The ways into the vault. */
+export interface KeyList {
+  /** The passphrase first, then the keys by age. */
+  readonly keys: readonly Key[];
+}
+
+/** A new key. */
+export interface CreatedKey {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** Identifies the key; `passphrase` is the passphrase. */
+  readonly id: string;
+  /** Its name, for people; `passphrase` is the passphrase's. */
+  readonly label: string;
+  /** Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group. */
+  readonly key: string;
 }
 
 /** Metadata stored with the value; a field that was not supplied is absent. */
@@ -195,6 +307,8 @@ export interface Refusal {
     | "RATE_LIMITED";
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase";
+  /** Which operation of a batch was refused, counted from 0. */
+  readonly index?: number;
 }
 
 /** Why the server failed. */
@@ -205,4 +319,22 @@ export interface Failure {
   readonly code: "INTERNAL" | "INTEGRITY" | "UNAVAILABLE";
   /** Identifies the request in the server's log. */
   readonly requestId: string;
+  /** Which operation of a batch was refused, counted from 0. */
+  readonly index?: number;
+}
+
+/** The results of a batch. */
+export interface BatchResults {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored. */
+  readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
+}
+
+/** Why a get of a batch without changes is refused. */
+export interface BatchRefusal {
+  /** Error code, for programs. */
+  readonly code: "BAD_REQUEST" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
+  /** What was wrong and what to do, for people. */
+  readonly error: string;
 }

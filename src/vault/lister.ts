@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import pMap from "p-map";
 import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import type { SecretStore } from "../storage/secret-store.js";
-import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
+import { type CachedStore, headOf } from "./cached-store.js";
+import type { Keep } from "./ciphertext-cache.js";
 import type { KeyState } from "./key-state.js";
 
 /** See `SecretStore.list`. `limit` null: all. */
@@ -16,9 +16,6 @@ export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boole
 /** Bounds the memory of a list; one with fewer entries has one part. */
 const partEntries = 8192;
 
-/** Enough of a blob for all of its sealed metadata, with room to spare. */
-const headBytes = 32 * 1024;
-
 /** Small enough that a get behind a slice hardly waits. */
 const shortestSlice = 32;
 const longestSlice = 128;
@@ -29,25 +26,13 @@ const slicesAtOnce = 2;
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 type Slice = Pick<Described, "reply" | "damaged">;
 
-export type ListerOptions = {
-  readonly store: SecretStore;
-  readonly keyState: KeyState;
-  readonly heads: CiphertextCache<Head>;
-  /** By the digest of their contents: a page that is no longer true is not found. */
-  readonly pages: CiphertextCache<Bytes>;
-};
-
 export class Lister {
-  readonly #store: SecretStore;
+  readonly #cached: CachedStore;
   readonly #keyState: KeyState;
-  readonly #heads: CiphertextCache<Head>;
-  readonly #pages: CiphertextCache<Bytes>;
 
-  constructor({ store, keyState, heads, pages }: ListerOptions) {
-    this.#store = store;
+  constructor(cached: CachedStore, keyState: KeyState) {
+    this.#cached = cached;
     this.#keyState = keyState;
-    this.#heads = heads;
-    this.#pages = pages;
   }
 
   /**
@@ -75,18 +60,13 @@ export class Lister {
   /** `begun`: it is not the first part. `next`: the path to continue after, if more follow. */
   async #page(prefix: string, after: string, limit: number | null, begun: boolean) {
     const most = limit ?? partEntries;
-    const found = await this.#store.list(prefix, after, most + 1);
+    const found = await this.#cached.store.list(prefix, after, most + 1);
     const slices = [...slicesOf(found.slice(0, most))];
     const more = found.length > most;
     if (more && limit === null) slices.pop(); // cut off before its end
     const isLong = limit === null && (more || begun);
-    const count = isLong ? await this.#store.count() : found.length;
+    const count = isLong ? await this.#cached.store.count() : found.length;
     return { slices: await this.#slices(slices, count), next: more ? slices.at(-1)?.at(-1) : undefined };
-  }
-
-  /** Returns the head of the current blob, or null when there is no secret. */
-  async head(path: string): Promise<Head | null> {
-    return this.#heads.get(path) ?? this.#readHead(path);
   }
 
   /**
@@ -107,7 +87,7 @@ export class Lister {
     const revealed = await this.#revealSlice(paths);
     if (revealed !== null) return revealed;
     if (!cached) return this.#describeSlice(paths, null);
-    return this.#heads.reading((keep) => this.#describeSlice(paths, keep));
+    return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep));
   }
 
   /**
@@ -115,12 +95,13 @@ export class Lister {
    * list only as many slices are kept as fit, always the same.
    */
   #fits([first = ""]: readonly string[], count: number): boolean {
-    return hashOf(first) / 2 ** 32 < this.#heads.capacity / count;
+    return hashOf(first) / 2 ** 32 < this.#cached.heads.capacity / count;
   }
 
   async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
-    const heads = paths.map((path) => this.#heads.get(path) ?? null);
-    const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
+    const heads = paths.map((path) => this.#cached.heads.get(path) ?? null);
+    // By the digest of its contents: a page that is no longer true is not found.
+    const page = heads.includes(null) ? undefined : this.#cached.pages.get(digestOf(paths, heads));
     if (page === undefined) return null;
     const { reply } = await this.#keyState.ask({ op: "reveal", page });
     return { reply, damaged: [] };
@@ -136,29 +117,19 @@ export class Lister {
     if (keep === null) return described;
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
-    if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);
+    if (described.page !== null) this.#cached.pages.keep(digestOf(paths, heads), described.page);
     return described;
   }
 
   /** A file that is no blob becomes an empty head, which cannot be opened either. */
   async #headOrNone(path: string): Promise<Head | null> {
     try {
-      return await this.head(path);
+      return await this.#cached.head(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return "";
       throw error;
     }
   }
-
-  async #readHead(path: string): Promise<Head | null> {
-    const bytes = await this.#store.read(path, headBytes);
-    return bytes && headOf(bytes, bytes.length);
-  }
-}
-
-/** A new string: a slice of a longer one would keep all of that in memory. */
-export function headOf(blob: Uint8Array, length: number): Head {
-  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
 /** Cuts a head to the length that the key worker found; empty for a damaged one. */

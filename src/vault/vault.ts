@@ -2,18 +2,23 @@
  * The vault: its states from init to close, and which operations may run at the same time. It never looks into a body
  * or a blob.
  */
-import type { Bytes, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { type Condition, type Tags, unconditional } from "./condition.js";
-import { Entries, type MaybeReply, type TaggedReply } from "./entries.js";
+import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
+import { Entries } from "./entries.js";
+import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListPart, ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
-export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+export type VaultSettings = KeyStateSettings & {
+  readonly scryptLogN: number;
+  readonly cacheBytes: number;
+  readonly maxBatchBytes: number;
+};
 
 export type VaultOptions = {
   readonly store: SecretStore;
@@ -31,8 +36,13 @@ export type VaultStatus = {
   readonly lastActivity: string;
 };
 
-/** Of the vault that the key worker was told. */
-type CurrentHeader = { bytes: Bytes | null };
+/** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
+type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" }>;
+
+const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created" } as const;
+
+/** Throws when a request must not go on, although its passphrase is right. */
+type Permit = () => void;
 
 export class Vault {
   readonly #store: SecretStore;
@@ -43,6 +53,7 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   readonly #entries: Entries;
+  readonly #headerChanges: HeaderChanges;
   /** Number of vaults made since the start. */
   #vaults = 0;
 
@@ -59,8 +70,8 @@ export class Vault {
     this.#log = log;
     this.#lock = lock;
     this.#keyState = keyState;
-    const { cacheBytes, keepVersions } = settings;
-    this.#entries = new Entries({ store, keyState, clock, cacheBytes, keepsHistory: keepVersions > 0 });
+    this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
+    this.#headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -111,18 +122,49 @@ export class Vault {
   /**
    * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
    * the vault is not unlocked and its error is rethrown.
-   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY
    */
-  async unlock(body: SharedBytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
+  async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    const { reply, header } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body, logN }));
     try {
       permit();
     } catch (error) {
+      if (header !== null) await this.#headerChanges.discard();
       if (!this.#keyState.unlocked) await this.#keyState.lock();
       throw error;
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
+    if (header !== null) await this.#raiseScryptCost(header);
+    return reply;
+  }
+
+  /**
+   * Changes the passphrase, locked or unlocked; returns the reply. `permit`: as in `unlock`; when it throws, nothing is
+   * changed.
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   */
+  changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    return this.#changeHeader({ op: "changePassphrase", body, logN, now: this.#clock.now() }, permit);
+  }
+
+  /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
+  createKey(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    return this.#changeHeader({ op: "createKey", body, now: this.#clock.now() }, permit);
+  }
+
+  /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
+  async keys(): Promise<Bytes> {
+    return (await this.#keyState.ask({ op: "keys" })).reply;
+  }
+
+  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
+  async deleteKey(id: string): Promise<Bytes> {
+    const { header, reply } = await this.#keyState.derive({ op: "deleteKey", id });
+    await this.#headerChanges.replace(header);
+    this.#log.info({ event: "key-deleted" });
     return reply;
   }
 
@@ -186,6 +228,18 @@ export class Vault {
   }
 
   /**
+   * Carries out a batch of operations: gets each for itself, or with changes all or nothing. The response
+   * holds values: wipe it once it is sent.
+   * @throws VaultError as put and get, with the index of the operation that is refused.
+   */
+  batch(body: SharedBytes): Promise<Bytes> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.batch(body)),
+    );
+  }
+
+  /**
    * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
@@ -232,6 +286,34 @@ export class Vault {
       this.#keyState.mustBeUnlocked();
       return work();
     });
+  }
+
+  async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
+    const { header, reply } = await wipingAfter(request.body, this.#keyState.derive(request));
+    try {
+      try {
+        permit();
+      } catch (error) {
+        await this.#headerChanges.discard();
+        throw error;
+      }
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: changeEvents[request.op] });
+      return reply;
+    } catch (error) {
+      reply.fill(0);
+      throw error;
+    }
+  }
+
+  /** A disk that refuses leaves the old cost: the unlock stands. */
+  async #raiseScryptCost(header: Bytes): Promise<void> {
+    try {
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: "scrypt-cost-raised" });
+    } catch (error) {
+      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+    }
   }
 
   async #startNewVault(header: Bytes): Promise<string | null> {
