@@ -3,7 +3,7 @@
  * the commit point. Behind the commits, the batches are applied to the tree in their order, and their journals removed in
  * the same order. Meanwhile reads of their paths are served from memory.
  */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
 import { StartError } from "../../errors.js";
@@ -72,12 +72,8 @@ export class BatchTree {
 
   /** Replays the journals of batches that a crash interrupted; on a disk that refuses, they stay. @throws StartError */
   async replay(): Promise<void> {
-    for (const name of await this.#journals()) {
-      const journal = join(this.generation.directory, name);
-      const bytes = await readFileBytes(this.#files, journal, maxJournalBytes);
-      const changes = bytes && decodeJournal(bytes);
-      if (changes === null) throw damagedJournal(journal);
-      this.#number = numberOf(name);
+    for (const { journal, changes } of await readJournals(this.#files, this.generation.directory)) {
+      this.#number = numberOf(basename(journal));
       this.#show(batchOf(changes, journal, Promise.resolve())); // not durable: its writer may have been killed before the fsync
     }
     await this.drain().catch(() => {});
@@ -218,12 +214,6 @@ export class BatchTree {
     await replaceFile(this.#files, batch.journal, encodeJournal(new Map()));
     await removeFile(this.#files, batch.journal).catch(() => {}); // an empty one is harmless
   }
-
-  /** Names of the journals, oldest first. */
-  async #journals(): Promise<string[]> {
-    const names = await this.#files.readdir(this.generation.directory);
-    return names.filter(isJournal).sort((a, b) => numberOf(a) - numberOf(b));
-  }
 }
 
 function batchOf(changes: BatchChanges, journal: string, ended: Promise<unknown>): Batch {
@@ -234,6 +224,29 @@ function batchOf(changes: BatchChanges, journal: string, ended: Promise<unknown>
 
 function numberOf(journal: string): number {
   return Number(journalName.exec(journal)?.[1] ?? 0);
+}
+
+type Journal = { readonly journal: string; readonly changes: BatchChanges };
+
+/** Oldest first. @throws StartError for a damaged one */
+async function readJournals(files: FileOperations, directory: string): Promise<Journal[]> {
+  const names = (await files.readdir(directory)).filter(isJournal).sort((a, b) => numberOf(a) - numberOf(b));
+  const found: Journal[] = [];
+  for (const name of names) {
+    const journal = join(directory, name);
+    const bytes = await readFileBytes(files, journal, maxJournalBytes);
+    if (bytes === null) continue; // removed meanwhile, by the server whose vault a backup reads
+    const changes = decodeJournal(bytes);
+    if (changes === null) throw damagedJournal(journal);
+    found.push({ journal, changes });
+  }
+  return found;
+}
+
+/** Returns the changes in a vault's journals. @throws StartError for a damaged one */
+export async function pendingChanges(files: FileOperations, directory: string): Promise<BatchChanges> {
+  const journals = await readJournals(files, directory);
+  return new Map(journals.flatMap(({ changes }) => [...changes]));
 }
 
 function damagedJournal(path: string): StartError {
