@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import { systemFiles } from "../../files/durable.js";
-import { pendingChanges } from "../../storage/files/batch-tree.js";
 import type { BatchChanges } from "../../storage/files/journal-format.js";
+import { pendingChanges } from "../../storage/files/journals.js";
 import { blobFile } from "../../storage/files/tree-scan.js";
 import { headerName, pathOfFile, secretsName } from "./archive-names.js";
 import { filesOf, namesIn, readAhead, type SnapshotFile } from "./snapshot-files.js";

@@ -3,27 +3,15 @@
  * the commit point. Behind the commits, the batches are applied to the tree in their order, and their journals removed in
  * the same order. Meanwhile reads of their paths are served from memory.
  */
-import { basename, join } from "node:path";
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
-import { StartError } from "../../errors.js";
 import { type FileOperations, moveIntoPlace, removeFile, replaceFile, syncDirectory } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
 import { BlobTree } from "./blob-tree.js";
 import type { Generation } from "./generations.js";
-import { type BatchChanges, decodeJournal, encodeJournal } from "./journal-format.js";
+import { type BatchChanges, encodeJournal } from "./journal-format.js";
+import { journalFile, maxJournalBytes, readJournals } from "./journals.js";
 import { NameIndex } from "./name-index.js";
 import type { Snapshot } from "./snapshot.js";
-
-/** One without a number is older than all others. */
-const journalName = /^journal(?:-([1-9][0-9]{0,14}))?$/;
-
-export function isJournal(name: string): boolean {
-  return journalName.test(name);
-}
-
-/** Larger than any batch with its paths. */
-export const maxJournalBytes = 2 ** 30;
 
 /** Few, so that the commits' own work does not queue behind it in the thread pool. */
 const appliedAtOnce = 4;
@@ -72,8 +60,8 @@ export class BatchTree {
 
   /** Replays the journals of batches that a crash interrupted; on a disk that refuses, they stay. @throws StartError */
   async replay(): Promise<void> {
-    for (const { journal, changes } of await readJournals(this.#files, this.generation.directory)) {
-      this.#number = numberOf(basename(journal));
+    for (const { journal, number, changes } of await readJournals(this.#files, this.generation.directory)) {
+      this.#number = number;
       this.#show(batchOf(changes, journal, Promise.resolve())); // not durable: its writer may have been killed before the fsync
     }
     await this.drain().catch(() => {});
@@ -137,7 +125,7 @@ export class BatchTree {
     while (this.#isFull()) await this.#makeRoom();
     const bytes = encodeJournal(changes);
     if (bytes.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
-    const journal = join(this.generation.directory, `journal-${++this.#number}`);
+    const journal = journalFile(this.generation.directory, ++this.#number);
     await moveIntoPlace(this.#files, journal, bytes);
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
@@ -220,38 +208,4 @@ function batchOf(changes: BatchChanges, journal: string, ended: Promise<unknown>
   let bytes = 0;
   for (const blob of changes.values()) bytes += blob?.length ?? 0;
   return { changes, bytes, journal, ended, durable: false, applied: false, removalInDoubt: false };
-}
-
-function numberOf(journal: string): number {
-  return Number(journalName.exec(journal)?.[1] ?? 0);
-}
-
-type Journal = { readonly journal: string; readonly changes: BatchChanges };
-
-/** Oldest first. @throws StartError for a damaged one */
-async function readJournals(files: FileOperations, directory: string): Promise<Journal[]> {
-  const names = (await files.readdir(directory)).filter(isJournal).sort((a, b) => numberOf(a) - numberOf(b));
-  const found: Journal[] = [];
-  for (const name of names) {
-    const journal = join(directory, name);
-    const bytes = await readFileBytes(files, journal, maxJournalBytes);
-    if (bytes === null) continue; // removed meanwhile, by the server whose vault a backup reads
-    const changes = decodeJournal(bytes);
-    if (changes === null) throw damagedJournal(journal);
-    found.push({ journal, changes });
-  }
-  return found;
-}
-
-/** Returns the changes in a vault's journals. @throws StartError for a damaged one */
-export async function pendingChanges(files: FileOperations, directory: string): Promise<BatchChanges> {
-  const journals = await readJournals(files, directory);
-  return new Map(journals.flatMap(({ changes }) => [...changes]));
-}
-
-function damagedJournal(path: string): StartError {
-  return new StartError(
-    `${path}, which completes a batch of changes, is damaged: restore the vault from a backup, or move it away ` +
-      "(the batch may then be incomplete), then start again",
-  );
 }
