@@ -21,7 +21,9 @@ type Extras = {
   /** Methods of the path, sent as `Allow`. */
   readonly allow?: readonly string[];
   /** With UNAUTHORIZED: which credential was wrong. */
-  readonly credential?: "token" | "passphrase";
+  readonly credential?: "token" | "passphrase" | undefined;
+  /** Which operation of a batch was refused. */
+  readonly index?: number | undefined;
   /** For the log, which records its name, code and stack frames, never its message. */
   readonly cause?: unknown;
 };
@@ -32,6 +34,7 @@ export class VaultError extends Error {
   readonly retryAfter: number | undefined;
   readonly allow: readonly string[] | undefined;
   readonly credential: Extras["credential"];
+  readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -40,6 +43,7 @@ export class VaultError extends Error {
     this.retryAfter = extras.retryAfter;
     this.allow = extras.allow;
     this.credential = extras.credential;
+    this.index = extras.index;
   }
 }
 

@@ -2,6 +2,7 @@
  * Entry point of the key worker's thread: replies to every request and never throws across. It does no I/O and has no
  * clock: what an operation needs to know comes with the request.
  */
+import { Batches } from "./batch-operations.js";
 import { faultOf } from "./crypto/blob.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
@@ -34,6 +35,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
+  const batches = new Batches(keyring, readers, settings);
   return {
     mount: (request) => lifecycle.mount(request),
     init: (request) => lifecycle.init(request),
@@ -50,6 +52,9 @@ function operationTable(settings: WorkerSettings): OperationTable {
     openVersion: (request) => versions.openVersion(request),
     undo: (request) => versions.undo(request),
     prune: (request) => versions.prune(request),
+    plan: (request) => batches.plan(request),
+    move: (request) => batches.move(request),
+    copy: (request) => batches.copy(request),
     check: (request) => versions.check(request),
     reveal: (request) => secrets.reveal(request),
   };

@@ -9,6 +9,7 @@ export type Service = {
   readonly log: Log;
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;
+  readonly maxBatchBytes: number;
   /** The OpenAPI document. */
   readonly contract: Uint8Array;
   /** The listening port. */

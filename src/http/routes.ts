@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
+import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
@@ -40,6 +41,7 @@ const resources = new Map<string, Resource>([
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   [secretsRoot, listResource],
+  ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
 export function isStatus(req: Request): boolean {

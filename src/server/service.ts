@@ -52,6 +52,7 @@ export async function serveStore(
     vault,
     log,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
+    maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
     port,
     isShuttingDown: isStopping,

@@ -7,13 +7,17 @@ import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { type Condition, type Tags, unconditional } from "./condition.js";
-import { Entries, type MaybeReply, type TaggedReply } from "./entries.js";
+import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
+import { Entries } from "./entries.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
-export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+export type VaultSettings = KeyStateSettings & {
+  readonly scryptLogN: number;
+  readonly cacheBytes: number;
+  readonly maxBatchBytes: number;
+};
 
 export type VaultOptions = {
   readonly store: SecretStore;
@@ -57,8 +61,7 @@ export class Vault {
     this.#log = log;
     this.#lock = lock;
     this.#keyState = keyState;
-    const { cacheBytes, keepVersions } = settings;
-    this.#entries = new Entries({ store, keyState, clock, cacheBytes, keepsHistory: keepVersions > 0 });
+    this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -181,6 +184,18 @@ export class Vault {
   /** Removes all earlier versions; returns how many. @throws VaultError NOT_FOUND, … as put */
   prune(path: string, condition: Condition): Promise<number> {
     return this.#secretOperation(() => this.#entries.prune(path, condition));
+  }
+
+  /**
+   * Carries out a batch of operations: gets each for itself, or with changes all or nothing. The response
+   * holds values: wipe it once it is sent.
+   * @throws VaultError as put and get, with the index of the operation that is refused.
+   */
+  batch(body: SharedBytes): Promise<Bytes> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.batch(body)),
+    );
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */

@@ -83,5 +83,8 @@ function startPool(): Piscina {
 }
 
 function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
-  return requests.flatMap((request) => (request.op === "seal" ? [request.body.buffer] : []));
+  return requests.flatMap((request) => {
+    const memory = request.op === "seal" ? request.body.buffer : null;
+    return memory instanceof ArrayBuffer ? [memory] : [];
+  });
 }
