@@ -63,3 +63,11 @@ export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : undefined;
 }
+
+const fullOrReadOnly = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
+
+/** Whether an operation, or what an error for the client is based on, failed because the disk is full or read-only. */
+export function takesNoFiles(error: unknown): boolean {
+  const failed = error instanceof VaultError ? error.cause : error;
+  return fullOrReadOnly.has(systemCode(failed) ?? "");
+}

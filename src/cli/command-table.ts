@@ -18,6 +18,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/put.js"),
   },
   {
+    name: "otp",
+    group: "Secrets",
+    summary: "print a one-time code (TOTP)",
+    example: "otp web/example/totp",
+    load: () => import("./commands/otp.js"),
+  },
+  {
     name: "generate",
     group: "Secrets",
     summary: "generate and store a random value",
@@ -107,6 +114,13 @@ export const commands: readonly CommandRow[] = [
     summary: "write secrets as plaintext",
     example: "export --format json --plaintext -o secrets.json",
     load: () => import("./commands/export.js"),
+  },
+  {
+    name: "allow",
+    group: "Programs and files",
+    summary: "allow the project file to choose secrets",
+    example: "allow",
+    load: () => import("./commands/allow.js"),
   },
   {
     name: "init",

@@ -1,23 +1,23 @@
 /** `strongroom ls`. */
 import type { Command } from "commander";
+import { asTree, type ListingFlags, printList, withListing } from "../listing/print-list.js";
 import { pagesOf } from "../secrets/folder.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { explainEmptyFolder } from "../session/missing-secrets.js";
-import { type ListingFlags, printList, withListing } from "../session/print-list.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 
 export function define(command: Command): void {
   command
-    .description("Lists the paths of secrets, one per line; never their values.")
+    .description("Lists the paths of secrets, never their values: as a tree on a terminal, else one path per line.")
     .argument("[folder]", "only what is in this folder");
   withConnection(withListing(command)).action(ls);
 }
 
 async function ls(folder = "", flags: Flags): Promise<void> {
   await withClient(flags, async (client) => {
-    const count = await printList(pagesOf(client, folder), () => true, flags);
+    const count = await printList(pagesOf(client, folder), () => true, asTree, flags);
     if (count === 0 && folder !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
   });
 }

@@ -71,7 +71,7 @@ export class WorkerThread {
 
 function startPool(): Piscina {
   return new Piscina({
-    filename: new URL("../../../workers/key-worker.js", import.meta.url).href,
+    filename: new URL("../../../workers/thread-entry.cjs", import.meta.url).href,
     name: "serve",
     minThreads: 1,
     maxThreads: 1,
