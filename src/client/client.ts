@@ -115,7 +115,7 @@ export class StrongroomClient extends HistoryClient {
    * twice; INTERNAL; BAD_REQUEST for a batch that is too large
    * @example
    * ```ts
-   * await client.batch([{ move: "app/key", to: "app/old-key" }, { put: "app/key", value: "s3cr3t" }]);
+   * await client.batch([{ copy: "app/key", to: "app/old-key" }, { put: "app/key", value: "s3cr3t" }]);
    * ```
    */
   async batch(operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResult[]> {
