@@ -21,7 +21,6 @@ const execute = promisify(execFile);
 
 async function pack(): Promise<string> {
   const directory = temporaryDirectory();
-  await writeShare("dist/share");
   const args = ["pack", "--ignore-scripts", "--silent", "--pack-destination", directory];
   const { stdout } = await execute("npm", args, { env: environment({}) });
   return join(directory, stdout.trim());
@@ -41,6 +40,8 @@ async function install(file: string): Promise<string> {
 }
 
 describe("the package", () => {
+  before(() => writeShare("dist/share"));
+
   it("contains program, types and documents, and neither tests nor sources", async () => {
     const files: string[] = [];
     await list({ file: await pack(), onReadEntry: ({ path }) => void files.push(path.replace("package/", "")) });

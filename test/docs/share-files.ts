@@ -4,18 +4,20 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
+import { loadProgram } from "../../src/cli/program.js";
 import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
-import { mustRun } from "./must-run.js";
+import { run } from "../support/process.js";
 
 const completions = { bash: "strongroom.bash", zsh: "_strongroom", fish: "strongroom.fish" } as const;
 
 /** Returns the text of each file by its name under `dist/share`. */
 export async function renderShare(): Promise<ReadonlyMap<string, string>> {
   const scripts = Object.entries(completions).map(async ([shell, name]) => {
-    return [join("completions", name), await mustRun(["completion", shell])] as const;
+    return [join("completions", name), await completionOf(shell)] as const;
   });
   return new Map([["man/strongroom.1", await manualPage()], ...(await Promise.all(scripts))]);
 }
@@ -28,11 +30,17 @@ export async function writeShare(directory: string): Promise<void> {
   }
 }
 
+async function completionOf(shell: string): Promise<string> {
+  const { code, stdout, stderr } = await run(["completion", shell]);
+  if (code !== 0) throw new Error(`the completion of ${shell} cannot be made: ${stderr}`);
+  return stdout;
+}
+
 async function manualPage(): Promise<string> {
   const { version, description } = readManifest();
   const shown = commands.filter(({ hidden }) => hidden !== true);
   const help = new Map<string, string>();
-  for (const { name } of [...shown, { name: "flags" }]) help.set(name, await mustRun(["help", name]));
+  for (const { name } of [...shown, { name: "flags" }]) help.set(name, await helpOf(name));
   return [
     `.TH STRONGROOM 1 "" "strongroom ${version}" "User Commands"`,
     section("NAME", line("strongroom - a local vault for secrets")),
@@ -43,6 +51,19 @@ async function manualPage(): Promise<string> {
     section("EXIT STATUS", ...Object.entries(exitCodes).map(([name, code]) => item(String(code), exitMeanings[name as keyof typeof exitCodes]))),
     section("ENVIRONMENT", ...Object.values(definitions).map(({ variable, meaning }) => item(variable, meaning))),
   ].join("\n").concat("\n"); // biome-ignore format: one line a part
+}
+
+/** What `strongroom help NAME` prints. */
+async function helpOf(name: string): Promise<string> {
+  let printed = "";
+  const writeOut = (text: string) => {
+    printed += text;
+  };
+  const program = await loadProgram(commands, ["help", name], { writeOut, getOutHelpWidth: () => 80 });
+  await program.run().catch((error: unknown) => {
+    if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error; // help ends the parser so
+  });
+  return printed;
 }
 
 function section(title: string, ...parts: readonly string[]): string {
