@@ -144,6 +144,20 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/lock.js"),
   },
   {
+    name: "passphrase",
+    group: "Vault",
+    summary: "change the passphrase",
+    example: "passphrase change",
+    load: () => import("./commands/passphrase.js"),
+  },
+  {
+    name: "key",
+    group: "Vault",
+    summary: "make, list and delete keys, which open the vault as the passphrase does",
+    example: "key create --label recovery",
+    load: () => import("./commands/key.js"),
+  },
+  {
     name: "status",
     group: "Vault",
     summary: "show whether the vault is unlocked",

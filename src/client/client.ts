@@ -11,8 +11,11 @@ import { VaultClient } from "./vault-client.js";
 
 export type {
   Acknowledgement,
+  CreatedKey,
   Deleted,
   Initialized,
+  Key,
+  KeyList,
   Metadata,
   SecretEntry,
   SecretHistory,
