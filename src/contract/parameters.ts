@@ -19,6 +19,14 @@ export const parameters: Schema = {
     schema: { type: "string", minLength: 1, maxLength: 1024, pattern: pathPattern },
     example: "app/db/password",
   },
+  id: {
+    name: "id",
+    in: "path",
+    required: true,
+    description: "The id of a key, from the list of keys.",
+    schema: { type: "string" },
+    example: "k7f3q9zx",
+  },
   version: {
     name: "version",
     in: "query",

@@ -2,16 +2,16 @@
 import type { Request, RequestHandler, Response } from "express";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import type { ListQuery } from "../vault/lister.js";
 import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
+import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
+import { list } from "./endpoints/list-endpoint.js";
+import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { contextOf } from "./request-context.js";
-import { parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
-import { snapshot } from "./snapshot-endpoint.js";
 import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
@@ -22,6 +22,7 @@ type Resource = {
 
 const secretsRoot = "/v1/secrets";
 const versionsRoot = "/v1/versions";
+const keysRoot = "/v1/keys";
 const listResource: Resource = { route: secretsRoot, methods: { GET: list }, secret: true };
 const secretResource: Resource = {
   route: `${secretsRoot}/:path`,
@@ -33,6 +34,7 @@ const versionsResource: Resource = {
   methods: { GET: versions, POST: undo, DELETE: prune },
   secret: true,
 };
+const keyResource: Resource = { route: `${keysRoot}/:id`, methods: { DELETE: deleteKey }, secret: false };
 const resources = new Map<string, Resource>([
   ["/v1/status", { route: "/v1/status", methods: { GET: status }, secret: false }],
   ["/v1/init", { route: "/v1/init", methods: { POST: init }, secret: false }],
@@ -41,16 +43,21 @@ const resources = new Map<string, Resource>([
   ["/v1/openapi.json", { route: "/v1/openapi.json", methods: { GET: openapi }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
+  ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
+  [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
   [secretsRoot, listResource],
   ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
+
+const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", keysRoot]);
 
 export function isStatus(req: Request): boolean {
   return req.method === "GET" && contextOf(req).target.path === "/v1/status";
 }
 
-export function isUnlock(req: Request): boolean {
-  return req.method === "POST" && contextOf(req).target.path === "/v1/unlock";
+/** Whether the request's body has a passphrase that is checked. */
+export function takesPassphrase(req: Request): boolean {
+  return req.method === "POST" && passphrasePaths.has(contextOf(req).target.path);
 }
 
 /** Serves `GET /v1/status`, which needs no token and is never limited. */
@@ -83,10 +90,12 @@ export function routeOf(path: string): string {
 
 function resourceAt(path: string): Resource | undefined {
   if (path.startsWith(`${secretsRoot}/`)) return secretResource;
+  if (path.startsWith(`${keysRoot}/`)) return keyResource;
   return path.startsWith(`${versionsRoot}/`) ? versionsResource : resources.get(path);
 }
 
 function rootLength(resource: Resource): number {
+  if (resource === keyResource) return keysRoot.length;
   return resource === versionsResource ? versionsRoot.length : secretsRoot.length;
 }
 
@@ -108,20 +117,6 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
     message: `the vault is initialized and ${locked ? "locked again meanwhile" : "unlocked"}${kept}`,
     vaultPath,
   });
-}
-
-async function unlock(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, passphraseLockout } = service;
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  try {
-    // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
-    sendBytes(res, 200, [await vault.unlock(body, () => passphraseLockout.check(req))]);
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
-    passphraseLockout.check(req);
-    passphraseLockout.fail(req);
-    throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
-  }
 }
 
 async function lock({ vault }: Service, _req: Request, res: Response): Promise<void> {
@@ -159,24 +154,4 @@ async function remove({ vault }: Service, req: Request, res: Response, rest: str
   const path = parseSecretPath(rest);
   await vault.remove(path, conditionOf(req));
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
-}
-
-async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const query = listQuery(contextOf(req).target.query);
-  sendBytes(res, 200, await vault.list(query));
-}
-
-const maxListLimit = 1000;
-
-function listQuery(query: string): ListQuery {
-  const parameters = parseQuery(query, ["prefix", "after", "limit"]);
-  const limit = parameters.get("limit");
-  if (limit !== undefined && !/^(?:[1-9]\d{0,2}|1000)$/.test(limit)) {
-    throw new VaultError("BAD_REQUEST", `the parameter limit must be a whole number from 1 to ${maxListLimit}`);
-  }
-  return {
-    prefix: (parameters.get("prefix") ?? "").normalize("NFC"),
-    after: (parameters.get("after") ?? "").normalize("NFC"),
-    limit: limit === undefined ? null : Number(limit),
-  };
 }

@@ -2,15 +2,16 @@
  * The vault: its states from init to close, and which operations may run at the same time. It never looks into a body
  * or a blob.
  */
-import type { Bytes, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
 import { Entries } from "./entries.js";
+import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
-import type { ListQuery } from "./lister.js";
+import type { ListPart, ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
 export type VaultSettings = KeyStateSettings & {
@@ -35,8 +36,13 @@ export type VaultStatus = {
   readonly lastActivity: string;
 };
 
-/** Of the vault that the key worker was told. */
-type CurrentHeader = { bytes: Bytes | null };
+/** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
+type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" }>;
+
+const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created" } as const;
+
+/** Throws when a request must not go on, although its passphrase is right. */
+type Permit = () => void;
 
 export class Vault {
   readonly #store: SecretStore;
@@ -47,6 +53,9 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   readonly #entries: Entries;
+  readonly #headerChanges: HeaderChanges;
+  /** Number of vaults made since the start. */
+  #vaults = 0;
 
   private constructor(
     { store, settings, clock, log }: VaultOptions,
@@ -62,6 +71,7 @@ export class Vault {
     this.#lock = lock;
     this.#keyState = keyState;
     this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
+    this.#headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -112,18 +122,49 @@ export class Vault {
   /**
    * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
    * the vault is not unlocked and its error is rethrown.
-   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY
    */
-  async unlock(body: SharedBytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
+  async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    const { reply, header } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body, logN }));
     try {
       permit();
     } catch (error) {
+      if (header !== null) await this.#headerChanges.discard();
       if (!this.#keyState.unlocked) await this.#keyState.lock();
       throw error;
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
+    if (header !== null) await this.#raiseScryptCost(header);
+    return reply;
+  }
+
+  /**
+   * Changes the passphrase, locked or unlocked; returns the reply. `permit`: as in `unlock`; when it throws, nothing is
+   * changed.
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   */
+  changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    return this.#changeHeader({ op: "changePassphrase", body, logN, now: this.#clock.now() }, permit);
+  }
+
+  /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
+  createKey(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    return this.#changeHeader({ op: "createKey", body, now: this.#clock.now() }, permit);
+  }
+
+  /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
+  async keys(): Promise<Bytes> {
+    return (await this.#keyState.ask({ op: "keys" })).reply;
+  }
+
+  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
+  async deleteKey(id: string): Promise<Bytes> {
+    const { header, reply } = await this.#keyState.derive({ op: "deleteKey", id });
+    await this.#headerChanges.replace(header);
+    this.#log.info({ event: "key-deleted" });
     return reply;
   }
 
@@ -198,9 +239,21 @@ export class Vault {
     );
   }
 
-  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
-  list(query: ListQuery): Promise<readonly Bytes[]> {
-    return this.#secretOperation(() => this.#entries.list(query));
+  /**
+   * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
+  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    const parts = this.#entries.list(query);
+    const vault = this.#vaults;
+    for (;;) {
+      const { value } = await this.#secretOperation(() => {
+        if (this.#vaults !== vault) throw new VaultError("UNAVAILABLE", "a new vault was made meanwhile: list again");
+        return parts.next();
+      });
+      if (!value) return;
+      yield value;
+    }
   }
 
   /**
@@ -235,6 +288,34 @@ export class Vault {
     });
   }
 
+  async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
+    const { header, reply } = await wipingAfter(request.body, this.#keyState.derive(request));
+    try {
+      try {
+        permit();
+      } catch (error) {
+        await this.#headerChanges.discard();
+        throw error;
+      }
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: changeEvents[request.op] });
+      return reply;
+    } catch (error) {
+      reply.fill(0);
+      throw error;
+    }
+  }
+
+  /** A disk that refuses leaves the old cost: the unlock stands. */
+  async #raiseScryptCost(header: Bytes): Promise<void> {
+    try {
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: "scrypt-cost-raised" });
+    } catch (error) {
+      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+    }
+  }
+
   async #startNewVault(header: Bytes): Promise<string | null> {
     let keptAt: string | null;
     try {
@@ -244,6 +325,7 @@ export class Vault {
       await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
+    this.#vaults++;
     this.#entries.forget();
     try {
       await this.#keyState.ask({ op: "adopt" });

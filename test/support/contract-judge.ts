@@ -156,6 +156,7 @@ function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
   const isList = path === "/v1/secrets/" && method === "GET";
   const [, root] = isList ? [] : (/^(\/v1\/(?:secrets|versions))\//.exec(path) ?? []);
+  if (path.startsWith("/v1/keys/")) return paths["/v1/keys/{id}"]?.[method.toLowerCase()]?.operationId ?? "unrouted";
   const documentedPath = root !== undefined ? `${root}/{path}` : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
   return paths[documentedPath]?.[method.toLowerCase()]?.operationId ?? "unrouted";
 }

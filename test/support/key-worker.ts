@@ -22,8 +22,8 @@ export async function startKeyWorker(header: Uint8Array | null = null): Promise<
   return worker;
 }
 
-export async function unlockKeyWorker(worker: KeyWorkerClient): Promise<void> {
-  const text = new TextEncoder().encode(JSON.stringify({ passphrase }));
+export async function unlockKeyWorker(worker: KeyWorkerClient, opener = passphrase): Promise<void> {
+  const text = new TextEncoder().encode(JSON.stringify({ passphrase: opener }));
   const body = new Uint8Array(new SharedArrayBuffer(text.length));
   body.set(text);
   await worker.call({ op: "unlock", body });
