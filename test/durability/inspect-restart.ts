@@ -1,6 +1,7 @@
 /** Checks of the crash loop after a restart: the vault over HTTP, and the home on disk. */
 import { readdirSync } from "node:fs";
 import { expect } from "chai";
+import pMap from "p-map";
 import type { TestServer } from "../support/server.js";
 import {
   mustGet,
@@ -47,19 +48,23 @@ async function unlock(server: TestServer, subject: Subject): Promise<boolean> {
   return false;
 }
 
+/** So that few connections are open. */
+const fewAtOnce = { concurrency: 8 };
+
 type Listed = { readonly path: string; readonly metadata: { readonly description?: string } };
 
 async function readAll(server: TestServer): Promise<Map<string, string>> {
   const list = mustSucceed(await send(server, { path: "/v1/secrets" }));
   expect(Object.keys(list), "a list without damage").to.deep.equal(["entries"]);
   const found = new Map<string, string>();
-  await inLanes(list["entries"] as Listed[], async ({ path, metadata }) => {
+  const read = async ({ path, metadata }: Listed) => {
     const secret = await mustGet(server, path);
     const text = String(secret["value"]);
     expect(secret["metadata"]).to.deep.equal({ description: descriptionOf(text) });
     expect(metadata).to.deep.equal({ description: descriptionOf(text) });
     found.set(path, text);
-  });
+  };
+  await pMap(list["entries"] as Listed[], read, fewAtOnce);
   return found;
 }
 
@@ -70,16 +75,6 @@ async function expectAbsent(
   found: ReadonlyMap<string, string>,
 ): Promise<void> {
   const absent = [...ledger.paths()].filter((path) => !found.has(path));
-  await inLanes(absent, async (path) => {
-    mustRefuse(await send(server, { path: secretTarget(path) }), 404, "NOT_FOUND");
-  });
-}
-
-/** A few at a time, so that few connections are open. */
-async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const waiting = items.values();
-  const lane = async () => {
-    for (const item of waiting) await work(item);
-  };
-  await Promise.all(Array.from({ length: 8 }, lane));
+  const miss = async (path: string) => mustRefuse(await send(server, { path: secretTarget(path) }), 404, "NOT_FOUND");
+  await pMap(absent, miss, fewAtOnce);
 }
