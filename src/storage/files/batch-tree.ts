@@ -88,9 +88,9 @@ export class BatchTree {
     return committed;
   }
 
-  async snapshot(vaultPath: string): Promise<Snapshot> {
+  async snapshot(vaultPath: string, header: () => Uint8Array): Promise<Snapshot> {
     while (this.#pending !== null) await this.drain();
-    return this.#tree.snapshot(vaultPath);
+    return this.#tree.snapshot(vaultPath, header);
   }
 
   /** Resolves once no batch is pending. Concurrent calls share one attempt. */
