@@ -24,7 +24,7 @@ import {
   tagOrNone,
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
-import { Lister, type ListQuery } from "./lister.js";
+import { Lister, type ListPart, type ListQuery } from "./lister.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {
@@ -104,7 +104,7 @@ export class Entries {
     return this.#batches.run(body);
   }
 
-  list(query: ListQuery): Promise<readonly Bytes[]> {
+  list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
     return this.#lister.list(query);
   }
 

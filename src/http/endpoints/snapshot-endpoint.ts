@@ -1,10 +1,10 @@
 /** `POST /v1/snapshot`: the files that a backup copies. */
 import type { Request, Response } from "express";
-import { VaultError } from "../errors.js";
-import type { Service } from "./endpoint.js";
-import { contextOf } from "./request-context.js";
-import { parseQuery } from "./request-target.js";
-import { sendJson } from "./responses.js";
+import { VaultError } from "../../errors.js";
+import type { Service } from "../endpoint.js";
+import { contextOf } from "../request-context.js";
+import { parseQuery } from "../request-target.js";
+import { sendJson } from "../responses.js";
 
 const copied = "the snapshot contains only ciphertext: copy it, then remove it";
 const frozen =
