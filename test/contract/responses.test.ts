@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { documented, judge, unseenResponses } from "../support/contract-judge.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { headerFile } from "../support/damage.js";
-import { deleting, mustCreateKey } from "../support/key-requests.js";
+import { deleting, mustCreateKey, mustRotate } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
@@ -42,6 +42,7 @@ const requests: Readonly<Record<string, Send>> = {
   keys: { path: "/v1/keys" },
   createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
   deleteKey: { method: "DELETE", path: "/v1/keys/missing" },
+  rotate: { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } },
   unrouted: { path: "/nowhere" },
 };
 
@@ -53,7 +54,7 @@ async function unlock(server: TestServer): Promise<void> {
 }
 
 /** Locked, they are not refused: only a lock while they derive does that. */
-const derives = new Set(["init", "unlock", "changePassphrase", "createKey"]);
+const derives = new Set(["init", "unlock", "changePassphrase", "createKey", "rotate"]);
 
 /** The header's MAC is wrong, and its slot intact. */
 async function startOnChangedHeader(): Promise<TestServer> {
@@ -63,6 +64,15 @@ async function startOnChangedHeader(): Promise<TestServer> {
   const file = headerFile(server);
   await writeFile(file, (await readFile(file, "utf8")).replace('"createdAt":"2', '"createdAt":"1'));
   return startTestServer({ home: server.home });
+}
+
+/** Locked, so that the rotation does not finish. */
+async function startRotating(): Promise<TestServer> {
+  const server = await startTestServer();
+  await unlock(server);
+  await mustLock(server);
+  await mustRotate(server);
+  return server;
 }
 
 async function lockOut(server: TestServer): Promise<void> {
@@ -174,8 +184,9 @@ describe("the documented response", () => {
           ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
           : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       async ALREADY_EXISTS(request, operation) {
+        if (operation === "rotate") return send(await startRotating(), request);
         await send(unlocked(), operation === "init" ? { ...request, body: { passphrase } } : request);
-        if (operation === "createKey") await send(unlocked(), request);
+        return operation === "createKey" && send(unlocked(), request);
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async VAULT_LOCKED(request, operation) {

@@ -39,8 +39,6 @@ async function unlock(server: TestServer, subject: Subject): Promise<boolean> {
   return false;
 }
 
-/** So that few connections are open. */
-
 type Listed = { readonly path: string; readonly metadata: { readonly description?: string } };
 
 async function readAll(server: TestServer): Promise<Map<string, string>> {
