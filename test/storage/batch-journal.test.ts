@@ -3,6 +3,7 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { OpenFile } from "../../src/files/open-file.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { decodeJournal, encodeJournal } from "../../src/storage/files/journal-format.js";
 import type { Change } from "../../src/storage/secret-store.js";
@@ -10,6 +11,7 @@ import type { Bytes } from "../../workers/protocol.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { everyDamage } from "../support/damage.js";
 import { failingFiles } from "../support/failing-files.js";
+import { closedGate } from "../support/latch.js";
 import { recordedFiles } from "../support/recorded-files.js";
 import { write } from "../support/store-changes.js";
 
@@ -157,6 +159,25 @@ describe("a batch", () => {
     }
     const early = steps.slice(0, steps.indexOf(`sync ${generation}`)).filter((step) => step.includes("/secrets/"));
     expect(early).to.deep.equal([]);
+  });
+
+  it("leaves no secret to a second delete while it is being applied", async () => {
+    const [reached, released] = [closedGate(), closedGate()];
+    const openHeld: FileOperations["open"] = async (path, ...more) => {
+      const file = await systemFiles.open(path, ...more);
+      const sync = async () => {
+        reached.open();
+        await released.passed;
+        await OpenFile.prototype.sync.call(file);
+      };
+      return path.endsWith("secrets") ? Object.assign(file, { sync }) : file;
+    };
+    const store = await open(await madeVault(), { ...systemFiles, open: openHeld });
+    await store.commit(changes.map((change) => ({ ...change, blob: null })));
+    await reached.passed; // its file is gone, and that is not durable yet
+    const again = await store.commit([{ path: "a", blob: null, expected: "present" }]);
+    released.open();
+    expect(again).to.deep.equal({ committed: false, refused: 0 });
   });
 
   it("of one change needs no journal", async () => {
