@@ -3,6 +3,7 @@ import type { Scenario } from "../scenario.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
+import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
 import { start } from "./starts.js";
@@ -24,4 +25,5 @@ export const scenarios: readonly Scenario[] = [
   storm,
   start,
   growth,
+  maintenance,
 ];
