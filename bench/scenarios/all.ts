@@ -4,6 +4,7 @@ import { batchGets, batchPuts } from "./batches.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
+import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
 import { start } from "./starts.js";
@@ -27,4 +28,5 @@ export const scenarios: readonly Scenario[] = [
   storm,
   start,
   growth,
+  maintenance,
 ];
