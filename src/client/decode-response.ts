@@ -18,7 +18,7 @@ export function decodeResponse<T extends object>(received: Received, place: Plac
   );
 }
 
-type ErrorContent = Pick<Refusal, "error" | "credential"> & {
+type ErrorContent = Pick<Refusal, "error" | "credential" | "index"> & {
   readonly code: Refusal["code"] | Failure["code"];
   readonly requestId?: string;
 };
@@ -40,7 +40,7 @@ function isError(content: object): content is ErrorContent {
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, place: Place): StrongroomError {
-  const { error, code, requestId, credential } = content;
+  const { error, code, requestId, credential, index } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
   return new StrongroomError(code, `${error}${hint(content, retryAfter, place)}`, {
@@ -48,6 +48,7 @@ function errorFrom({ status, headers }: Received, content: ErrorContent, place: 
     retryAfter,
     requestId,
     credential,
+    index,
   });
 }
 

@@ -8,7 +8,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   UNAUTHORIZED: "the token is missing or wrong; the passphrase, or the text of a key, is wrong",
   VAULT_LOCKED: "unlock (or init) the vault first",
   NOT_FOUND: "no such secret, key, endpoint or method (`Allow` lists the methods)",
-  ALREADY_EXISTS: "the vault is already initialized; there is a key with this label",
+  ALREADY_EXISTS: "the vault is already initialized; there is a key with this label; the master key is being rotated",
   PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
   INTERNAL: "a failure inside; the log has more under the answer's `requestId`",

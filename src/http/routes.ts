@@ -5,7 +5,7 @@ import { parseSecretPath } from "../paths/secret-path.js";
 import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
-import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
+import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./endpoints/key-endpoints.js";
 import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
@@ -44,12 +44,13 @@ const resources = new Map<string, Resource>([
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
+  ["/v1/rotate", { route: "/v1/rotate", methods: { POST: rotate }, secret: false }],
   [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
   [secretsRoot, listResource],
   ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
-const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", keysRoot]);
+const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", "/v1/rotate", keysRoot]);
 
 export function isStatus(req: Request): boolean {
   return req.method === "GET" && contextOf(req).target.path === "/v1/status";

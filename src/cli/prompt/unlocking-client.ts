@@ -3,6 +3,7 @@
 import type { Bytes } from "../../../workers/protocol.js";
 import {
   type Acknowledgement,
+  type BatchOperation,
   type CallOptions,
   type ChangeOptions,
   type ListOptions,
@@ -47,6 +48,10 @@ export class UnlockingClient extends StrongroomClient {
 
   override prune(path: string, options: ChangeOptions = {}) {
     return this.#whenUnlocked(() => super.prune(path, options));
+  }
+
+  override batch(operations: readonly BatchOperation[], options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.batch(operations, options));
   }
 
   override list(options: ListOptions = {}) {
