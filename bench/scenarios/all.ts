@@ -5,6 +5,7 @@ import { growth } from "./growth.js";
 import * as list from "./lists.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
+import { rotation } from "./rotation.js";
 import { start } from "./starts.js";
 import { status } from "./statuses.js";
 import { storm } from "./storm.js";
@@ -22,6 +23,7 @@ export const scenarios: readonly Scenario[] = [
   list.hundred,
   list.all,
   storm,
+  rotation,
   start,
   growth,
 ];
