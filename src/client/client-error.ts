@@ -21,6 +21,7 @@ type Extras = {
   readonly retryAfter?: number | undefined;
   readonly requestId?: string | undefined;
   readonly credential?: Refusal["credential"] | undefined;
+  readonly index?: number | undefined;
   readonly cause?: unknown;
 };
 
@@ -34,6 +35,8 @@ export class StrongroomError extends Error {
   readonly requestId: string | undefined;
   /** Of UNAUTHORIZED: whether the token or the passphrase was wrong. */
   readonly credential: Refusal["credential"] | undefined;
+  /** Of a batch: which operation was refused, counted from 0; undefined when the batch as a whole was. */
+  readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -43,6 +46,7 @@ export class StrongroomError extends Error {
     this.retryAfter = extras.retryAfter;
     this.requestId = extras.requestId;
     this.credential = extras.credential;
+    this.index = extras.index;
   }
 }
 

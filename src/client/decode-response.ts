@@ -1,8 +1,10 @@
 /** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
+import type { IncomingHttpHeaders } from "node:http";
 import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import { nameOf, type Place } from "./discovery.js";
-import type { Received } from "./request.js";
+
+export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
 
 /** @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this. */
 export function decodeResponse<T extends object>(received: Received, place: Place): T {
@@ -16,7 +18,7 @@ export function decodeResponse<T extends object>(received: Received, place: Plac
   );
 }
 
-type ErrorContent = Pick<Refusal, "error" | "credential"> & {
+type ErrorContent = Pick<Refusal, "error" | "credential" | "index"> & {
   readonly code: Refusal["code"] | Failure["code"];
   readonly requestId?: string;
 };
@@ -38,7 +40,7 @@ function isError(content: object): content is ErrorContent {
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, place: Place): StrongroomError {
-  const { error, code, requestId, credential } = content;
+  const { error, code, requestId, credential, index } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
   return new StrongroomError(code, `${error}${hint(content, retryAfter, place)}`, {
@@ -46,6 +48,7 @@ function errorFrom({ status, headers }: Received, content: ErrorContent, place: 
     retryAfter,
     requestId,
     credential,
+    index,
   });
 }
 

@@ -1,18 +1,22 @@
-/** A request of the client, and what it received. */
-import type { IncomingHttpHeaders } from "node:http";
+/** A request of the client. Its types need no types of Node, as those of the whole package. */
 
 export type ApiRequest = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: Uint8Array | undefined;
+  /** Whether a POST changes nothing. */
+  readonly readsOnly?: boolean | undefined;
   /** Besides those of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
+
+/** Whether the request changes nothing, so that it can be sent again. */
+export function isRead({ method, readsOnly }: ApiRequest): boolean {
+  return method === "GET" || readsOnly === true;
+}
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds to wait for the whole response (default 30,000); 0 waits forever. */
   readonly timeoutMs?: number | undefined;
 };
-
-export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };

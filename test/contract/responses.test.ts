@@ -15,6 +15,7 @@ import {
   mustInit,
   mustLock,
   mustPut,
+  mustStatus,
   mustUnlock,
   type Send,
   send,
@@ -45,8 +46,10 @@ const requests: Readonly<Record<string, Send>> = {
   unrouted: { path: "/nowhere" },
 };
 
+/** Also after a request has locked the vault or deleted the secret. */
 async function unlock(server: TestServer): Promise<void> {
-  await mustInit(server);
+  const { initialized } = await mustStatus(server);
+  await (initialized === true ? mustUnlock(server) : mustInit(server));
   await mustPut(server, "a", "v");
 }
 
@@ -118,6 +121,24 @@ function parsed(received: string): Pick<Answer, "status" | "headers" | "text"> {
   return { status: Number(first.split(" ")[1]), headers: Object.fromEntries(headers), text: received.slice(end + 4) };
 }
 
+let shutDown: Promise<void> | null = null;
+
+/** Sends every request to one server that is shutting down, once for all tests. */
+function sentDuringShutdown(): Promise<void> {
+  shutDown ??= (async () => {
+    const server = await startTestServer();
+    const finishes = await Promise.all(Object.values(requests).map((request) => begin(server, request)));
+    await send(server, { method: "POST", path: "/v1/shutdown" });
+    for (const finish of finishes) await finish();
+  })();
+  return shutDown;
+}
+
+/** Whether what the request does would change the answers to others. */
+function isLasting(operation: string): boolean {
+  return ["init", "shutdown", "batch"].includes(operation);
+}
+
 type Cause = (request: Send, operation: string) => Promise<unknown>;
 
 function have(responses: readonly string[], causes: Readonly<Record<string, Cause>>): void {
@@ -138,12 +159,13 @@ describe("the documented response", () => {
   const clock = new FakeClock();
   const fresh = shareTestServer({ clock });
   const unlocked = shareTestServer({}, unlock);
+  const changed = shareTestServer({}, unlock);
   const lockedOut = shareTestServer({}, lockOut);
   have(
     documented.filter((response) => !crashes.includes(response)),
     {
       async ""(request, operation) {
-        const server = await startTestServer();
+        const server = isLasting(operation) ? await startTestServer() : changed();
         await unlock(server);
         await send(server, operation === "deleteKey" ? deleting((await mustCreateKey(server)).id) : request);
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
@@ -184,12 +206,7 @@ describe("the documented response", () => {
         } else await writeFile(file, "not a blob");
         return send(server, request);
       },
-      async UNAVAILABLE(request) {
-        const server = await startTestServer();
-        const finish = await begin(server, request);
-        await send(server, { method: "POST", path: "/v1/shutdown" });
-        await finish();
-      },
+      UNAVAILABLE: () => sentDuringShutdown(),
     },
   );
 });
@@ -199,8 +216,7 @@ describe("the documented response to a crash of the key worker", () => {
   have(crashes, {
     INTERNAL: (request, operation) =>
       untilSeen(`${operation} 500 INTERNAL`, async () => {
-        await mustUnlock(server());
-        await mustPut(server(), "a", "v"); // a forced init may have taken it away
+        await unlock(server()); // a forced init may have taken the secret away
         await together(server(), request, crashKeyWorkers);
       }),
   });

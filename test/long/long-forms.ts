@@ -10,12 +10,12 @@ export type LongForm = {
 
 export const longForms: Readonly<Record<string, LongForm>> = {
   crash: {
-    meaning: "kills a server again and again under writes, and checks every acknowledged one",
+    meaning: "kills a server again and again under writes and batches, and checks every acknowledged one",
     files: ["durability/crash.test"],
     numbers: { STRONGROOM_KILLS: "200", STRONGROOM_KILL_WRITES: "50000" },
   },
   power: {
-    meaning: "cuts the power under writing clients (Linux, root, loop devices)",
+    meaning: "cuts the power under clients that write one by one and in batches (Linux, root, loop devices)",
     files: ["durability/power-cut.test"],
     numbers: { STRONGROOM_CUTS: "40" },
   },
@@ -30,7 +30,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
   },
   linearizability: {
-    meaning: "checks histories of 8 concurrent clients",
+    meaning: "checks histories of 8 concurrent clients, with conditions and batches",
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },
@@ -53,6 +53,23 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
     files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.test"],
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
+  },
+  torture: {
+    meaning: "hostile disks, limits, kills, power cuts and formats, see docs/decisions/torture.md (Linux, root)",
+    files: [
+      "torture/processes.test",
+      "torture/disks.test",
+      "torture/kills.test",
+      "torture/formats.test",
+      "torture/deep-paths.test",
+      "durability/power-cut-commands.test",
+    ],
+    numbers: {
+      STRONGROOM_TORTURE: "1",
+      STRONGROOM_STOPPED_MS: "30000",
+      STRONGROOM_TORTURE_KILLS: "20",
+      STRONGROOM_COMMAND_CUTS: "20",
+    },
   },
   soak: {
     meaning: "watches memory, descriptors and handles of a server under full load, in minutes",

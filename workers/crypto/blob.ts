@@ -110,6 +110,8 @@ export function openVersionsMetadata(
   );
 }
 
+const noVersion: SealedVersion = { metadata: noBox, value: noBox };
+
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** `length`: of the blob without its past. */
@@ -117,11 +119,15 @@ export type OpenedPresent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
-  const [metadata, value] = openBoxes(key, [
-    { box: version.metadata, aad: metadataAad(key, path) },
-    { box: version.value, aad: valueAad(key, path, version.metadata.subarray(0, nonceBytes)) },
-  ]);
+  const [metadata, value] = openBoxes(key, boxesOf(key, path, version));
   return metadata && value ? { metadata, value } : null;
+}
+
+function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): Sealed[] {
+  return [
+    { box: metadata, aad: metadataAad(key, path) },
+    { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
+  ];
 }
 
 /** Opens boxes under the master key or the old one, into scratch memory; null for those that open under neither. */
@@ -168,10 +174,7 @@ function resealVersion(
   { metadata, value }: SealedVersion,
   put: (box: Uint8Array, offset: number) => void,
 ): boolean {
-  const [described, content] = openBoxes(older, [
-    { box: metadata, aad: metadataAad(key, path) },
-    { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
-  ]);
+  const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
   if (!described) return false;
   const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
   put(box, metadata.byteOffset);
@@ -183,11 +186,22 @@ function resealVersion(
 
 /** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
 export function openPresent(key: SealingKey, path: string, blob: Uint8Array): OpenedPresent | null {
-  const split = splitBlob(blob);
-  if (!split?.isWhole) return null;
-  const opened = openVersion(key, path, split.present);
-  if (opened === null || ofItsFormat(opened.metadata, blob) === null) return null;
-  return { metadata: opened.metadata, value: opened.value, length: split.presentLength };
+  return openPresents(key, [{ path, blob }])[0] ?? null;
+}
+
+/** As `openPresent`; the subkeys of all are derived together. */
+export function openPresents(key: SealingKey, blobs: readonly PathAndBlob[]): (OpenedPresent | null)[] {
+  const splits = blobs.map(({ blob }) => splitBlob(blob));
+  const boxes = blobs.flatMap(({ path }, i) => {
+    const present = splits[i]?.isWhole === true ? splits[i].present : null;
+    return boxesOf(key, path, present ?? noVersion);
+  });
+  const opened = openBoxes(key, boxes);
+  return blobs.map(({ blob }, i) => {
+    const [metadata = null, value = null] = opened.slice(2 * i, 2 * i + 2);
+    const whole = metadata && value && ofItsFormat(metadata, blob);
+    return whole && { metadata, value, length: splits[i]?.presentLength ?? 0 };
+  });
 }
 
 /** A blob whose format byte was changed could pass for the other format: only version 2 has the number of the version. */
