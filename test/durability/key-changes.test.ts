@@ -1,8 +1,7 @@
 /** kill -9 and power cuts at random moments of changes of the passphrase, the keys and the master key. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { temporaryDirectory } from "../support/clean-up.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { KeySubject } from "./key-subject.js";
@@ -12,32 +11,50 @@ import { Disk, whyNoDisk } from "./power-cut-disk.js";
 const kills = Number(process.env["STRONGROOM_KEY_KILLS"] ?? 4);
 const cuts = Number(process.env["STRONGROOM_KEY_CUTS"] ?? 2);
 
-/** Long enough for a few changes, and part of a rotation. */
-const longestLifeMs = 800;
+/** In one life of the server, and how long it lives on: a change takes as long, and a part of a rotation. */
+const mostChanges = 5;
+const longestWaitMs = 200;
 
 function start(home: string): Promise<ServerProcess> {
   return startProcess([], { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
 }
 
 /** Lives of a server, each ended by `end` at a random moment; at last what is unfinished comes to its end. */
-async function live(home: string, lives: number, end: (server: ServerProcess) => Promise<void>): Promise<void> {
+async function live(home: string, lives: number, end: End): Promise<void> {
   const [random, subject] = [new Random(runSeed), new KeySubject()];
   for (let life = 0; life <= lives; life++) {
-    const mark = cleanUpMark();
     const server = await start(home);
     await (life === 0 ? subject.begin(server) : subject.inspect(server));
     if (life === lives) await subject.finish(server);
-    const changing = life === lives ? null : subject.change(server, random);
-    await Promise.race([sleep(random.below(longestLifeMs)), changing ?? sleep(0)]);
-    await end(server);
-    await changing;
-    await cleanUpTo(mark);
+    await changeUntil(life === lives ? "at rest" : random.below(mostChanges), server, subject, random, end);
     if (lives > 20 && life % 20 === 0) report(`${life} ends`);
   }
   report(
     `${lives} ends, ${subject.changes} changes acknowledged, ${subject.rotations} of them rotations: all as promised`,
   );
-  expect(subject.changes).to.be.above(0);
+}
+
+type End = (server: ServerProcess) => Promise<void>;
+
+/** Ends the server at a random moment after so many more changes. */
+async function changeUntil(
+  changes: number | "at rest",
+  server: ServerProcess,
+  subject: KeySubject,
+  random: Random,
+  end: End,
+): Promise<void> {
+  if (changes === "at rest") return end(server);
+  const enough = subject.changes + changes;
+  let over = false;
+  const changing = subject.change(server, random).finally(() => {
+    over = true;
+  });
+  changing.catch(() => {}); // awaited below
+  while (!over && subject.changes < enough) await sleep(5);
+  await sleep(random.below(longestWaitMs));
+  await end(server);
+  await changing;
 }
 
 function report(figures: string): void {
