@@ -7,6 +7,7 @@ import * as list from "./lists.js";
 import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
+import { rotation } from "./rotation.js";
 import { start } from "./starts.js";
 import { status } from "./statuses.js";
 import { storm } from "./storm.js";
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   batchGets,
   batchPuts,
   storm,
+  rotation,
   start,
   growth,
   maintenance,

@@ -19,6 +19,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/power-cut.test"],
     numbers: { STRONGROOM_CUTS: "40" },
   },
+  keys: {
+    meaning: "kills a server, and cuts its power, while passphrase, keys and master key change",
+    files: ["durability/key-changes.test"],
+    numbers: { STRONGROOM_KEY_KILLS: "200", STRONGROOM_KEY_CUTS: "40" },
+  },
   claim: {
     meaning: "starts 20 servers at once on one vault",
     files: ["durability/claim.test"],
@@ -36,7 +41,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   },
   isolation: {
     meaning: "scans the process's memory and crashes the key worker",
-    files: ["isolation/memory.test", "isolation/proof.test", "isolation/rules.test"],
+    files: [
+      "isolation/memory.test",
+      "isolation/key-changes-memory.test",
+      "isolation/proof.test",
+      "isolation/rules.test",
+    ],
     numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100" },
   },
   vectors: {
