@@ -17,9 +17,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/client": ["node:*"],
   "src/contract": ["src/*", schemas],
   "src/storage": ["node:*", "p-limit", ...leaves, protocol],
-  "src/vault": ["node:*", "p-map", "src/*", "src/storage/secret-store", "src/storage/blob-tag", protocol],
+  "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
   "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
-  "src/access": ["node:*", "express", "express-rate-limit", "src/*", "src/config", "src/files"],
+  "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
   "src/http": ["node:*", "express", "helmet", "src/*", "src/paths", "src/access", "src/vault", protocol],
   "src/server": [
     "node:*",

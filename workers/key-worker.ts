@@ -6,6 +6,7 @@ import { faultOf } from "./crypto/blob.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
+import { Records } from "./record-operations.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
@@ -34,6 +35,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
+  const records = new Records(keyring);
   return {
     mount: (request) => lifecycle.mount(request),
     init: (request) => lifecycle.init(request),
@@ -52,6 +54,8 @@ function operationTable(settings: WorkerSettings): OperationTable {
     prune: (request) => versions.prune(request),
     check: (request) => versions.check(request),
     reveal: (request) => secrets.reveal(request),
+    signRecords: (request) => records.sign(request),
+    verifyRecords: (request) => records.verify(request),
   };
 }
 

@@ -57,6 +57,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
  * - `check` opens all versions in a blob, and replies whether they are intact.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
+ * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  */
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
@@ -108,6 +109,14 @@ export interface Operations {
   reveal: {
     request: { op: "reveal"; page: Bytes };
     reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
+  signRecords: {
+    request: { op: "signRecords"; texts: readonly string[] };
+    reply: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
+  };
+  verifyRecords: {
+    request: { op: "verifyRecords"; texts: readonly string[]; macs: readonly string[] };
+    reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
   };
 }
 

@@ -1,6 +1,7 @@
 /** Table of operations: request, response and errors of each endpoint. */
 import type { Operation } from "./operation.js";
 import { secretOperations } from "./operations-on-secrets.js";
+import { tokenOperations } from "./operations-on-tokens.js";
 
 const passphrase = "seven words that no one else would guess";
 const lastActivity = "2026-03-01T12:00:00.000Z";
@@ -124,6 +125,7 @@ export const operations: readonly Operation[] = [
     tag: "server",
     summary: "Read this document",
     description: "This document, with the limits of this server.",
+    anyToken: true,
     response: {
       schema: {
         type: "object",
@@ -141,5 +143,6 @@ export const operations: readonly Operation[] = [
     },
     errors: [],
   },
+  ...tokenOperations,
   ...secretOperations,
 ];

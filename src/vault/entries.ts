@@ -99,6 +99,20 @@ export class Entries {
     return this.#paths.run(path, () => this.#pruneExclusively(path, condition));
   }
 
+  /** @throws VaultError BAD_REQUEST for an invalid body of a put that is not carried out */
+  async judgePut(path: string, body: Bytes): Promise<void> {
+    await this.#keyState.ask({ op: "seal", path, body, previous: null, now: this.#clock.now() });
+  }
+
+  /** As `judgePut`, of an undo. */
+  async judgeUndo(path: string, body: Bytes): Promise<void> {
+    try {
+      await this.#keyState.ask({ op: "undo", path, body, blob: null, now: this.#clock.now() });
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+    }
+  }
+
   list(query: ListQuery): Promise<readonly Bytes[]> {
     return this.#lister.list(query);
   }

@@ -6,9 +6,10 @@ import { VaultError } from "../errors.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
 import type { KeyState } from "./key-state.js";
+import { listNames, type NameQuery } from "./scoped-names.js";
 
-/** See `SecretStore.list`. `limit` null: all. */
-export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
+/** `limit` null: all. */
+export type ListQuery = NameQuery & { readonly limit: number | null };
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
 const headBytes = 32 * 1024;
@@ -50,7 +51,7 @@ export class Lister {
    */
   async list(query: ListQuery): Promise<readonly Bytes[]> {
     const limit = query.limit ?? (await this.#store.count());
-    const found = await this.#store.list(query.prefix, query.after, limit + 1);
+    const found = await listNames(this.#store, query, limit + 1);
     const paths = found.slice(0, limit);
     const slices = await this.#slices(paths);
     const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);

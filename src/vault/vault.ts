@@ -6,7 +6,7 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import type { SecretStore, StoredDocument, StoredSnapshot } from "../storage/secret-store.js";
 import { type Condition, type Tags, unconditional } from "./condition.js";
 import { Entries, type MaybeReply, type TaggedReply } from "./entries.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
@@ -14,6 +14,16 @@ import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
 export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+
+/** What keeps records in the vault's documents. */
+export interface RecordKeeper {
+  /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
+  verify(): Promise<void> | undefined;
+  /** A new vault without documents has replaced the one before. */
+  vaultReplaced(): void;
+  /** Writes what is left to write. */
+  close(): Promise<void>;
+}
 
 export type VaultOptions = {
   readonly store: SecretStore;
@@ -43,6 +53,7 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   readonly #entries: Entries;
+  #keeper: RecordKeeper | null = null;
 
   private constructor(
     { store, settings, clock, log }: VaultOptions,
@@ -76,6 +87,11 @@ export class Vault {
           : "the key worker does not start: reinstall strongroom";
       throw new StartError(`${store.vaultPath}: ${reason}, then start again`);
     }
+  }
+
+  /** Sets the keeper of the vault's records; before the first unlock. */
+  setKeeper(keeper: RecordKeeper): void {
+    this.#keeper = keeper;
   }
 
   async status(): Promise<VaultStatus> {
@@ -115,6 +131,8 @@ export class Vault {
     const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
     try {
       permit();
+      const checks = this.#keeper?.verify();
+      if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
       if (!this.#keyState.unlocked) await this.#keyState.lock();
       throw error;
@@ -160,6 +178,22 @@ export class Vault {
     return this.#secretOperation(() => this.#entries.remove(path, condition));
   }
 
+  /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
+  judgePut(path: string, body: Bytes): Promise<void> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.judgePut(path, body)),
+    );
+  }
+
+  /** As `judgePut`, of an undo. */
+  judgeUndo(path: string, body: Bytes): Promise<void> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.judgeUndo(path, body)),
+    );
+  }
+
   /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
   history(path: string): Promise<Bytes> {
     return this.#secretOperation(() => this.#entries.history(path));
@@ -188,6 +222,37 @@ export class Vault {
     return this.#secretOperation(() => this.#entries.list(query));
   }
 
+  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  mustBeUnlocked(): void {
+    this.#keyState.lockIfIdle();
+    this.#keyState.mustBeUnlocked();
+  }
+
+  /** Runs work on documents while no other vault can take this one's place. */
+  hold<T>(work: () => Promise<T>): Promise<T> {
+    return this.#lock.shared(work);
+  }
+
+  /** See `SecretStore.readDocument`. */
+  readDocument(name: string): Promise<StoredDocument | null> {
+    return this.#store.readDocument(name);
+  }
+
+  /** See `SecretStore.writeDocument`. */
+  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    return this.#store.writeDocument(name, bytes, expected);
+  }
+
+  /** Returns a MAC of each text, which only this vault's key worker can make. @throws VaultError VAULT_LOCKED */
+  async signRecords(texts: readonly string[]): Promise<readonly string[]> {
+    return (await this.#keyState.ask({ op: "signRecords", texts })).macs;
+  }
+
+  /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
+  async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
+    return (await this.#keyState.ask({ op: "verifyRecords", texts, macs })).valid;
+  }
+
   /**
    * Copies all sealed secrets as they are at one moment, whether the vault is locked or not. It does not hold the
    * vault's lock, so a lock or a forced init need not wait for it.
@@ -202,6 +267,7 @@ export class Vault {
   async close(): Promise<void> {
     try {
       await this.#keyState.close();
+      await this.#keeper?.close();
     } finally {
       await this.#lock.exclusive(() => this.#store.close());
     }
@@ -224,6 +290,7 @@ export class Vault {
       throw error;
     }
     this.#entries.forget();
+    this.#keeper?.vaultReplaced();
     try {
       await this.#keyState.ask({ op: "adopt" });
       return keptAt;

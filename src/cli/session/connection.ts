@@ -64,6 +64,7 @@ export async function withClient<T>(
 export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   BAD_REQUEST: "usage",
   UNAUTHORIZED: "badToken",
+  FORBIDDEN: "forbidden",
   VAULT_LOCKED: "locked",
   NOT_FOUND: "notFound",
   ALREADY_EXISTS: "conflict",

@@ -1,0 +1,49 @@
+/** Paths that the token of a request permits. */
+import type { Request } from "express";
+import { VaultError } from "../errors.js";
+import { includesPath, type NameRange } from "../paths/path-scope.js";
+import type { Service } from "./endpoint.js";
+import { callerOf } from "./request-context.js";
+
+/** Call it before storage is asked, so that existence never shows. @throws VaultError FORBIDDEN */
+export function mustBeWithin(req: Request, path: string): void {
+  if (isOutside(req, path)) throw outside();
+}
+
+/**
+ * As `mustBeWithin`, after a body was read. `judge` rejects with BAD_REQUEST when the body is invalid, which comes first.
+ * The token may have been revoked while the client took its time.
+ * @throws VaultError FORBIDDEN, UNAUTHORIZED
+ */
+export async function mustBeWithinStill(
+  { credentials }: Service,
+  req: Request,
+  path: string,
+  body: Uint8Array,
+  judge: () => Promise<void>,
+): Promise<void> {
+  try {
+    credentials.mustStillBeValid(callerOf(req));
+    if (!isOutside(req, path)) return;
+    await judge();
+    throw outside();
+  } catch (error) {
+    if (body.byteLength > 0) body.fill(0); // one that was moved has no bytes left here
+    throw error;
+  }
+}
+
+/** The paths that a list may show; undefined: all. */
+export function visibleRanges(req: Request): { readonly within?: readonly NameRange[] } {
+  const caller = callerOf(req);
+  return caller === "root" ? {} : { within: caller.ranges };
+}
+
+function isOutside(req: Request, path: string): boolean {
+  const caller = callerOf(req);
+  return caller !== "root" && !includesPath(caller.ranges, path);
+}
+
+function outside(): VaultError {
+  return new VaultError("FORBIDDEN", "the path is outside of this token's paths: use another token");
+}
