@@ -23,7 +23,7 @@ export const tokenOperations: readonly Operation[] = [
       "SHA-256. A forced init of the vault drops all client tokens.",
     body: { schema: "TokenRequest", example: { name: "ci", paths: ["app/"] } },
     response: { schema: "NewToken", description: "The token.", example: { ok: true, token, ...shown } },
-    errors: ["VAULT_LOCKED", "ALREADY_EXISTS", "INTERNAL"],
+    errors: ["VAULT_LOCKED", "ALREADY_EXISTS", "INTERNAL", "INTEGRITY"],
   },
   {
     id: "listTokens",
@@ -63,7 +63,7 @@ export const tokenOperations: readonly Operation[] = [
       description: "The token with its new text.",
       example: { ok: true, token, ...shown },
     },
-    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL"],
+    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL", "INTEGRITY"],
   },
   {
     id: "revokeToken",

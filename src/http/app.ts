@@ -35,7 +35,7 @@ export function createApp(
   app.use(guardOrigin(settings));
   app.use(serveStatus(full));
   app.use(tokenLockout.gate);
-  app.use(requireBearer(service.credentials, service.tokens, tokenLockout));
+  app.use(requireBearer(service.credentials, service.tokens, tokenLockout, clock));
   app.use(passphraseLockout.gate);
   app.use(dispatch(full));
   app.use(sendErrors(service.log, routeOf));

@@ -105,6 +105,7 @@ function rootLength({ route }: Resource): number {
 function operationOf(req: Request, { route }: Resource, rest: string): string {
   const operation = `${req.method} ${route}`;
   if (operation === "GET /v1/secrets/:path" && rest === "") return "GET /v1/secrets";
+  if (operation === "GET /v1/tokens/:name") return `GET ${tokensRoot}/self`;
   const asksForVersion = operation === "GET /v1/versions/:path" && hasParameter(contextOf(req).target.query, "version");
   return asksForVersion ? `${operation}?version` : operation;
 }

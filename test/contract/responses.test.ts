@@ -10,6 +10,7 @@ import { passphrase, shareTestServer, startTestServer, type TestServer, uncached
 import {
   type Answer,
   connectRaw,
+  mustCreateToken,
   mustInit,
   mustLock,
   mustPut,
@@ -18,7 +19,7 @@ import {
   send,
 } from "../support/test-client.js";
 
-/** A request for each operation; `get` and `delete` find their secret. */
+/** A request for each operation; `get` and `delete` find their secret, `rotateToken` and `revokeToken` their token. */
 const requests: Readonly<Record<string, Send>> = {
   init: { method: "POST", path: "/v1/init", body: { passphrase, force: true } },
   unlock: { method: "POST", path: "/v1/unlock", body: { passphrase } },
@@ -27,6 +28,11 @@ const requests: Readonly<Record<string, Send>> = {
   shutdown: { method: "POST", path: "/v1/shutdown" },
   openapi: { path: "/v1/openapi.json" },
   snapshot: { method: "POST", path: "/v1/snapshot" },
+  createToken: { method: "POST", path: "/v1/tokens", body: { name: "new" } },
+  listTokens: { path: "/v1/tokens" },
+  showSelf: { path: "/v1/tokens/self" },
+  rotateToken: { method: "POST", path: "/v1/tokens/ci" },
+  revokeToken: { method: "DELETE", path: "/v1/tokens/ci" },
   list: { path: "/v1/secrets" },
   get: { path: "/v1/secrets/a" },
   put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
@@ -40,6 +46,7 @@ const requests: Readonly<Record<string, Send>> = {
 async function unlock(server: TestServer): Promise<void> {
   await mustInit(server);
   await mustPut(server, "a", "v");
+  await mustCreateToken(server, { name: "ci" });
 }
 
 async function lockOut(server: TestServer): Promise<void> {
@@ -49,8 +56,10 @@ async function lockOut(server: TestServer): Promise<void> {
 /** Runs `meanwhile` while clients repeat the request without pause, so that some are always running. */
 async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
   let done = false;
+  let sent = 0;
+  const isCreation = request === requests["createToken"];
   const client = async () => {
-    while (!done) await send(server, request);
+    while (!done) await send(server, isCreation ? { ...request, body: { name: `${Date.now()}-${sent++}` } } : request);
   };
   const clients = Array.from({ length: 8 }, client);
   await sleep(30);
@@ -125,8 +134,12 @@ describe("the documented response", () => {
       },
       NOT_FOUND: (request) => send(unlocked(), { ...request, path: `${request.path}/b` }),
       PRECONDITION_FAILED: (request) => send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
-      ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase } }),
+      ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase, name: "ci" } }),
       RATE_LIMITED: (request) => send(lockedOut(), request),
+      async FORBIDDEN(request, operation) {
+        const { token } = await mustCreateToken(unlocked(), { name: operation.toLowerCase(), can: ["metrics"] });
+        await send(unlocked(), { ...request, token });
+      },
       async VAULT_LOCKED(request, operation) {
         if (operation !== "init" && operation !== "unlock") return send(fresh(), request);
         const server = await startTestServer();
@@ -137,7 +150,9 @@ describe("the documented response", () => {
         const server = await startTestServer(uncached);
         await unlock(server);
         const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
-        if (operation === "delete") {
+        if (operation.endsWith("Token")) {
+          await writeFile(join(server.home, "vault", "gen-1", "tokens.document"), "{");
+        } else if (operation === "delete") {
           await rm(file);
           await mkdir(file); // a delete does not read a blob
         } else await writeFile(file, "not a blob");
@@ -159,7 +174,8 @@ describe("the documented response to a crash of the key worker", () => {
     INTERNAL: (request, operation) =>
       untilSeen(`${operation} 500 INTERNAL`, async () => {
         await mustUnlock(server());
-        await mustPut(server(), "a", "v"); // a forced init may have taken it away
+        await mustPut(server(), "a", "v"); // a forced init may have taken it away, and the token
+        await send(server(), { method: "POST", path: "/v1/tokens", body: { name: "ci" } });
         await together(server(), request, crashKeyWorkers);
       }),
   });
