@@ -22,9 +22,11 @@ type Extras = {
   /** Methods of the path, sent as `Allow`. */
   readonly allow?: readonly string[];
   /** With UNAUTHORIZED: which credential was wrong. */
-  readonly credential?: "token" | "passphrase";
+  readonly credential?: "token" | "passphrase" | undefined;
   /** With UNAUTHORIZED for a token that was valid: why it is not any more. */
   readonly reason?: "expired" | "revoked" | "rotated";
+  /** Which operation of a batch was refused. */
+  readonly index?: number | undefined;
   /** For the log, which records its name, code and stack frames, never its message. */
   readonly cause?: unknown;
 };
@@ -36,6 +38,7 @@ export class VaultError extends Error {
   readonly allow: readonly string[] | undefined;
   readonly credential: Extras["credential"];
   readonly reason: Extras["reason"];
+  readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -45,6 +48,7 @@ export class VaultError extends Error {
     this.allow = extras.allow;
     this.credential = extras.credential;
     this.reason = extras.reason;
+    this.index = extras.index;
   }
 }
 
@@ -63,4 +67,12 @@ export class StartError extends Error {
 export function systemCode(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : undefined;
+}
+
+const fullOrReadOnly = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
+
+/** Whether an operation, or what an error for the client is based on, failed because the disk is full or read-only. */
+export function takesNoFiles(error: unknown): boolean {
+  const failed = error instanceof VaultError ? error.cause : error;
+  return fullOrReadOnly.has(systemCode(failed) ?? "");
 }

@@ -1,12 +1,19 @@
 /**
- * Schemas of the bodies of init, unlock, put and undo, as data: the key worker's validators are compiled from them (npm run
- * contract), and the OpenAPI document publishes them. Imports nothing, so that both may import it.
+ * Schemas of the bodies of init, unlock, put and undo, and of the operations of a batch, as data: the key worker's
+ * validators are compiled from them (npm run contract), and the OpenAPI document publishes them. Imports nothing, so that
+ * both may import it.
  */
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 export const maxPassphraseBytes = 1024;
 export const maxDescriptionBytes = 4096;
 export const maxVersion = 999_999_999_999_999;
+export const maxPathBytes = 1024;
+export const maxOperations = 1000;
+
+/** The kinds of a batch's operations: the field of that name has the path. */
+export const operationKinds = ["get", "put", "delete", "move", "copy"] as const;
+export type OperationKind = (typeof operationKinds)[number];
 
 /**
  * The keyword `text`, in place of `type: "string"`: a well-formed string with a limit in UTF-8 bytes, or one of a few.
@@ -48,10 +55,59 @@ export function bodySchemas(maxValueBytes: number) {
     description: "The number of a version that is kept.",
     examples: [3],
   };
+  const path = (description: string, example: string) => ({
+    text: { min: 1, max: maxPathBytes },
+    description: `${description}, not percent-encoded.`,
+    examples: [example],
+  });
+  const to = path("The path that it gets", "web/db/password");
+  const conditions = {
+    ifMatch: {
+      text: { min: 1, max: 64 },
+      description: "Tag without quotes that the secret at the first path must have, or `*`: it must exist.",
+      examples: ["n0O6NdgaeP0QMXWP"],
+    },
+    ifNoneMatch: {
+      text: { min: 1, max: 1, oneOf: ["*"] },
+      description: "There must be no secret at the path, or at the target of a move or copy.",
+      examples: ["*"],
+    },
+  };
   return {
     init: { type: "object", properties: { passphrase, force }, required: ["passphrase"] },
     unlock: { type: "object", properties: { passphrase }, required: ["passphrase"] },
     put: { type: "object", properties: { value, type, description }, required: ["value"] },
     undo: { type: "object", properties: { version }, required: ["version"] },
+    batchGet: {
+      type: "object",
+      properties: { get: path("Path of the secret to read", "app/db/user"), ...conditions },
+      required: ["get"],
+    },
+    batchPut: {
+      type: "object",
+      properties: {
+        put: path("Path to store the secret at", "app/db/password"),
+        value,
+        type,
+        description,
+        ...conditions,
+      },
+      required: ["put", "value"],
+    },
+    batchDelete: {
+      type: "object",
+      properties: { delete: path("Path of the secret to delete", "app/db/password"), ...conditions },
+      required: ["delete"],
+    },
+    batchMove: {
+      type: "object",
+      properties: { move: path("Path of the secret to move", "app/db/password"), to, ...conditions },
+      required: ["move", "to"],
+    },
+    batchCopy: {
+      type: "object",
+      properties: { copy: path("Path of the secret to copy", "app/db/password"), to, ...conditions },
+      required: ["copy", "to"],
+    },
   } as const;
 }

@@ -1,7 +1,8 @@
 /**
- * Entry point of the key worker's thread: replies to every request and never throws across. It does no I/O and has no
- * clock: what an operation needs to know comes with the request.
+ * The key worker: replies to every request and never throws across. It does no I/O and has no clock: what an operation
+ * needs to know comes with the request.
  */
+import { Batches } from "./batch-operations.js";
 import { faultOf } from "./crypto/blob.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
@@ -21,7 +22,7 @@ type Port = {
   postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
 };
 
-/** piscina calls this once; it replies to what comes over the port for as long as the thread lives. */
+/** Called once in a thread; it replies to what comes over the port for as long as the thread lives. */
 export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
   const operations = operationTable(settings);
   port.on("message", (call: Call) => void respond(port, operations, call));
@@ -36,6 +37,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
   const records = new Records(keyring);
+  const batches = new Batches(keyring, readers, settings);
   return {
     mount: (request) => lifecycle.mount(request),
     init: (request) => lifecycle.init(request),
@@ -52,6 +54,9 @@ function operationTable(settings: WorkerSettings): OperationTable {
     openVersion: (request) => versions.openVersion(request),
     undo: (request) => versions.undo(request),
     prune: (request) => versions.prune(request),
+    plan: (request) => batches.plan(request),
+    move: (request) => batches.move(request),
+    copy: (request) => batches.copy(request),
     check: (request) => versions.check(request),
     reveal: (request) => secrets.reveal(request),
     signRecords: (request) => records.sign(request),

@@ -4,13 +4,14 @@
  * Errors do not cross threads, replies do: each is a union with `ok`. A put's body and all bytes of a reply are moved: the
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
+import type { OperationKind } from "./body-schemas.js";
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
- * A body with a passphrase, in memory that both threads see, so that either can wipe it whatever becomes of the other. A
- * body that is moved or copied is lost unwiped when its message meets a thread that has crashed.
+ * A body with a passphrase or of a batch, in memory that both threads see, so that either can wipe it whatever becomes of
+ * the other. A body that is moved or copied is lost unwiped when its message meets a thread that has crashed.
  */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>;
 
@@ -27,6 +28,8 @@ export type Refusal = {
     | "UNAUTHORIZED"
     | "VAULT_LOCKED";
   readonly detail: string;
+  /** Which operation of a batch is invalid. */
+  readonly index?: number;
   /** For the log: the stack frames, without the error's message. */
   readonly trace?: string;
 };
@@ -55,6 +58,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
+ * - `plan` checks a batch's body, and replies what it asks for except the values; `move` and `copy` seal a secret for
+ *   another path.
  * - `check` opens all versions in a blob, and replies whether they are intact.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
@@ -78,7 +83,19 @@ export interface Operations {
     reply: { readonly ok: true; readonly faults: readonly (BlobFault | null)[] };
   };
   seal: {
-    request: { op: "seal"; path: string; body: Bytes; previous: Bytes | Head | null; now: number };
+    request: { op: "seal"; path: string; body: Bytes | SharedBytes; previous: Bytes | Head | null; now: number };
+    reply: SealReply | Refusal;
+  };
+  plan: {
+    request: { op: "plan"; body: SharedBytes };
+    reply: { readonly ok: true; readonly operations: readonly PlannedOperation[] } | Refusal;
+  };
+  move: {
+    request: { op: "move"; path: string; to: string; blob: Bytes };
+    reply: SealReply | Refusal;
+  };
+  copy: {
+    request: { op: "copy"; path: string; to: string; blob: Bytes; now: number };
     reply: SealReply | Refusal;
   };
   open: {
@@ -119,6 +136,18 @@ export interface Operations {
     reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
   };
 }
+
+/** An operation of a batch; `start` and `end` say where in the body it is. The paths are not checked yet. */
+export type PlannedOperation = {
+  readonly kind: OperationKind;
+  readonly path: string;
+  /** Target of a move or copy. */
+  readonly to: string | null;
+  readonly ifMatch: string | null;
+  readonly ifNoneMatch: string | null;
+  readonly start: number;
+  readonly end: number;
+};
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
 export type SealReply = {

@@ -1,4 +1,5 @@
 /** Refusals of the key worker. The texts are for the client, and never repeat any input except a path. */
+import { maxOperations } from "./body-schemas.js";
 import type { Refusal } from "./protocol.js";
 
 function refuse(code: Refusal["code"], detail: string): Refusal {
@@ -34,6 +35,11 @@ export function damaged(path: string, remedy: string): Refusal {
 export function damagedVersion(path: string, version: number): Refusal {
   return refuse("INTEGRITY", `version ${version} of the secret at ${path} is damaged: restore its file from a backup`);
 }
+
+export const noOperations = refuse(
+  "BAD_REQUEST",
+  `the body must be one JSON object in UTF-8 with operations, an array of at most ${maxOperations}`,
+);
 
 export function noSecret(path: string): Refusal {
   return refuse("NOT_FOUND", `there is no secret at ${path}`);

@@ -1,8 +1,17 @@
 /**
- * Validation of the bodies of init, unlock, put and undo, each against its schema. The texts of a refusal are written here and
- * never repeat any input.
+ * Validation of request bodies and of the operations of a batch, each against its schema. The texts of a refusal are written
+ * here and never repeat any input.
  */
-import { bodySchemas, maxDescriptionBytes, maxPassphraseBytes, maxVersion, secretTypes } from "./body-schemas.js";
+import {
+  bodySchemas,
+  maxDescriptionBytes,
+  maxPassphraseBytes,
+  maxPathBytes,
+  maxVersion,
+  type OperationKind,
+  operationKinds,
+  secretTypes,
+} from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
 import { readObject } from "./json/json-reader.js";
 import { inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
@@ -12,6 +21,15 @@ export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean
 export type UnlockBody = { readonly passphrase: JsonText };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
 export type UndoBody = { readonly version: number };
+
+/** An operation of a batch; a put's value is not among the fields. */
+export type OperationBody = {
+  readonly kind: OperationKind;
+  readonly path: JsonText;
+  readonly to?: JsonText;
+  readonly ifMatch?: JsonText;
+  readonly ifNoneMatch?: JsonText;
+};
 
 /**
  * Returns the validated fields of a body, or a refusal. A passphrase is decoded in place, other texts into scratch memory:
@@ -24,6 +42,7 @@ export interface BodyReaders {
   readonly unlock: Reader<UnlockBody>;
   readonly put: Reader<PutBody>;
   readonly undo: Reader<UndoBody>;
+  readonly operation: Reader<OperationBody>;
 }
 
 /** The keyword `text` of the schemas. */
@@ -41,9 +60,18 @@ type Fault = {
 type Validator = { (fields: unknown): boolean; readonly errors?: readonly Fault[] | null };
 
 export function bodyReaders(maxValueBytes: number): BodyReaders {
-  const validators: Readonly<Record<keyof BodyReaders, Validator>> = bodyValidators(isText, maxValueBytes);
+  const validators: Validators = bodyValidators(isText, maxValueBytes);
   const schemas = bodySchemas(maxValueBytes);
+  const path = (name: string) => `${name} must be a path: a non-empty string of at most ${maxPathBytes} bytes of UTF-8`;
   const sentences: Sentences = {
+    get: path("get"),
+    put: path("put"),
+    delete: path("delete"),
+    move: path("move"),
+    copy: path("copy"),
+    to: path("to"),
+    ifMatch: "ifMatch must be a tag without quotes, or *",
+    ifNoneMatch: "ifNoneMatch must be *",
     passphrase: `passphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
@@ -51,17 +79,43 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
     version: `version must be a whole number from 1 to ${maxVersion}`,
   };
-  const reader = <T>(name: keyof BodyReaders, memory: Memory): Reader<T> =>
+  const reader = <T>(name: Exclude<keyof BodyReaders, "operation">, memory: Memory): Reader<T> =>
     bodyReader(validators[name], Object.keys(schemas[name].properties), sentences, memory);
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
     put: reader<PutBody>("put", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
+    operation: operationReader(validators, schemas, sentences),
   };
 }
 
 type Sentences = Readonly<Record<string, string>>;
+type Schemas = ReturnType<typeof bodySchemas>;
+type Validators = Readonly<Record<keyof Schemas, Validator>>;
+
+const schemaOf = {
+  get: "batchGet",
+  put: "batchPut",
+  delete: "batchDelete",
+  move: "batchMove",
+  copy: "batchCopy",
+} as const satisfies Readonly<Record<OperationKind, keyof Schemas>>;
+
+function operationReader(validators: Validators, schemas: Schemas, sentences: Sentences): Reader<OperationBody> {
+  const names = new Set(operationKinds.flatMap((kind) => Object.keys(schemas[schemaOf[kind]].properties)));
+  return (body) => {
+    const found = readObject(body, [...names]);
+    const [kind, another] = operationKinds.filter((name) => found?.has(name));
+    if (found === null || kind === undefined || another !== undefined) return badRequest(oneKind);
+    const fields = Object.fromEntries(found);
+    const validate = validators[schemaOf[kind]];
+    if (!validate(fields)) return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "it is not valid");
+    return { ok: true, fields: { ...fields, kind, path: found.get(kind) } as OperationBody };
+  };
+}
+
+const oneKind = `an operation must be a JSON object with one of ${operationKinds.join(", ")}`;
 
 function bodyReader<T>(validate: Validator, names: readonly string[], sentences: Sentences, memory: Memory): Reader<T> {
   return (body) => {

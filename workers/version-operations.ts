@@ -1,6 +1,7 @@
 /** Operations on the versions of a secret: list them, open one, make one the newest, remove the past, check them all. */
 import {
   etagOf,
+  type OpenedVersion,
   openMetadata,
   openPresent,
   openVersion,
@@ -56,9 +57,9 @@ export class Versions {
       const { version } = read.fields;
       const found = findVersion(key, path, blob, version);
       if (!("sealed" in found)) return found;
-      const content = openContent(key, path, found.sealed);
-      return content
-        ? sealNext(key, { path, previous: blob, now }, content, this.#limits)
+      const opened = openVersion(key, path, found.sealed);
+      return opened
+        ? sealNext(key, { path, previous: blob, now }, contentOf(opened), this.#limits)
         : damagedVersion(path, version);
     });
   }
@@ -130,10 +131,8 @@ function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: n
   return known.damaged > 0 && isPast ? damagedVersion(path, version) : noVersion(path, version);
 }
 
-function openContent(key: SealingKey, path: string, sealed: SealedVersion): Content | null {
-  const opened = openVersion(key, path, sealed);
-  if (opened === null) return null;
-  const { value, metadata } = opened;
+/** Returns what a put of an opened version would seal. */
+export function contentOf({ value, metadata }: OpenedVersion): Content {
   const valueBytes = decodeString(value.subarray(1, -1), inScratch).bytes.length;
   return { value, valueBytes, supplied: JSON.stringify(readMetadata(metadata).metadata) };
 }

@@ -18,6 +18,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/put.js"),
   },
   {
+    name: "otp",
+    group: "Secrets",
+    summary: "print a one-time code (TOTP)",
+    example: "otp web/example/totp",
+    load: () => import("./commands/otp.js"),
+  },
+  {
     name: "generate",
     group: "Secrets",
     summary: "generate and store a random value",
@@ -65,6 +72,20 @@ export const commands: readonly CommandRow[] = [
     summary: "delete secrets",
     example: "rm app/db/password app/key",
     load: () => import("./commands/rm.js"),
+  },
+  {
+    name: "history",
+    group: "Secrets",
+    summary: "list a secret's versions, or delete the earlier ones",
+    example: "history app/db/password",
+    load: () => import("./commands/history.js"),
+  },
+  {
+    name: "undo",
+    group: "Secrets",
+    summary: "go back to an earlier version of a secret",
+    example: "undo app/db/password --to 3",
+    load: () => import("./commands/undo.js"),
   },
   {
     name: "run",

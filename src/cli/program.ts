@@ -143,6 +143,7 @@ const synonyms: Readonly<Record<string, string>> = {
   delete: "rm",
   insert: "put",
   list: "ls",
+  log: "history",
   login: "unlock",
   logout: "lock",
   move: "mv",
@@ -150,11 +151,14 @@ const synonyms: Readonly<Record<string, string>> = {
   read: "get",
   remove: "rm",
   rename: "mv",
+  revert: "undo",
+  rollback: "undo",
   search: "find",
   show: "get",
   start: "serve",
   stop: "shutdown",
   store: "put",
+  versions: "history",
 };
 
 function unknownOption({ unknownFlag: flag, options }: Parser): string {

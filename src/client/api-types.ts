@@ -20,6 +20,72 @@ export interface UndoRequest {
   readonly version: number;
 }
 
+/** Body of a batch. Other fields are ignored. */
+export interface BatchRequest {
+  /** What to do; an operation has one of get, put, delete, move and copy. */
+  readonly operations: readonly (BatchGet | BatchPut | BatchDelete | BatchMove | BatchCopy)[];
+}
+
+/** Reads a secret. */
+export interface BatchGet {
+  /** Path of the secret to read, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly get: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Stores a secret. */
+export interface BatchPut {
+  /** Path to store the secret at, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly put: string;
+  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
+  readonly value: string;
+  /** What kind of secret it is. One of the values listed. */
+  readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
+  readonly description?: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Deletes a secret permanently. */
+export interface BatchDelete {
+  /** Path of the secret to delete, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly delete: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Gives a secret another path; its times, versions and history stay. */
+export interface BatchMove {
+  /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly move: string;
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly to: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
+/** Stores the present value and metadata of a secret as a new secret at another path. */
+export interface BatchCopy {
+  /** Path of the secret to copy, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly copy: string;
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly to: string;
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  readonly ifNoneMatch?: "*";
+}
+
 /** Body of put. Other fields are ignored. */
 export interface PutRequest {
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
@@ -246,6 +312,8 @@ export interface Snapshot {
   readonly directory: string;
   /** Number of secrets in it. */
   readonly secretCount: number;
+  /** Present when it is the vault's own directory: nothing in it may be changed or removed. */
+  readonly direct?: true;
 }
 
 /** Why a request was refused. */
@@ -266,6 +334,8 @@ export interface Refusal {
   readonly credential?: "token" | "passphrase";
   /** With UNAUTHORIZED, for 30 days: why a client token is no longer valid. */
   readonly reason?: "expired" | "revoked" | "rotated";
+  /** Which operation of a batch was refused, counted from 0. */
+  readonly index?: number;
 }
 
 /** Why the server failed. */
@@ -276,4 +346,22 @@ export interface Failure {
   readonly code: "INTERNAL" | "INTEGRITY" | "UNAVAILABLE";
   /** Identifies the request in the server's log. */
   readonly requestId: string;
+  /** Which operation of a batch was refused, counted from 0. */
+  readonly index?: number;
+}
+
+/** The results of a batch. */
+export interface BatchResults {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored. */
+  readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
+}
+
+/** Why a get of a batch without changes is refused. */
+export interface BatchRefusal {
+  /** Error code, for programs. */
+  readonly code: "BAD_REQUEST" | "FORBIDDEN" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
+  /** What was wrong and what to do, for people. */
+  readonly error: string;
 }

@@ -5,6 +5,8 @@ export type ApiRequest = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: Uint8Array | undefined;
+  /** Besides those of every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
 export type CallOptions = {

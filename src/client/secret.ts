@@ -6,13 +6,18 @@ export class Secret {
   readonly metadata: Metadata;
   readonly createdAt: string;
   readonly updatedAt: string;
+  readonly version: number;
+  /** Names this state of the secret, for `ifMatch`. */
+  readonly etag: string;
   readonly #value: string;
 
-  constructor({ path, value, metadata, createdAt, updatedAt }: SecretResponse) {
+  constructor({ path, value, metadata, createdAt, updatedAt, version, etag }: SecretResponse) {
     this.path = path;
     this.metadata = metadata;
     this.createdAt = createdAt;
     this.updatedAt = updatedAt;
+    this.version = version;
+    this.etag = etag;
     this.#value = value;
   }
 
@@ -26,7 +31,7 @@ export class Secret {
   }
 
   toJSON(): object {
-    const { path, metadata, createdAt, updatedAt } = this;
-    return { path, metadata, createdAt, updatedAt };
+    const { path, metadata, createdAt, updatedAt, version, etag } = this;
+    return { path, metadata, createdAt, updatedAt, version, etag };
   }
 }

@@ -94,13 +94,14 @@ export class Transport {
     });
   }
 
-  #optionsOf({ method, path, body }: ApiRequest, token: string | null): RequestOptions {
+  #optionsOf({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
     return {
       ...target(this.place),
       agent: this.#agent,
       method,
       path,
       headers: {
+        ...headers,
         accept: "application/json",
         ...(token !== null && { authorization: `Bearer ${token}` }),
         ...(body && { "content-type": "application/json", "content-length": body.length }),

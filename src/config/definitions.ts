@@ -18,6 +18,7 @@ export interface Settings {
   readonly tlsKey: string | null;
   readonly scryptLogN: number;
   readonly maxValueBytes: number;
+  readonly maxBatchBytes: number;
   readonly keepVersions: number;
   readonly keepVersionBytes: number;
   readonly cacheBytes: number;
@@ -133,6 +134,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "1048576",
     fallback: () => 1_048_576,
     read: integer(1, 64 * 2 ** 20),
+  },
+  maxBatchBytes: {
+    flag: "max-batch-bytes",
+    variable: "STRONGROOM_MAX_BATCH_BYTES",
+    meaning: "largest batch: of its body and, apart, of the secrets that it returns, in bytes; at most 268435456",
+    shownDefault: "16777216",
+    fallback: () => 16 * 2 ** 20,
+    read: integer(65_536, 256 * 2 ** 20),
   },
   keepVersions: {
     flag: "keep-versions",

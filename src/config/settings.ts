@@ -25,6 +25,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     tlsKey: read("tlsKey"),
     scryptLogN: read("scryptLogN"),
     maxValueBytes: read("maxValueBytes"),
+    maxBatchBytes: read("maxBatchBytes"),
     keepVersions: read("keepVersions"),
     keepVersionBytes: read("keepVersionBytes"),
     cacheBytes: read("cacheBytes"),

@@ -1,5 +1,5 @@
 /** Named schemas of the contract: request bodies, which the key worker defines, and response bodies. */
-import { bodySchemas, secretTypes } from "../../workers/body-schemas.js";
+import { bodySchemas, maxOperations, operationKinds, secretTypes } from "../../workers/body-schemas.js";
 import { statusOf } from "../errors.js";
 import { list, object, published, type Schema, schemaNamed, text } from "./json-schema.js";
 
@@ -24,6 +24,17 @@ const etag = text(
   "n0O6NdgaeP0QMXWP",
 );
 const vaultPath = text("Directory of the vault.", "/home/me/.local/share/strongroom/vault");
+const operations: Schema = {
+  ...list("What to do; an operation has one of get, put, delete, move and copy.", {
+    oneOf: ["BatchGet", "BatchPut", "BatchDelete", "BatchMove", "BatchCopy"].map(schemaNamed),
+    allOf: [{ oneOf: operationKinds.map((kind) => ({ required: [kind] })) }],
+  }),
+  maxItems: maxOperations,
+};
+const index = {
+  ...count("Which operation of a batch was refused, counted from 0."),
+  examples: [0],
+};
 const error = text("What was wrong and what to do, for people.", "the vault is locked: unlock it first");
 
 export function componentSchemas(maxValueBytes: number): Schema {
@@ -32,6 +43,18 @@ export function componentSchemas(maxValueBytes: number): Schema {
     InitRequest: { ...published(bodies.init), description: "Body of init. Other fields are ignored." },
     UnlockRequest: { ...published(bodies.unlock), description: "Body of unlock. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
+    BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
+    BatchGet: { ...published(bodies.batchGet), description: "Reads a secret." },
+    BatchPut: { ...published(bodies.batchPut), description: "Stores a secret." },
+    BatchDelete: { ...published(bodies.batchDelete), description: "Deletes a secret permanently." },
+    BatchMove: {
+      ...published(bodies.batchMove),
+      description: "Gives a secret another path; its times, versions and history stay.",
+    },
+    BatchCopy: {
+      ...published(bodies.batchCopy),
+      description: "Stores the present value and metadata of a secret as a new secret at another path.",
+    },
     PutRequest: { ...published(bodies.put), description: "Body of put. Other fields are ignored." },
     ...tokenRequests,
     ...responses,
@@ -158,12 +181,21 @@ const responses = {
     ["next", "damaged"],
   ),
   Deleted: object("Confirms a deletion.", { ok, path, message }),
-  Snapshot: object("Confirms that a snapshot was taken.", {
-    ok,
-    message,
-    directory: text("Directory of the snapshot.", "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52"),
-    secretCount: count("Number of secrets in it."),
-  }),
+  Snapshot: object(
+    "Confirms that a snapshot was taken.",
+    {
+      ok,
+      message,
+      directory: text("Directory of the snapshot.", "/home/me/.local/share/strongroom/vault/snapshot-5f0c2c6e7a3c4b52"),
+      secretCount: count("Number of secrets in it."),
+      direct: {
+        type: "boolean",
+        const: true,
+        description: "Present when it is the vault's own directory: nothing in it may be changed or removed.",
+      },
+    },
+    ["direct"],
+  ),
   Refusal: object(
     "Why a request was refused.",
     {
@@ -177,15 +209,35 @@ const responses = {
         ...text("With UNAUTHORIZED, for 30 days: why a client token is no longer valid.", "expired"),
         enum: ["expired", "revoked", "rotated"],
       },
+      index,
     },
-    ["credential", "reason"],
+    ["credential", "reason", "index"],
   ),
-  Failure: object("Why the server failed.", {
+  Failure: object(
+    "Why the server failed.",
+    {
+      error,
+      code: { ...text("Error code, for programs.", "UNAVAILABLE"), enum: codesBetween(500, 599) },
+      requestId: text("Identifies the request in the server's log.", "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11", {
+        format: "uuid",
+      }),
+      index,
+    },
+    ["index"],
+  ),
+  BatchResults: object("The results of a batch.", {
+    ok,
+    results: list(
+      "One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored.",
+      { oneOf: ["Secret", "Stored", "Deleted", "BatchRefusal"].map(schemaNamed) },
+    ),
+  }),
+  BatchRefusal: object("Why a get of a batch without changes is refused.", {
+    code: {
+      ...text("Error code, for programs.", "NOT_FOUND"),
+      enum: ["BAD_REQUEST", "FORBIDDEN", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"],
+    },
     error,
-    code: { ...text("Error code, for programs.", "UNAVAILABLE"), enum: codesBetween(500, 599) },
-    requestId: text("Identifies the request in the server's log.", "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11", {
-      format: "uuid",
-    }),
   }),
 } satisfies Readonly<Record<string, Schema>>;
 

@@ -79,6 +79,32 @@ export const secretOperations: readonly Operation[] = [
     errors: ["VAULT_LOCKED", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"],
   },
   {
+    id: "batch",
+    method: "post",
+    path: "/v1/batch",
+    tag: "secrets",
+    summary: "Do many operations at once",
+    description:
+      "With any change: all or nothing, also through a power cut. A refusal has the `index` of the operation, and nothing " +
+      "has happened. All operations see the secrets as they were before the batch, and one path may be changed once. Without " +
+      "a change, each get stands for itself.",
+    body: {
+      schema: "BatchRequest",
+      example: {
+        operations: [
+          { put: path, value: "s3cr3t", ifMatch: state.etag },
+          { move: "app/api", to: "web/api", ifNoneMatch: "*" },
+        ],
+      },
+    },
+    response: {
+      schema: "BatchResults",
+      description: "The results, in the order of the operations.",
+      example: { ok: true, results: [stored, { ok: true, path: "app/old", message: "the secret is deleted" }] },
+    },
+    errors: ["VAULT_LOCKED", "NOT_FOUND", "PRECONDITION_FAILED", "INTERNAL", "INTEGRITY"],
+  },
+  {
     id: "versions",
     method: "get",
     path: "/v1/versions/{path}",

@@ -106,6 +106,7 @@ export const operations: readonly Operation[] = [
       "writes continue meanwhile. It contains only ciphertext. The caller copies it, then removes it. There is one " +
       "at a time: the next replaces it unless a backup is reading it, and any leftover is removed after an hour or at the " +
       "next start of the server.",
+    parameters: ["reader"],
     response: {
       schema: "Snapshot",
       description: "The snapshot is taken.",

@@ -6,7 +6,7 @@ export function overview(maxValueBytes: number): string {
 
 **Bodies.** Requests and responses are JSON. A request body is parsed as JSON whatever its Content-Type says, and must not
 be compressed; unknown fields are ignored. A value has at most ${maxValueBytes} bytes of UTF-8 and a body at most
-${6 * maxValueBytes + 64 * 1024}: both follow from the server's settings.
+${6 * maxValueBytes + 64 * 1024}; a batch has a limit of its own. All follow from the server's settings.
 
 **Token.** Every endpoint except \`GET /v1/status\` requires \`Authorization: Bearer <token>\`. After 10 wrong tokens from one
 address within a minute, that address is locked out for 5 minutes (429 with \`Retry-After\`).

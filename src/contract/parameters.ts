@@ -50,6 +50,16 @@ export const parameters: Schema = {
     schema: { type: "string" },
     example: "*",
   },
+  reader: {
+    name: "reader",
+    in: "query",
+    description:
+      "The process that will read the files, as its process id, a colon, and on Linux the boot id, a space, and field 22 of " +
+      "/proc/PID/stat. With it, a server whose disk is full or read-only returns the vault's own directory with " +
+      "`direct`, and refuses writes until that process has ended.",
+    schema: { type: "string", pattern: "^[1-9][0-9]{0,9}:[ -~]{0,100}$" },
+    example: "4711:6f3c9b4e-0d6f-4b0f-9d4c-2f1d5b7c8a90 123456",
+  },
   prefix: {
     name: "prefix",
     in: "query",

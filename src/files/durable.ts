@@ -16,7 +16,7 @@ import { OpenFile, renameFile } from "./open-file.js";
 /** The file operations that storage uses: a parameter, so that tests can make each of them fail. */
 export type FileOperations = Pick<
   typeof nodeFiles,
-  "copyFile" | "link" | "lstat" | "mkdir" | "readdir" | "rmdir" | "unlink"
+  "copyFile" | "link" | "lstat" | "mkdir" | "opendir" | "readdir" | "rmdir" | "unlink"
 > & { readonly open: typeof OpenFile.open; readonly rename: typeof renameFile };
 
 export const systemFiles: FileOperations = { ...nodeFiles, open: OpenFile.open, rename: renameFile };

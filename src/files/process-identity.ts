@@ -2,6 +2,14 @@
 import { readFileSync } from "node:fs";
 import { systemCode } from "../errors.js";
 
+/** `started`: see `startTime`. */
+export type ProcessIdentity = { readonly pid: number; readonly started: string };
+
+/** Returns the identity of this process. */
+export function ownIdentity(): ProcessIdentity {
+  return { pid: process.pid, started: startTime(process.pid) ?? "" };
+}
+
 /** Returns whether the process of this pid is alive and is the one that `started` identifies. */
 export function isAlive(pid: number, started: string): boolean {
   try {

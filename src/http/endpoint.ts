@@ -15,6 +15,7 @@ export type Service = {
   readonly rootRotation: RootRotation;
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;
+  readonly maxBatchBytes: number;
   /** The OpenAPI document. */
   readonly contract: Uint8Array;
   /** The listening port. */

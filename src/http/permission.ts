@@ -10,27 +10,31 @@ export function mustBeWithin(req: Request, path: string): void {
   if (isOutside(req, path)) throw outside();
 }
 
+/** After a body was read: the token may have been revoked while the client took its time. @throws VaultError UNAUTHORIZED */
+export function mustStillBeValid({ credentials }: Service, req: Request, body: Uint8Array): void {
+  try {
+    credentials.mustStillBeValid(callerOf(req));
+  } catch (error) {
+    body.fill(0);
+    throw error;
+  }
+}
+
 /**
  * As `mustBeWithin`, after a body was read. `judge` rejects with BAD_REQUEST when the body is invalid, which comes first.
- * The token may have been revoked while the client took its time.
- * @throws VaultError FORBIDDEN, UNAUTHORIZED
+ * It wipes the body. @throws VaultError FORBIDDEN, UNAUTHORIZED
  */
 export async function mustBeWithinStill(
-  { credentials }: Service,
+  service: Service,
   req: Request,
   path: string,
   body: Uint8Array,
   judge: () => Promise<void>,
 ): Promise<void> {
-  try {
-    credentials.mustStillBeValid(callerOf(req));
-    if (!isOutside(req, path)) return;
-    await judge();
-    throw outside();
-  } catch (error) {
-    if (body.byteLength > 0) body.fill(0); // one that was moved has no bytes left here
-    throw error;
-  }
+  mustStillBeValid(service, req, body);
+  if (!isOutside(req, path)) return;
+  await judge();
+  throw outside();
 }
 
 /** The paths that a list may show; undefined: all. */

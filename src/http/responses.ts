@@ -137,7 +137,7 @@ function unexpected(cause: unknown): VaultError {
 }
 
 function sendError(req: Request, res: Response, error: VaultError, log: Log, routeOf: RouteOf): void {
-  const { code, message, retryAfter, allow, credential, reason } = error;
+  const { code, message, retryAfter, allow, credential, reason, index } = error;
   const status = statusOf[code];
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
@@ -145,14 +145,14 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   if (mustClose(req)) closeGently(req, res);
   discardBody(req);
   if (status < 500) {
-    sendJson(res, status, { error: message, code, ...(credential && { credential }), ...(reason && { reason }) });
+    sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
     return;
   }
   const requestId = randomUUID();
   const route = routeOf(contextOf(req).target.path);
   const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
   log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
-  sendJson(res, status, { error: message, code, requestId });
+  sendJson(res, status, { error: message, code, requestId, index });
 }
 
 /**

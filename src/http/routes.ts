@@ -6,14 +6,16 @@ import { parseSecretPath } from "../paths/secret-path.js";
 import type { ListQuery } from "../vault/lister.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
+import { batch } from "./endpoints/batch-endpoint.js";
+import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
+import { prune, undo, versions } from "./endpoints/version-endpoints.js";
 import { mustBeWithin, mustBeWithinStill, visibleRanges } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { callerOf, contextOf } from "./request-context.js";
 import { hasParameter, parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
-import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
   readonly route: string;
@@ -49,6 +51,7 @@ const resources = new Map<string, Resource>([
   [tokensRoot, { route: tokensRoot, methods: { GET: listTokens, POST: createToken }, secret: false }],
   [`${tokensRoot}/self`, selfResource],
   [secretsRoot, listResource],
+  ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
 export function isStatus(req: Request): boolean {
@@ -153,12 +156,6 @@ function shutdown({ shutDown }: Service, _req: Request, res: Response): void {
   res.setHeader("Connection", "close");
   sendJson(res, 200, { ok: true, message: "the vault is being locked and the server is stopping" });
   shutDown();
-}
-
-async function snapshot({ vault }: Service, _req: Request, res: Response): Promise<void> {
-  const { directory, count } = await vault.snapshot();
-  const message = "the snapshot contains only ciphertext: copy it, then remove it";
-  sendJson(res, 200, { ok: true, message, directory, secretCount: count });
 }
 
 /** Sends a copy, because sent bytes are wiped. */

@@ -10,8 +10,13 @@ const maxSegments = 32;
  * @throws VaultError BAD_REQUEST that names the rule.
  */
 export function parseSecretPath(raw: string): string {
-  if (isPlain(raw)) return raw;
-  const path = percentDecode(raw, "the path").normalize("NFC");
+  return isPlain(raw) ? raw : canonicalPath(percentDecode(raw, "the path"));
+}
+
+/** Returns the canonical path for a text that is not encoded: NFC. @throws VaultError BAD_REQUEST that names the rule. */
+export function canonicalPath(text: string): string {
+  if (isPlain(text)) return text;
+  const path = text.normalize("NFC");
   const problem = problemOf(path);
   if (problem !== null) throw new VaultError("BAD_REQUEST", `the path ${problem}`);
   return path;

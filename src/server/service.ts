@@ -61,6 +61,7 @@ export async function serveStore(
     tokens,
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
+    maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
     port,
     isShuttingDown: isStopping,

@@ -8,6 +8,9 @@ import type { Bytes } from "../../workers/protocol.js";
 
 export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
+/** The process that reads a frozen vault. */
+export type Reader = { readonly pid: number; readonly started: string };
+
 /** State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). */
 export type Expected = "present" | "absent" | { readonly tag: string };
 
@@ -76,6 +79,13 @@ export interface SecretStore {
    * @throws VaultError UNAVAILABLE; nothing of the snapshot is left then.
    */
   snapshot(): Promise<StoredSnapshot>;
+
+  /**
+   * For a disk that takes no snapshot: returns the directory of the vault itself, and refuses all changes while `reader`
+   * lives. No other call may run meanwhile.
+   * @throws VaultError UNAVAILABLE when `reader` cannot be found, or another one is reading.
+   */
+  freeze(reader: Reader): Promise<StoredSnapshot>;
 
   /** Releases the claim on the vault. */
   close(): Promise<void>;

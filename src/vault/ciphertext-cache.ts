@@ -59,15 +59,15 @@ export class CiphertextCache<C extends Bytes | string> {
     }
   }
 
-  /** Runs a change of a path, one at a time for each path: no earlier or concurrent read of it stays cached. */
-  async changing<T>(path: string, change: () => Promise<T>): Promise<T> {
-    this.#changing.add(path);
-    this.#forget(path);
+  /** Runs a change of paths, one at a time for each path: no earlier or concurrent read of them stays cached. */
+  async changing<T>(paths: readonly string[], change: () => Promise<T>): Promise<T> {
+    for (const path of paths) this.#changing.add(path);
+    for (const path of paths) this.#forget(path);
     try {
       return await change();
     } finally {
-      this.#forget(path);
-      this.#changing.delete(path);
+      for (const path of paths) this.#forget(path);
+      for (const path of paths) this.#changing.delete(path);
     }
   }
 

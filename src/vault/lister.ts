@@ -3,16 +3,13 @@ import { createHash } from "node:crypto";
 import pMap from "p-map";
 import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import type { SecretStore } from "../storage/secret-store.js";
-import type { CiphertextCache, Keep } from "./ciphertext-cache.js";
+import { type CachedStore, headOf } from "./cached-store.js";
+import type { Keep } from "./ciphertext-cache.js";
 import type { KeyState } from "./key-state.js";
 import { listNames, type NameQuery } from "./scoped-names.js";
 
 /** `limit` null: all. */
 export type ListQuery = NameQuery & { readonly limit: number | null };
-
-/** Enough of a blob for all of its sealed metadata, with room to spare. */
-const headBytes = 32 * 1024;
 
 /** Small enough that a get behind a slice hardly waits. */
 const shortestSlice = 32;
@@ -24,25 +21,13 @@ const slicesAtOnce = 2;
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 type Slice = Pick<Described, "reply" | "damaged">;
 
-export type ListerOptions = {
-  readonly store: SecretStore;
-  readonly keyState: KeyState;
-  readonly heads: CiphertextCache<Head>;
-  /** By the digest of their contents: a page that is no longer true is not found. */
-  readonly pages: CiphertextCache<Bytes>;
-};
-
 export class Lister {
-  readonly #store: SecretStore;
+  readonly #cached: CachedStore;
   readonly #keyState: KeyState;
-  readonly #heads: CiphertextCache<Head>;
-  readonly #pages: CiphertextCache<Bytes>;
 
-  constructor({ store, keyState, heads, pages }: ListerOptions) {
-    this.#store = store;
+  constructor(cached: CachedStore, keyState: KeyState) {
+    this.#cached = cached;
     this.#keyState = keyState;
-    this.#heads = heads;
-    this.#pages = pages;
   }
 
   /**
@@ -50,8 +35,8 @@ export class Lister {
    * opened, if there are any: one bad file must not hide all others.
    */
   async list(query: ListQuery): Promise<readonly Bytes[]> {
-    const limit = query.limit ?? (await this.#store.count());
-    const found = await listNames(this.#store, query, limit + 1);
+    const limit = query.limit ?? (await this.#cached.store.count());
+    const found = await listNames(this.#cached.store, query, limit + 1);
     const paths = found.slice(0, limit);
     const slices = await this.#slices(paths);
     const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
@@ -61,11 +46,6 @@ export class Lister {
       ...(damaged.length > 0 && { damaged }),
     };
     return [text('{"entries":['), ...separated(replies), text(`]${restOfObject(extras)}`)];
-  }
-
-  /** Returns the head of the current blob, or null when there is no secret. */
-  async head(path: string): Promise<Head | null> {
-    return this.#heads.get(path) ?? this.#readHead(path);
   }
 
   /** DANGER: settles only when no slice is running any more, even if one fails: no lock or init may run beside one. */
@@ -80,12 +60,13 @@ export class Lister {
   }
 
   async #slice(paths: readonly string[]): Promise<Slice> {
-    return (await this.#revealSlice(paths)) ?? this.#heads.reading((keep) => this.#describeSlice(paths, keep));
+    return (await this.#revealSlice(paths)) ?? this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep));
   }
 
   async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
-    const heads = paths.map((path) => this.#heads.get(path) ?? null);
-    const page = heads.includes(null) ? undefined : this.#pages.get(digestOf(paths, heads));
+    const heads = paths.map((path) => this.#cached.heads.get(path) ?? null);
+    // By the digest of its contents: a page that is no longer true is not found.
+    const page = heads.includes(null) ? undefined : this.#cached.pages.get(digestOf(paths, heads));
     if (page === undefined) return null;
     const { reply } = await this.#keyState.ask({ op: "reveal", page });
     return { reply, damaged: [] };
@@ -99,29 +80,19 @@ export class Lister {
     const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
-    if (described.page !== null) this.#pages.keep(digestOf(paths, heads), described.page);
+    if (described.page !== null) this.#cached.pages.keep(digestOf(paths, heads), described.page);
     return described;
   }
 
   /** A file that is no blob becomes an empty head, which cannot be opened either. */
   async #headOrNone(path: string): Promise<Head | null> {
     try {
-      return await this.head(path);
+      return await this.#cached.head(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return "";
       throw error;
     }
   }
-
-  async #readHead(path: string): Promise<Head | null> {
-    const bytes = await this.#store.read(path, headBytes);
-    return bytes && headOf(bytes, bytes.length);
-  }
-}
-
-/** A new string: a slice of a longer one would keep all of that in memory. */
-export function headOf(blob: Uint8Array, length: number): Head {
-  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
 }
 
 /** Cuts a head to the length that the key worker found; empty for a damaged one. */

@@ -4,16 +4,21 @@
  */
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
-import { StartError, VaultError } from "../errors.js";
+import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore, StoredDocument, StoredSnapshot } from "../storage/secret-store.js";
-import { type Condition, type Tags, unconditional } from "./condition.js";
-import { Entries, type MaybeReply, type TaggedReply } from "./entries.js";
+import type { Reader, SecretStore, StoredDocument, StoredSnapshot } from "../storage/secret-store.js";
+import type { BatchPermit } from "./batch-plan.js";
+import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
+import { Entries } from "./entries.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
-export type VaultSettings = KeyStateSettings & { readonly scryptLogN: number; readonly cacheBytes: number };
+export type VaultSettings = KeyStateSettings & {
+  readonly scryptLogN: number;
+  readonly cacheBytes: number;
+  readonly maxBatchBytes: number;
+};
 
 /** What keeps records in the vault's documents. */
 export interface RecordKeeper {
@@ -68,8 +73,7 @@ export class Vault {
     this.#log = log;
     this.#lock = lock;
     this.#keyState = keyState;
-    const { cacheBytes, keepVersions } = settings;
-    this.#entries = new Entries({ store, keyState, clock, cacheBytes, keepsHistory: keepVersions > 0 });
+    this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -217,6 +221,18 @@ export class Vault {
     return this.#secretOperation(() => this.#entries.prune(path, condition));
   }
 
+  /**
+   * Carries out a batch of operations: gets each for itself, or with changes all or nothing. The response
+   * holds values: wipe it once it is sent.
+   * @throws VaultError as put and get, with the index of the operation that is refused.
+   */
+  batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.batch(body, permit)),
+    );
+  }
+
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   list(query: ListQuery): Promise<readonly Bytes[]> {
     return this.#secretOperation(() => this.#entries.list(query));
@@ -255,12 +271,18 @@ export class Vault {
 
   /**
    * Copies all sealed secrets as they are at one moment, whether the vault is locked or not. It does not hold the
-   * vault's lock, so a lock or a forced init need not wait for it.
+   * vault's lock, so a lock or a forced init need not wait for it. A disk that is full or read-only takes no copy: then
+   * `reader`, if there is one, gets the frozen vault itself (`direct`).
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
-  async snapshot(): Promise<StoredSnapshot> {
+  async snapshot(reader: Reader | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
     if (this.#header.bytes === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
-    return this.#store.snapshot();
+    try {
+      return { ...(await this.#store.snapshot()), direct: false };
+    } catch (error) {
+      if (reader === null || !takesNoFiles(error)) throw error;
+      return this.#lock.exclusive(async () => ({ ...(await this.#store.freeze(reader)), direct: true }));
+    }
   }
 
   /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */

@@ -36,7 +36,7 @@ _strongroom`;
 
 const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
   ["a command", ["gener"], ["generate"]],
-  ["several commands", ["un"], ["unlock"]],
+  ["several commands", ["un"], ["undo", "unlock"]],
   ["a flag", ["put", "x", "--from"], ["--from-file"]],
   ["a flag of serve", ["serve", "--scrypt"], ["--scrypt-log-n"]],
   ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],

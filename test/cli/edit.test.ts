@@ -281,6 +281,51 @@ describe("strongroom edit", () => {
     expect((await mustGet(server(), "a"))["value"]).to.equal("typed again");
   });
 
+  describe("a secret that changes while it is edited", () => {
+    /** The editor's user types `mine` while another program stores `theirs`. */
+    const race = (path: string) => `printf theirs | "${node}" "${mainFile}" put ${path} -q; echo mine > $1`;
+    const stored = async (path: string) => (await mustGet(server(), path))["value"];
+
+    it("is not replaced without a terminal: the edit is kept beside it, under a free path", async () => {
+      await mustPut(server(), "race/a", { value: "old", type: "other" });
+      await mustPut(server(), "race/a.edited-1", "taken");
+      const { code, stdout, stderr } = await edit(race("race/a"), [], "race/a");
+      expect({ code, stdout }, stderr).to.deep.equal({ code: 7, stdout: "" });
+      expect(stderr).to.contain("race/a has changed since you opened it; your text is in race/a.edited-2");
+      expect(stderr).to.contain("strongroom mv -f race/a.edited-2 race/a");
+      expect(await stored("race/a")).to.equal("theirs");
+      expect(await stored("race/a.edited-1")).to.equal("taken");
+      expect(await mustGet(server(), "race/a.edited-2")).to.deep.include({
+        value: "mine",
+        metadata: { type: "other" },
+      });
+    });
+
+    it("is not replaced when it was created or deleted meanwhile", async () => {
+      expect((await edit(race("race/created"), [], "race/created")).code).to.equal(7);
+      expect([await stored("race/created"), await stored("race/created.edited-1")]).to.deep.equal(["theirs", "mine"]);
+      await mustPut(server(), "race/deleted", "old");
+      const deletes = `"${node}" "${mainFile}" rm -f race/deleted -q; echo mine > $1`;
+      expect((await edit(deletes, [], "race/deleted")).code).to.equal(7);
+      expect((await strongroom(here(), ["get", "race/deleted"])).code).to.equal(4);
+      expect(await stored("race/deleted.edited-1")).to.equal("mine");
+    });
+
+    it("can be edited again on a terminal, from the text that was typed", async function () {
+      if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
+      await mustPut(server(), "race/b", "old");
+      const script = join(temporaryDirectory(), "editor");
+      const again = 'if grep -q mine "$1"; then echo "mine and theirs" > "$1"; exit; fi';
+      writeFileSync(script, `#!/bin/sh\n${again}\n${race("race/b").replace("$1", '"$1"')}\n`, { mode: 0o755 });
+      const question = "race/b has changed since you opened it. Edit your text again, to replace the new value? [y/N]";
+      const environment = { ...here(), VISUAL: script };
+      const { code, shown } = await runOnTerminal(["edit", "race/b"], { question, keys: "y\r" }, environment);
+      expect(code, shown).to.equal(0);
+      expect(await stored("race/b")).to.equal("mine and theirs");
+      expect(await must(here(), ["get", "race/b", "--version", "2"]), "what is replaced stays").to.equal("theirs");
+    });
+  });
+
   it("stores nothing when the vault has locked itself and there is no second try", async () => {
     await mustPut(server(), "a", "old");
     const { code } = await edit(`echo new > $1; "${node}" "${mainFile}" lock -q`);

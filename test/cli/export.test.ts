@@ -126,7 +126,7 @@ describe("strongroom export, through the real command", () => {
     }
 
     it("exports the variables of --format shell to programs", async () => {
-      const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", "hard/quotes"]));
+      const { stdout } = mustDo(await strongroom(server(), [...exportShell, "--prefix", "hard"]));
       expect(execFileSync("sh", ["-c", `${stdout}printenv quotes`], { encoding: "utf8" })).to.equal(`it's "so"\n`);
     });
 
@@ -178,11 +178,11 @@ describe("strongroom export, through the real command", () => {
     it("rejects a partial export when secrets are damaged, and names them; run does, too", async () => {
       const damaged = await startTestServer({ cacheBytes: 0 });
       await mustInit(damaged);
-      for (const path of ["a/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
+      for (const path of ["b/whole", "a/broken"]) await mustPut(damaged, path, { value: "s3cr3t" });
       damage(blobFile(damaged, "a/broken"), Buffer.from("no blob"));
       mustRefuseWith(await strongroom(damaged, exportJson), 12, "a/broken", "doctor");
       mustRefuseWith(await strongroom(damaged, ["run", "--prefix", "a/", "--", "true"]), 12, "a/broken");
-      mustDo(await strongroom(damaged, [...exportJson, "--prefix", "a/whole"]));
+      mustDo(await strongroom(damaged, [...exportJson, "--prefix", "b"]));
     });
 
     it("fails while the vault is locked", async () => {

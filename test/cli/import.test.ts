@@ -107,6 +107,7 @@ describe("strongroom import, through the real command", () => {
       for (const directory of ["web/mail", ".git"]) mkdirSync(join(root, directory), { recursive: true });
       const files = {
         "web/mail/me": "pw\nuser: me\notpauth://x\n",
+        "web/code": "pw 4\notpauth://totp/x?secret=A\r\nuser: me\n",
         "one-line": "pw 2\n",
         windows: "pw 3\r\nmore\r\n",
         key: "-----BEGIN KEY-----\nabc\n-----END KEY-----\n",
@@ -126,6 +127,9 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({
         "web/mail/me": "password: pw",
         "web/mail/me/notes": "user: me\notpauth://x",
+        "web/code": "password: pw 4",
+        "web/code/totp": "other: otpauth://totp/x?secret=A",
+        "web/code/notes": "user: me",
         "one-line": "password: pw 2",
         windows: "password: pw 3",
         "windows/notes": "more",
@@ -144,7 +148,7 @@ describe("strongroom import, through the real command", () => {
       expect(await stored(server(), folder)).to.deep.equal({
         "Work/Mail/GitHub/username": "me",
         "Work/Mail/GitHub/password": "password: pw",
-        "Work/Mail/GitHub/totp": "otpauth://totp/x",
+        "Work/Mail/GitHub/totp": "other: otpauth://totp/x",
         "Work/Mail/GitHub/url": "https://a\nhttps://b",
         "Work/Mail/GitHub/notes": "two\nlines",
         "Work/Mail/GitHub/fields/recovery": "r-1",
@@ -167,7 +171,7 @@ describe("strongroom import, through the real command", () => {
         "Internet/Bank/password": 'password: p"w,1',
         "Internet/Bank/url": "https://bank",
         "Internet/Bank/notes": "line 1\nline 2",
-        "Internet/Bank/totp": "otpauth://x",
+        "Internet/Bank/totp": "other: otpauth://x",
         "Top/password": "password: top",
       });
     });

@@ -109,7 +109,7 @@ describe("strongroom run, isolation", () => {
 
     it("prints no value when the caller traces shells", async () => {
       const ambient = { SHELLOPTS: "xtrace:verbose", PS4: "+ ", "odd.name": "bash is used" };
-      const { code, stdout, stderr } = await strongroom(server(), ["run", "--prefix", "app/canary", "--", "true"], {
+      const { code, stdout, stderr } = await strongroom(server(), ["run", "--prefix", "app", "--", "true"], {
         environment: ambient,
       });
       expect(code).to.equal(0);

@@ -63,12 +63,12 @@ describe("get, ls, find and put", () => {
         err: /no secret at app\/db\/pasword\. Did you mean app\/db\/password\?/,
       },
       "a table": {
-        args: ["ls", "app/db/p", "--long"],
+        args: ["ls", "app/db/password", "--long"],
         exit: 0,
         out: /^app\/db\/password {2}password {5}\d{4}-\d\d-\d\d \d\d:\d\dZ {2}The main Database\n$/,
       },
       "a list as JSON": {
-        args: ["ls", "app/db/p", "--json"],
+        args: ["ls", "app/db/password", "--json"],
         exit: 0,
         out: new RegExp(`^\\{"entries":\\[\\{${entry}[^\\]]*\\],"damaged":\\[\\]\\}\n$`),
       },

@@ -18,6 +18,11 @@ const code: ErrorCode | undefined = new StrongroomError("TIMEOUT", "late").code;
 const type: SecretType = "api-key";
 const found: string | undefined = (await client.getOrUndefined("a"))?.reveal();
 console.log(value, bytes, locked, code, type, found);
+const { etag, version }: { etag: string; version: number } = await client.get("a");
+await client.put("a", "v", { ifMatch: etag, description: null, replaceMetadata: version > 1 });
+await client.delete("a", { ifMatch: (await client.undo("a", 1, { ifMatch: etag })).etag });
+// @ts-expect-error: a deletion cannot ask for a missing secret
+await client.delete("a", { ifAbsent: true });
 // @ts-expect-error: no such type of secret
 export const wrong: SecretType = "key";
 // @ts-expect-error: no such type of secret

@@ -68,12 +68,13 @@ describe("the document's body schemas", () => {
   const maxValueBytes = 20;
   const readers = bodyReaders(maxValueBytes);
   const document = openApiDocument(readManifest(), { maxValueBytes });
-  const { schemas } = document["components"] as { schemas: Record<string, object> };
+  const schema = (name: string) => ({ $ref: `#/components/schemas/${name}`, components: document["components"] });
   const bodies = [
     ["init", "InitRequest"],
     ["unlock", "UnlockRequest"],
     ["put", "PutRequest"],
     ["undo", "UndoRequest"],
+    ["operation", "BatchRequest/properties/operations/items"],
   ] as const;
 
   const kinds = ["oauth-token", "api-key", "password", "certificate", "other", "key"];
@@ -83,6 +84,13 @@ describe("the document's body schemas", () => {
 
   function body(texts: fc.Arbitrary<string>): fc.Arbitrary<unknown> {
     const field = fc.oneof({ weight: 5, arbitrary: texts }, others);
+    const operation = fc.record(
+      {
+        ...{ get: field, put: field, delete: field, move: field, copy: field, to: field },
+        ...{ ifMatch: field, ifNoneMatch: fc.oneof(fc.constant("*"), field), value: field, type: field },
+      },
+      { requiredKeys: [] },
+    );
     const names = {
       passphrase: field,
       force: fc.oneof(fc.boolean(), field),
@@ -91,12 +99,12 @@ describe("the document's body schemas", () => {
       description: field,
       version: fc.oneof(fc.nat(), fc.integer(), fc.double(), field),
     };
-    return fc.oneof({ weight: 9, arbitrary: fc.record(names, { requiredKeys: [] }) }, others);
+    return fc.oneof({ weight: 9, arbitrary: fc.record(names, { requiredKeys: [] }) }, operation, others);
   }
 
   for (const [reader, name] of bodies) {
-    const numRuns = reader === "put" ? 1000 : 100; // memory for a passphrase is expensive
-    const accepts = new Ajv2020({ strict: false }).compile(schemas[name] ?? {});
+    const numRuns = reader === "put" || reader === "operation" ? 1000 : 100; // memory for a passphrase is expensive
+    const accepts = new Ajv2020({ strict: false }).compile(schema(name));
     const taken = (json: unknown) => withScratch(() => readers[reader](owned(JSON.stringify(json))).ok);
 
     it(`${reader}: agrees with the key worker on every ASCII body`, () => {

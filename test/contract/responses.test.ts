@@ -39,6 +39,7 @@ const requests: Readonly<Record<string, Send>> = {
   delete: { method: "DELETE", path: "/v1/secrets/a" },
   versions: { path: "/v1/versions/a" },
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
+  batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },
   unrouted: { path: "/nowhere" },
 };
@@ -132,8 +133,14 @@ describe("the documented response", () => {
         await send(fresh(), { ...request, token: "wrong" });
         clock.advance(60_000); // ten within a minute would be too many
       },
-      NOT_FOUND: (request) => send(unlocked(), { ...request, path: `${request.path}/b` }),
-      PRECONDITION_FAILED: (request) => send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
+      NOT_FOUND: (request, operation) =>
+        operation === "batch"
+          ? send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } })
+          : send(unlocked(), { ...request, path: `${request.path}/b` }),
+      PRECONDITION_FAILED: (request, operation) =>
+        operation === "batch"
+          ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
+          : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase, name: "ci" } }),
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {

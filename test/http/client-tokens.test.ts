@@ -437,3 +437,136 @@ describe("revocation on a disk that fails", () => {
     expect(await mustList({ ...server, token })).to.deep.equal([]);
   });
 });
+
+describe("a client token's paths", () => {
+  const { server } = shareUnlocked();
+  let token = "";
+
+  before(async () => {
+    for (const path of ["app", "app/a", "app/b", "apple", "other/exact", "other/exact/below", "zoo"])
+      await mustPut(server(), path, `value of ${path}`);
+    const can = ["list", "get", "put", "delete"];
+    ({ token } = await mustCreateToken(server(), { name: "scoped", can, paths: ["app/", "other/exact", "new/"] }));
+  });
+
+  const outside = ["app", "apple", "other/exact/below", "zoo", "missing", "app2/a"];
+  const operations: Readonly<Record<string, (path: string) => { method: string; path: string; body?: object }>> = {
+    get: (path) => ({ method: "GET", path: `/v1/secrets/${path}` }),
+    put: (path) => ({ method: "PUT", path: `/v1/secrets/${path}`, body: { value: "v" } }),
+    delete: (path) => ({ method: "DELETE", path: `/v1/secrets/${path}` }),
+    versions: (path) => ({ method: "GET", path: `/v1/versions/${path}` }),
+    version: (path) => ({ method: "GET", path: `/v1/versions/${path}?version=1` }),
+    undo: (path) => ({ method: "POST", path: `/v1/versions/${path}`, body: { version: 1 } }),
+    prune: (path) => ({ method: "DELETE", path: `/v1/versions/${path}` }),
+  };
+  for (const [name, request] of Object.entries(operations)) {
+    it(`refuse ${name} outside of them with 403 FORBIDDEN, whether there is a secret or not`, async () => {
+      const answers = await Promise.all(outside.map((path) => send(server(), { ...request(path), token })));
+      for (const answer of answers) mustRefuse(answer, 403, "FORBIDDEN");
+      expect(new Set(answers.map(({ text }) => text)).size).to.equal(1);
+    });
+  }
+
+  it("refuse conditions outside of them, too", async () => {
+    for (const headers of [{ "if-match": "*" }, { "if-none-match": "*" }] as const) {
+      for (const path of ["zoo", "missing"]) {
+        for (const name of ["get", "put", "delete"])
+          mustRefuse(await send(server(), { ...operations[name]?.(path), headers, token } as never), 403, "FORBIDDEN");
+      }
+    }
+  });
+
+  const malformed: Readonly<
+    Record<string, { method?: string; path: string; body?: object | string; headers?: object }>
+  > = {
+    "a path": { path: "/v1/secrets/zoo//a" },
+    "a condition": { path: "/v1/secrets/zoo", headers: { "if-none-match": "no quotes" } },
+    "a version": { path: "/v1/versions/zoo?version=none" },
+    "a put's body": { method: "PUT", path: "/v1/secrets/zoo", body: "{" },
+    "a put's type": { method: "PUT", path: "/v1/secrets/zoo", body: { value: "v", type: "none" } },
+    "an undo's body": { method: "POST", path: "/v1/versions/zoo", body: {} },
+    "a list's limit": { path: "/v1/secrets?limit=0&prefix=zoo" },
+  };
+  for (const [name, request] of Object.entries(malformed)) {
+    it(`come after the check of ${name}: 400 BAD_REQUEST`, async () => {
+      mustRefuse(await send(server(), { ...request, token } as never), 400, "BAD_REQUEST");
+    });
+  }
+
+  it("allow everything inside of them", async () => {
+    expect(mustSucceed(await get(server(), "app/a", token))["value"]).to.equal("value of app/a");
+    mustSucceed(await send(server(), { method: "PUT", path: "/v1/secrets/new/x/y", body: { value: "v" }, token }));
+    mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/new/x/y", token }));
+    mustRefuse(await get(server(), "app/missing", token), 404, "NOT_FOUND");
+    mustSucceed(await send(server(), { path: "/v1/versions/other/exact?version=1", token }));
+  });
+
+  const lists: Readonly<Record<string, readonly string[]>> = {
+    "": ["app/a", "app/b", "other/exact"],
+    "?prefix=app": ["app/a", "app/b"],
+    "?prefix=app/a": ["app/a"],
+    "?prefix=other/exact": ["other/exact"],
+    "?prefix=zoo": [],
+    "?after=app/a": ["app/b", "other/exact"],
+    "?after=apple": ["other/exact"],
+    "?after=other/exact": [],
+  };
+  for (const [query, paths] of Object.entries(lists)) {
+    it(`list ${query || "without a query"} as if nothing else existed`, async () => {
+      const entries = await mustList({ ...server(), token }, query);
+      expect(entries.map(({ path }) => path)).to.deep.equal(paths);
+    });
+  }
+
+  it("page as if nothing else existed", async () => {
+    const page = async (query: string) =>
+      mustSucceed(await send(server(), { path: `/v1/secrets?limit=${query}`, token }));
+    expect(await page("2")).to.include({ next: "app/b" });
+    expect(await page("2&after=app/b")).not.to.have.property("next");
+    expect(await page("3")).not.to.have.property("next");
+  });
+
+  const batches: readonly (readonly [string, object[], string])[] = [
+    [
+      "a put outside",
+      [
+        { put: "app/c", value: "v" },
+        { put: "zoo", value: "v" },
+      ],
+      "403 FORBIDDEN 1",
+    ],
+    ["a move out", [{ move: "app/a", to: "zoo2" }], "403 FORBIDDEN 0"],
+    ["a move in", [{ move: "zoo", to: "app/zoo" }], "403 FORBIDDEN 0"],
+    ["a copy out", [{ copy: "app/a", to: "zoo2" }], "403 FORBIDDEN 0"],
+    ["a copy in", [{ copy: "missing", to: "app/zoo" }], "403 FORBIDDEN 0"],
+    ["a delete outside", [{ delete: "missing" }], "403 FORBIDDEN 0"],
+    ["a get outside among changes", [{ get: "zoo" }, { put: "app/c", value: "v" }], "403 FORBIDDEN 0"],
+    ["an invalid path behind one outside", [{ delete: "zoo" }, { delete: "a//b" }], "400 BAD_REQUEST 1"],
+    ["a move inside", [{ copy: "app/a", to: "new/a" }], "200 undefined undefined"],
+  ];
+  for (const [name, operations, want] of batches) {
+    it(`apply to a batch: ${name} returns ${want}`, async () => {
+      const { status, json } = await send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token });
+      expect(`${status} ${json["code"]} ${json["index"]}`).to.equal(want);
+    });
+  }
+
+  it("apply to each get of a batch for itself", async () => {
+    const operations = [{ get: "app/a" }, { get: "zoo" }, { get: "missing" }];
+    const answer = await send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token });
+    const [inside, ...others] = mustSucceed(answer)["results"] as Json[];
+    expect(inside?.["value"]).to.equal("value of app/a");
+    for (const other of others) expect(other["code"]).to.equal("FORBIDDEN");
+    expect(others[0]).to.deep.equal(others[1]);
+  });
+
+  it("do not replace a batch's scopes", async () => {
+    const putter = await mustCreateToken(server(), { name: "putter", can: ["put"] });
+    const run = (operations: object[]) =>
+      send(server(), { method: "POST", path: "/v1/batch", body: { operations }, token: putter.token });
+    mustRefuse(await run([{ get: "app/a" }]), 403, "FORBIDDEN");
+    mustRefuse(await run([{ move: "app/a", to: "app/c" }]), 403, "FORBIDDEN");
+    mustRefuse(await run([{ copy: "app/a", to: "app/c" }]), 403, "FORBIDDEN");
+    mustSucceed(await run([{ put: "app/p", value: "v" }]));
+  });
+});

@@ -14,6 +14,7 @@ import {
   mustPut,
   mustRefuse,
   mustStatus,
+  mustSucceed,
   mustUnlock,
   openRaw,
   type Send,
@@ -160,10 +161,13 @@ for (const way of ["TCP", "the Unix socket"] as const) {
     type Row = readonly [
       what: string,
       pieces: readonly string[],
-      between?: (server: ServerProcess) => Promise<unknown>,
+      between?: ((server: ServerProcess) => Promise<unknown>) | null,
+      request?: string,
     ];
+    const batch = JSON.stringify({ operations: [{ put: "a", value }, { put: "b", value }, { get: "kept" }] });
     const rows: readonly Row[] = [
       ["was stored", [sized + body]],
+      ["was stored by a batch", [`Content-Length: ${batch.length}\r\n\r\n${batch}`], null, "POST /v1/batch"],
       [
         "was refused because the vault was locked before the end of its body",
         [sized + body.slice(0, -1), body.slice(-1)],
@@ -175,12 +179,13 @@ for (const way of ["TCP", "the Unix socket"] as const) {
         [`Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`, `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`],
       ],
     ];
-    for (const [what, [first = "", ...rest], between] of rows) {
+    for (const [what, [first = "", ...rest], between, request = "PUT /v1/secrets/a"] of rows) {
       it(`${what}: holds no copy of it`, async () => {
         const server = await startWithCanary(way);
         await mustInit(server, { passphrase });
+        await mustPut(server, "kept", "another");
         const socket = (await openRaw(server)).on("error", () => {}).resume();
-        const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+        const head = `${request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
         socket.write(head + first);
         await sleep(200);
         if (between) await between(server);
@@ -229,15 +234,26 @@ function look(server: ServerProcess, { masterKey, kek }: ReturnType<typeof decod
   return { masterKey: of("masterKey"), kek: of("kek"), passphrase: of("passphrase") };
 }
 
-/** Puts, gets and lists; returns the values that were written and read. */
+/** Puts, gets, lists and batches; returns the values that were written and read. */
 async function requests(server: ServerProcess, count: number): Promise<string[]> {
   const values: string[] = [];
   for (let i = 0; i < count; i += 2) {
     const value = `value number ${i} of ${Math.random().toString(36)} that is secret`;
     values.push(value);
     await mustPut(server, `mixed/${i % 40}`, { value, type: "other" });
-    if (i % 3 === 0) await send(server, { path: "/v1/secrets" });
+    if (i % 5 === 0) values.push(await batch(server, `mixed/${i % 40}`));
+    else if (i % 3 === 0) await send(server, { path: "/v1/secrets" });
     else expect((await mustGet(server, `mixed/${i % 40}`))["value"]).to.equal(value);
   }
   return values;
+}
+
+/** Moves a secret away and back with a new value beside it, reads it, and returns the new value. */
+async function batch(server: ServerProcess, path: string): Promise<string> {
+  const value = `value of a batch ${Math.random().toString(36)} that is secret`;
+  const operations = [{ get: path }, { move: path, to: `${path}/moved` }, { put: `${path}/new`, value }];
+  for (const some of [operations, [{ get: `${path}/new` }], [{ move: `${path}/moved`, to: path }]]) {
+    mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations: some } }));
+  }
+  return value;
 }

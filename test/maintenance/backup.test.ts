@@ -276,7 +276,7 @@ describe("a wrong backup is not kept", () => {
       if (phase === "verifying" && done < 5000) verifying(join(file, "..", readdirSync(join(file, ".."))[0] ?? ""));
     };
     const watch = { tick, signal: new AbortController().signal };
-    const taken = async () => ({ directory, secretCount, release: async () => {} });
+    const taken = async () => ({ directory, secretCount, direct: false, release: async () => {} });
     const outcome = await backUp(taken, file, judge, watch).then(
       ({ secrets: saved }) => `${saved} saved`,
       ({ message }: Error) => message,

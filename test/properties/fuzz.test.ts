@@ -23,6 +23,7 @@ const piece = fc.oneof(
 );
 const target = fc.oneof(
   fc.constantFrom("/v1/status", "/v1/init", "/v1/unlock", "/v1/lock", "/", "*", "//", "/v1"),
+  { weight: 2, arbitrary: fc.constant("/v1/batch") },
   { weight: 4, arbitrary: fc.constantFrom("/v1/secrets", "/v1/secrets/", "/v1/secrets/kept", "/v1/secrets/a/b") },
   fc.constantFrom("http://[", "http://?", "x://", "https://localhost:1a/v1/secrets/x", "http://a:b@[::/"),
   fc.array(piece, { maxLength: 6 }).map((pieces) => `/v1/secrets/${pieces.join("/")}`),
@@ -35,7 +36,11 @@ const field = fc.oneof(
   fc.jsonValue(),
 );
 const json = fc.dictionary(fc.constantFrom("value", "passphrase", "type", "description", "force", "x"), field);
+const kinds = fc.constantFrom("get", "put", "delete", "move", "copy", "to", "value", "ifMatch", "ifNoneMatch", "type");
+const operationField = fc.oneof(fc.constantFrom<unknown>("kept", "a", "b", "a/b", "*", "password"), field);
+const operations = fc.array(fc.dictionary(kinds, operationField, { maxKeys: 3 }), { maxLength: 4 });
 const body = fc.oneof(
+  { weight: 2, arbitrary: operations.map((list) => Buffer.from(JSON.stringify({ operations: list }))) },
   json.map((object) => Buffer.from(JSON.stringify(object))),
   json.map((object) => Buffer.from(JSON.stringify(object).slice(0, -2))),
   fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
@@ -63,7 +68,7 @@ const token = fc.oneof(
 const request = fc.record({ method, path: target, body, headers, token });
 type Generated = typeof request extends fc.Arbitrary<infer R> ? R : never;
 
-const allowed = new Set([200, 400, 401, 403, 404, 409, 429]);
+const allowed = new Set([200, 400, 401, 403, 404, 409, 412, 429]);
 
 describe("fuzz", () => {
   it("10,000 generated requests cause no 500, no hang, no response without JSON and no leaked canary", async function () {

@@ -20,13 +20,17 @@ export type Rule = { readonly name: string; readonly check: (engine: Engine) => 
 
 export const header = bytes("a header");
 
-/** Runs the operation with its first, second, … step failing, until it has no more steps. */
+/**
+ * Runs the operation with its first, second, … step failing, until it has no more steps. The store that was reopened for
+ * the check serves the next attempt: each opening claims the vault, with a process of its own.
+ */
 export async function everyStep(
   engine: Engine,
   fault: Fault,
   attempt: (store: SecretStore, withFault: WithFault) => Promise<Check>,
 ) {
   let occurred = true;
+  let store = await engine.open();
   for (let k = 1; occurred; k++) {
     expect(k, "steps of one operation").to.be.below(60);
     const withFault: WithFault = async (work) => {
@@ -35,8 +39,9 @@ export async function everyStep(
       occurred = engine.repair();
       return refused;
     };
-    const check = await attempt(await engine.open(), withFault);
-    await check(await engine.open());
+    const check = await attempt(store, withFault);
+    store = await engine.open();
+    await check(store);
   }
 }
 

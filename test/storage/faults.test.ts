@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileS
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { faults as allFaults, type FailingFiles, failingFiles } from "../support/failing-files.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { faults as allFaults, type FailingFiles, type Fault, failingFiles } from "../support/failing-files.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Answer,
   connectRaw,
@@ -53,59 +53,63 @@ function isClear({ status, json }: Answer): void {
   expect(`${status} ${json["code"] ?? "ok"}`).to.be.oneOf(["200 ok", "503 UNAVAILABLE"]);
 }
 
-/** More than any operation has: at the last k, no fault occurs. */
-const mostSteps = 40;
+/** Runs `attempt` with the first, second, … file operation of its request failing, until it has no more. */
+async function everyStep(faults: FailingFiles, fault: Fault, attempt: (k: number, request: Faulty) => Promise<void>) {
+  let occurred = true;
+  let k = 0;
+  while (occurred) {
+    k++;
+    await attempt(k, async (request) => {
+      faults.failOnce(k, fault);
+      const answer = await request();
+      occurred = faults.repair();
+      return answer;
+    });
+  }
+  expect(k, "file operations").to.be.within(4, 40);
+}
+
+type Faulty = (request: () => Promise<Answer>) => Promise<Answer>;
 
 describe("every file operation that can fail", () => {
   for (const fault of allFaults) {
     it(`with ${fault}: an update leaves the old or the new value, and the next put works`, async () => {
       const { server, faults } = await startFailing();
-      const occurred = [];
-      for (let k = 1; k <= mostSteps; k++) {
-        faults.failOnce(k, fault);
-        const answer = await send(server, { method: "PUT", path: "/v1/secrets/a/b", body: { value: `new ${k}` } });
-        occurred.push(faults.repair());
+      await everyStep(faults, fault, async (k, faulty) => {
+        const put = { method: "PUT", path: "/v1/secrets/a/b", body: { value: `new ${k}` } };
+        const answer = await faulty(() => send(server, put));
         await isStanding(server, answer);
         const { value } = await mustGet(server, "a/b");
         expect(value).to.be.oneOf(answer.status === 200 ? [`new ${k}`] : ["old", `new ${k}`]);
         await mustPut(server, "a/b", "old");
         expect(treeOf(server), "no temp file stays").to.deep.equal(["a", "a/b.sealed"]);
-      }
-      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
+      });
       await mustRestartWith(server, { "a/b": "old" });
     });
 
     it(`with ${fault}: a put into new directories exists whole or not at all`, async () => {
       const { server, faults } = await startFailing();
       const stored: Record<string, string> = { "a/b": "old" };
-      const occurred = [];
-      for (let k = 1; k <= mostSteps; k++) {
-        faults.failOnce(k, fault);
+      await everyStep(faults, fault, async (k, faulty) => {
         const put = { method: "PUT", path: `/v1/secrets/n${k}/e/w`, body: { value: "v" } };
-        const answer = await send(server, put);
-        occurred.push(faults.repair());
+        const answer = await faulty(() => send(server, put));
         await isStanding(server, answer);
         if (answer.status !== 200) mustSucceed(await send(server, put));
         stored[`n${k}/e/w`] = "v";
-      }
-      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
+      });
       await mustRestartWith(server, stored);
       expect(treeOf(server).filter((name) => /tmp-/.test(name))).to.deep.equal([]);
     });
 
     it(`with ${fault}: a delete has happened or not, and can be repeated`, async () => {
       const { server, faults } = await startFailing();
-      const occurred = [];
-      for (let k = 1; k <= mostSteps; k++) {
+      const remove = () => send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
+      await everyStep(faults, fault, async (_, faulty) => {
         await mustPut(server, "n/e/w", "v");
-        faults.failOnce(k, fault);
-        const answer = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
-        occurred.push(faults.repair());
+        const answer = await faulty(remove);
         await isStanding(server, answer);
-        const again = await send(server, { method: "DELETE", path: "/v1/secrets/n/e/w" });
-        expect(again.status).to.equal(answer.status === 200 ? 404 : 200);
-      }
-      expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
+        expect((await remove()).status).to.equal(answer.status === 200 ? 404 : 200);
+      });
       await mustRestartWith(server, { "a/b": "old" });
       expect(treeOf(server), "no empty directory stays").to.deep.equal(["a", "a/b.sealed"]);
     });
@@ -182,15 +186,21 @@ describe("foreign files", () => {
     expect((await mustGet(again, "a/b"))["value"]).to.equal("old");
   });
 
-  for (const text of ["", "\n", "gen-1\n\n", "gen-1 ", " gen-1", "gen-0", "gen-01", "../gen-1", "gen-1\0"]) {
-    it(`a pointer with ${JSON.stringify(text)} stops the start`, async () => {
-      const { server } = await startFailing();
-      await server.stop();
-      writeFileSync(join(server.home, "vault", "current"), text, { mode: 0o600 });
-      const outcome = await startTestServer({ home: server.home }).catch((error: Error) => error.message);
-      expect(String(outcome)).to.contain("current is missing or damaged");
+  describe("a pointer with", () => {
+    const server = shareTestServer({}, async (fresh) => {
+      await mustInit(fresh);
+      await fresh.stop();
     });
-  }
+
+    for (const text of ["", "\n", "gen-1\n\n", "gen-1 ", " gen-1", "gen-0", "gen-01", "../gen-1", "gen-1\0"]) {
+      it(`${JSON.stringify(text)} stops the start`, async () => {
+        const { home } = server();
+        writeFileSync(join(home, "vault", "current"), text, { mode: 0o600 });
+        const outcome = await startTestServer({ home }).catch((error: Error) => error.message);
+        expect(String(outcome)).to.contain("current is missing or damaged");
+      });
+    }
+  });
 
   it("a lost pointer to a vault with secrets stops the start instead of hiding them", async () => {
     const { server } = await startFailing();

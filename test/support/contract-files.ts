@@ -14,6 +14,7 @@ type Schema = {
   readonly enum?: readonly string[];
   readonly const?: unknown;
   readonly items?: Schema;
+  readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
 };
@@ -47,7 +48,8 @@ function wrapped(name: string, type: string): string {
   return line.length <= 120 ? line : `${name}\n    | ${type.replaceAll(" | ", "\n    | ")};`;
 }
 
-function typeOf({ $ref, type, enum: values, const: only, items }: Schema): string {
+function typeOf({ $ref, type, enum: values, const: only, items, oneOf }: Schema): string {
+  if (oneOf !== undefined) return `(${oneOf.map(typeOf).join(" | ")})`;
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);

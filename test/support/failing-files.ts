@@ -23,7 +23,7 @@ export type FailingFiles = {
 };
 
 const pathSteps = [
-  ...(["copyFile", "link", "lstat", "mkdir", "open"] as const),
+  ...(["copyFile", "link", "lstat", "mkdir", "open", "opendir"] as const),
   ...(["readdir", "rename", "rmdir", "unlink"] as const),
 ];
 const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "read", "stat", "close"]);

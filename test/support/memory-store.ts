@@ -106,6 +106,10 @@ export class MemoryStore implements SecretStore {
     return { directory, count: this.kept.blobs.size };
   }
 
+  async freeze(): Promise<StoredSnapshot> {
+    throw new VaultError("UNAVAILABLE", "this store has no files");
+  }
+
   async close(): Promise<void> {}
 
   protected async beginChange(): Promise<void> {

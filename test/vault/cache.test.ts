@@ -114,7 +114,7 @@ describe("the vault's cache", () => {
 
   it("does not keep what a reader reads while the path is being changed", async () => {
     const cache = new CiphertextCache<string>(10_000);
-    await cache.changing("a", async () => {
+    await cache.changing(["a"], async () => {
       await cache.reading(async (keep) => keep("a", "old"));
       expect(cache.get("a")).to.equal(undefined);
     });
@@ -126,7 +126,7 @@ describe("the vault's cache", () => {
     const cache = new CiphertextCache<string>(10_000);
     const ended = closedGate();
     let reading: Promise<void> = Promise.resolve();
-    await cache.changing("a", async () => {
+    await cache.changing(["a"], async () => {
       reading = cache.reading(async (keep) => {
         await ended.passed;
         keep("a", "old");

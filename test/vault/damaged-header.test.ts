@@ -7,7 +7,7 @@ import { VaultError } from "../../src/errors.js";
 import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
 import { later } from "../support/clean-up.js";
 import { blobFile, damage, everyDamage, headerFile } from "../support/damage.js";
-import { passphrase, realScryptCost, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/test-client.js";
 
 /** Each valid-looking header costs a derivation: the normal suite tries some, the long form all. */
@@ -15,7 +15,7 @@ const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 16;
 
 /** A vault with one secret, its server stopped. */
 async function stoppedVault(passphraseOfVault = passphrase): Promise<{ home: string; header: Buffer }> {
-  const server = await startTestServer(realScryptCost);
+  const server = await startTestServer();
   await mustInit(server, { passphrase: passphraseOfVault });
   await mustPut(server, "a/b", "kept");
   await server.stop();
@@ -42,7 +42,7 @@ describe("a damaged header", function () {
     const { header } = await stoppedVault();
     let crashes = 0;
     const worker = KeyWorkerClient.start(
-      { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0 },
+      { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: 10 },
       systemClock,
       () => crashes++,
     );

@@ -74,6 +74,7 @@ describe("idle lock", () => {
     ["a list", { path: "/v1/secrets" }, true],
     ["a put", { method: "PUT", path: "/v1/secrets/b", body: { value: "v" } }, true],
     ["a delete", { method: "DELETE", path: "/v1/secrets/a" }, true],
+    ["a batch", { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }] } }, true],
     ["a get of a missing secret", { path: "/v1/secrets/missing" }, true],
     ["a secret operation that is refused with 400", { path: "/v1/secrets/a//b" }, true],
     ["a successful unlock", unlock, true],

@@ -23,7 +23,7 @@
  */
 import { allocate, base64url, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
-import { nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
+import { type Box, nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const formatVersion = 2;
@@ -55,10 +55,7 @@ export function sealBlob(
   value: Uint8Array,
   past: readonly SealedVersion[] = [],
 ): Bytes {
-  const [metadataBox = [], valueBox = []] = seal(key.masterKey, [
-    { plaintext: metadata, aad: () => metadataAad(key, path) },
-    { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
-  ]);
+  const [metadataBox = [], valueBox = []] = sealBoxes(key, path, metadata, value);
   const present = [
     uint32(metadata.length + shortestBox),
     ...metadataBox,
@@ -66,6 +63,19 @@ export function sealBlob(
     ...valueBox,
   ];
   return concat([magic, formatByte, ...present, ...past.flatMap(piecesOf)]);
+}
+
+/** Seals a version that goes behind another, into scratch memory. */
+export function sealPast(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): SealedVersion {
+  const [metadataBox = [], valueBox = []] = sealBoxes(key, path, metadata, value);
+  return { metadata: scratchOf(...metadataBox), value: scratchOf(...valueBox) };
+}
+
+function sealBoxes(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Box[] {
+  return seal(key.masterKey, [
+    { plaintext: metadata, aad: () => metadataAad(key, path) },
+    { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
+  ]);
 }
 
 function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {

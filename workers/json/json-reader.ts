@@ -10,6 +10,8 @@ import {
   backslash,
   braceClose,
   braceOpen,
+  bracketClose,
+  bracketOpen,
   type Cursor,
   comma,
   type Found,
@@ -31,9 +33,26 @@ export function readObject(
   names: readonly string[],
   memory: Memory = inScratch,
 ): Map<string, JsonValue> | null {
+  const fields = findFields(source, names);
+  return fields && new Map([...fields].map(([name, { found }]) => [name, decoded(source, found, memory)]));
+}
+
+/**
+ * Returns where the elements of an array are that is a field of a JSON object, the last of that name; null when `source`
+ * is not one JSON object, or has no such array.
+ */
+export function readElements(source: Uint8Array, name: string): readonly Span[] | null {
+  const field = findFields(source, [name])?.get(name);
+  return field?.found === "array" ? elementsOf({ bytes: source, at: field.start }) : null;
+}
+
+/** `start`: where its value begins. */
+type Field = { readonly found: Found; readonly start: number };
+
+function findFields(source: Uint8Array, names: readonly string[]): Map<string, Field> | null {
   if (!isUtf8(source)) return null;
   const cursor: Cursor = { bytes: source, at: 0 };
-  const fields = new Map<string, Found>();
+  const fields = new Map<string, Field>();
   try {
     readFields(cursor, names, fields);
     skipSpace(cursor);
@@ -42,7 +61,23 @@ export function readObject(
     if (error instanceof Malformed) return null;
     throw error;
   }
-  return new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)]));
+  return fields;
+}
+
+/** Of an array that was checked before. */
+function elementsOf(cursor: Cursor): Span[] {
+  const elements: Span[] = [];
+  take(cursor, bracketOpen);
+  skipSpace(cursor);
+  while (cursor.bytes[cursor.at] !== bracketClose) {
+    if (elements.length > 0) take(cursor, comma);
+    skipSpace(cursor);
+    const start = cursor.at;
+    skipValue(cursor);
+    elements.push({ start, end: cursor.at });
+    skipSpace(cursor);
+  }
+  return elements;
 }
 
 /** Strings are decoded at the end, once: a name given a thousand times costs nothing. */
@@ -51,7 +86,7 @@ function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
   return decodeString(source.subarray(found.start, found.end), memory);
 }
 
-function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, Found>): void {
+function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, Field>): void {
   skipSpace(cursor);
   take(cursor, braceOpen);
   skipSpace(cursor);
@@ -62,8 +97,9 @@ function readFields(cursor: Cursor, names: readonly string[], fields: Map<string
   for (;;) {
     skipSpace(cursor);
     const name = nameAt(cursor, skipName(cursor), names);
+    const start = cursor.at;
     const found = skipValue(cursor);
-    if (name !== undefined) fields.set(name, found);
+    if (name !== undefined) fields.set(name, { found, start });
     skipSpace(cursor);
     if (cursor.bytes[cursor.at] !== comma) break;
     cursor.at++;

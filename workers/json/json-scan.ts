@@ -18,8 +18,8 @@ export const comma = code(",");
 const colon = code(":");
 export const braceOpen = code("{");
 export const braceClose = code("}");
-const bracketOpen = code("[");
-const bracketClose = code("]");
+export const bracketOpen = code("[");
+export const bracketClose = code("]");
 const zero = code("0");
 
 /** Of a number that is surely exact. */

@@ -2,12 +2,14 @@
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
-import { VaultError } from "../../errors.js";
+import { takesNoFiles, VaultError } from "../../errors.js";
+import { ownIdentity } from "../../files/process-identity.js";
 import type { Phase, Watch } from "../../maintenance/backup/archive.js";
 import { BackupError } from "../../maintenance/backup/backup-error.js";
 import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
+import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
 import {
   type ConnectionFlags,
   exits as exitOf,
@@ -27,7 +29,8 @@ export function define(command: Command): void {
   command
     .description(
       "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
-        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not.",
+        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not; " +
+        "if its disk is full or read-only, it refuses writes meanwhile.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty);
   withOutput(withConnection(command)).action(backup);
@@ -49,9 +52,10 @@ async function backup(file: string, flags: Flags): Promise<void> {
 }
 
 /** @throws CommandFailure findings */
-function report(file: string, { secrets, damaged }: Saved, flags: Flags): void {
-  const saved = `${secrets} secrets saved in ${printable(file)}`;
-  if (flags.json) printJson({ ok: true, file, secrets, damaged });
+function report(file: string, { secrets, damaged, direct }: Saved, flags: Flags): void {
+  const how = direct ? " (from the vault itself: its disk is full or read-only, and takes no snapshot)" : "";
+  const saved = `${secrets} secrets saved in ${printable(file)}${how}`;
+  if (flags.json) printJson({ ok: true, file, secrets, damaged, ...(direct && { direct }) });
   if (damaged > 0) {
     throw new CommandFailure(
       "findings",
@@ -72,7 +76,9 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   return withClient(flags, async (client) => {
     const { initialized, vaultPath } = await client.status();
     if (!initialized) throw noVault(vaultPath);
-    return { ...(await client.snapshot()), release: async () => {} };
+    const { pid, started } = ownIdentity();
+    const taken = await client.snapshot({ reader: `${pid}:${started}` });
+    return { ...taken, direct: taken.direct === true, release: async () => {} };
   });
 }
 
@@ -82,11 +88,20 @@ async function snapshotOfFiles(vaultPath: string): Promise<TakenSnapshot> {
   const store = await FileStore.openExisting(vaultPath);
   if (store === null) throw noVault(vaultPath);
   try {
-    const { directory, count } = await store.snapshot();
-    return { directory, secretCount: count, release: () => store.close() };
+    const { directory, count, direct } = await snapshotOrFrozen(store);
+    return { directory, secretCount: count, direct, release: () => store.close() };
   } catch (error) {
     await store.close();
     throw error;
+  }
+}
+
+async function snapshotOrFrozen(store: SecretStore): Promise<StoredSnapshot & { readonly direct: boolean }> {
+  try {
+    return { ...(await store.snapshot()), direct: false };
+  } catch (error) {
+    if (!takesNoFiles(error)) throw error;
+    return { ...(await store.freeze(ownIdentity())), direct: true };
   }
 }
 

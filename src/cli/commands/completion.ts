@@ -42,6 +42,6 @@ function argumentOf({ registeredArguments }: Command): Completable {
 
 /** Derived from the placeholder that the help shows. */
 function completableOf(shown: string): Completable {
-  if (/[<=](?:path|prefix|from)[>.]/.test(shown)) return "paths";
+  if (/[<=](?:path|folder|from)[>.]/.test(shown)) return "paths";
   return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";
 }

@@ -1,15 +1,15 @@
 /** `strongroom edit`: a value in the user's editor; an edit that cannot be stored at once is not lost. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import type { Secret } from "../../client/client.js";
+import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/client.js";
 import { confirm } from "../prompt/confirm.js";
 import { editBytes } from "../prompt/editor.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { getIfThere } from "../session/fetch-secrets.js";
-import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
-import { mustBePath } from "../session/secret-arguments.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
+import { isConflict, mustBePath } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
@@ -17,7 +17,9 @@ type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onD
 const details = `
 The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable only by you, and
 is overwritten and removed when the editor exits. If the value cannot be stored,
-you can edit it again. Make sure that the editor keeps no copies; for vim:
+you can edit it again. If the secret has changed meanwhile, it is not replaced:
+you can edit your text again, or it is kept as <path>.edited-1. Make sure that
+the editor keeps no copies; for vim:
   VISUAL="vim -n -i NONE --cmd 'set noundofile'"
 `;
 
@@ -41,22 +43,39 @@ async function edit(typed: string, flags: Flags): Promise<void> {
   const { secret, limits } = await withClient(flags, async (client) => {
     return { secret: await getIfThere(client, path), limits: await limitsOf(client) };
   });
-  const before = Buffer.from(secret?.reveal() ?? "");
-  const { after, changed } = await editUntilStorable(before, before, limits, flags).finally(() => before.fill(0));
+  const text = bytesOf(secret);
+  await editAndStore(path, secret, text, limits, flags).finally(() => text.fill(0));
+}
+
+/** `text`: what the editor shows at first: the value, or what was typed before a conflict. */
+async function editAndStore(
+  path: string,
+  secret: Secret | null,
+  text: Uint8Array,
+  limits: ValueLimit,
+  flags: Flags,
+): Promise<void> {
+  const before = bytesOf(secret);
+  const { after, changed } = await editUntilStorable(text, before, limits, flags).finally(() => before.fill(0));
   try {
     if (after.length === 0) throw new CommandFailure("aborted", "the file is empty: nothing was stored");
     if (!changed) return report(flags, { path, changed }, `${path} is unchanged: nothing was stored`);
     if (flags.dryRun)
       return report(flags, { dryRun: true, path, changed }, `${path} would be stored; a dry run: nothing was written`);
     const stored = await storeWithRetry(path, after, secret, flags);
-    report(
-      flags,
-      { path: stored.path, changed, bytes: stored.bytes },
-      `${stored.path} stored (${counted(stored.bytes, "byte")})`,
-    );
+    if (stored === null) return await solveConflict(path, after, secret?.metadata, limits, flags);
+    const { bytes } = stored;
+    report(flags, { path: stored.path, changed, bytes }, `${stored.path} stored (${counted(bytes, "byte")})`);
   } finally {
     after.fill(0);
   }
+}
+
+function bytesOf(secret: Secret | null): Bytes {
+  const value = secret?.reveal() ?? "";
+  const bytes = new Uint8Array(new ArrayBuffer(Buffer.byteLength(value)));
+  new TextEncoder().encodeInto(value, bytes);
+  return bytes;
 }
 
 type ValueLimit = Pick<Limits, "value">;
@@ -95,15 +114,62 @@ function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): By
   return shorter;
 }
 
-/** Offers to try again: the vault may have locked itself meanwhile, and can be unlocked in another terminal. */
-async function storeWithRetry(path: string, value: Bytes, secret: Secret | null, flags: Flags) {
+/**
+ * Stores the value unless the secret has changed since it was read: null then. Offers to try again: the vault may have
+ * locked itself meanwhile, and can be unlocked in another terminal.
+ */
+async function storeWithRetry(path: string, value: Bytes, secret: Secret | null, flags: Flags): Promise<Stored | null> {
+  const condition = secret === null ? { ifAbsent: true } : { ifMatch: secret.etag };
+  const store = async (client: StrongroomClient) => {
+    try {
+      return await client.put(path, value, { ...secret?.metadata, replaceMetadata: true, ...condition });
+    } catch (error) {
+      if (isConflict(error)) return null;
+      throw error;
+    }
+  };
+  return untilDone(() => withClient(flags, store));
+}
+
+async function untilDone<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      return await withClient(flags, (client) => client.put(path, value, secret?.metadata));
+      return await work();
     } catch (error) {
       if (!(error instanceof CommandFailure) || error.exit === "usage") throw error; // invalid stays invalid
       process.stderr.write(`strongroom: ${error.message}\n`);
       if (!(await confirm("The edit is not stored. Fix the problem in another terminal; try again?"))) throw error;
+    }
+  }
+}
+
+/** The text is edited again, or kept in a secret of its own: never lost. @throws CommandFailure */
+async function solveConflict(
+  path: string,
+  value: Bytes,
+  metadata: Metadata | undefined,
+  limits: ValueLimit,
+  flags: Flags,
+): Promise<void> {
+  const shown = printable(path);
+  const question = `${shown} has changed since you opened it. Edit your text again, to replace the new value?`;
+  if (!flags.nonInteractive && (await confirm(question))) {
+    const present = await untilDone(() => withClient(flags, (client) => getIfThere(client, path)));
+    return editAndStore(path, present, value, limits, flags);
+  }
+  const keep = (client: StrongroomClient) => keepAside(client, path, value, metadata);
+  const kept = printable(await untilDone(() => withClient(flags, keep)));
+  const next = `compare them, then  strongroom mv -f ${kept} ${shown}  or  strongroom rm ${kept}`;
+  throw new CommandFailure("conflict", `${shown} has changed since you opened it; your text is in ${kept}: ${next}`);
+}
+
+/** Stores the value beside the secret, under a path that is free; returns that path. */
+async function keepAside(client: StrongroomClient, path: string, value: Bytes, metadata?: Metadata): Promise<string> {
+  for (let number = 1; ; number++) {
+    try {
+      return (await client.put(`${path}.edited-${number}`, value, { ...metadata, ifAbsent: true })).path;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
     }
   }
 }

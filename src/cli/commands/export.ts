@@ -8,6 +8,7 @@ import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
+import { explainEmptyFolder } from "../session/missing-secrets.js";
 import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { type Progress, progressBar } from "../session/progress.js";
@@ -25,7 +26,7 @@ export function define(command: Command): void {
   const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
   command
     .description("Writes secrets as unencrypted plaintext.")
-    .option("--prefix <prefix>", "only secrets whose path starts with this; app/ is a whole folder")
+    .option("--prefix <folder>", "only the secrets in this folder")
     .addOption(format.choices(formats).makeOptionMandatory())
     .option("--plaintext", "confirm that the values are written unencrypted");
   withConnection(withOutputFile(command)).action(exportSecrets);
@@ -49,7 +50,7 @@ const refusal =
 async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): Promise<number> {
   const entries = await listSecrets(client, flags.prefix);
   if (entries.length === 0 && flags.prefix !== undefined) {
-    throw new CommandFailure("notFound", `no path starts with ${printable(flags.prefix)}: see strongroom ls`);
+    throw new CommandFailure("notFound", await explainEmptyFolder(client, flags.prefix));
   }
   const content =
     flags.format === "json" ? asJson(client, entries, bar) : await asLines(client, entries, flags.format, bar);

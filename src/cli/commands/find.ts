@@ -1,9 +1,9 @@
 /** `strongroom find`: case-insensitive search of paths and descriptions. */
 import type { Command } from "commander";
 import type { SecretEntry } from "../../client/client.js";
+import { asPaths, type ListingFlags, printList, withListing } from "../listing/print-list.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { type ListingFlags, printList, withListing } from "../session/print-list.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 
@@ -19,7 +19,7 @@ async function find(text: string, flags: Flags): Promise<void> {
   const has = ({ path, metadata }: SecretEntry) => {
     return folded(path).includes(wanted) || folded(metadata.description ?? "").includes(wanted);
   };
-  const count = await withClient(flags, (client) => printList(client.pages({ limit: 1000 }), has, flags));
+  const count = await withClient(flags, (client) => printList(client.pages({ limit: 1000 }), has, asPaths, flags));
   if (count > 0) return;
   throw new CommandFailure("notFound", "no path or description contains this text; strongroom ls  lists all paths");
 }

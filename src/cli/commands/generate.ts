@@ -14,7 +14,7 @@ import {
   randomCharacters,
   randomWords,
 } from "../session/random-value.js";
-import { canonical, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
+import { canonical, creating, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
 import { refuseTooLarge } from "../session/server-limits.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 
@@ -52,16 +52,19 @@ export function define(command: Command): void {
   withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
 }
 
+const remedy = "--force replaces it";
+
 async function generate(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
   const { bytes, bits } = await randomValue(flags);
   const replaced = await withClient(flags, async (client) => {
     const there = await lookAt(client, path);
-    if (there !== null && !flags.force) refuseOverwriting(path, "--force replaces it");
-    const metadata = { type: "password" as const, ...there, ...given(flags) };
-    if (flags.dryRun) await refuseTooLarge(client, bytes.length, flags.description);
-    else await client.put(path, bytes, metadata);
-    return there !== null;
+    if (there !== null && !flags.force) refuseOverwriting(path, remedy);
+    if (flags.dryRun) return refuseTooLarge(client, bytes.length, flags.description).then(() => there !== null);
+    const type = there?.entry?.metadata.type ?? "password";
+    const options = { type, ...given(flags), ifAbsent: !flags.force };
+    const { version } = await creating(path, remedy, () => client.put(path, bytes, options));
+    return there !== null || version > 1;
   });
   if (flags.dryRun) return reportPlan(path, replaced, flags);
   if (clipboard !== null) await copyStored(clipboard, Buffer.from(bytes), path, flags);

@@ -27,8 +27,8 @@ formats:
   json       the output of strongroom export --format json; or an object of
              strings, in which nested objects are folders
   pass       a directory with the decrypted files of a password store: the first
-             line is the secret at the file's path, the rest is the secret notes
-             under it; a PEM file is one secret
+             line is the secret at the file's path, an otpauth:// line the secret
+             totp under it, the rest the secret notes; a PEM file is one secret
   bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
              notes, fields/…, a card's number, …
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the

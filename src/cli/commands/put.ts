@@ -1,15 +1,21 @@
 /** `strongroom put`: the value, its metadata, and what happens to an existing secret. */
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { type PutOptions, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import {
+  type PutOptions,
+  type SecretType,
+  type Stored,
+  type StrongroomClient,
+  StrongroomError,
+} from "../../client/client.js";
 import { readValue, type ValueSource, withValue } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
-import { canonical, lookAt, refuseOverwriting, secretTypes } from "../session/secret-arguments.js";
+import { canonical, creating, lookAt, refuseOverwriting, secretTypes } from "../session/secret-arguments.js";
 import { refuseTooLarge } from "../session/server-limits.js";
 
-export type MetadataFlags = Pick<PutOptions, "type" | "description">;
+export type MetadataFlags = { readonly type?: SecretType; readonly description?: string };
 
 type Flags = OutputFlags &
   ConnectionFlags &
@@ -45,34 +51,34 @@ export function withMetadata(command: Command): Command {
 
 async function put(path: string, dash: string | undefined, flags: Flags): Promise<void> {
   const source = dash === undefined ? flags : { ...flags, fromFile: standardInput(dash, flags) };
-  const replaced = await withClient(flags, (client) => lookAt(client, path));
-  if (replaced !== null && !flags.clobber) refuseOverwriting(path, "--no-clobber forbids replacing it");
+  const present = await withClient(flags, (client) => lookAt(client, path));
+  if (present !== null && !flags.clobber) refuseOverwriting(path, noClobber);
   const value = await readValue(source, `Value of ${path}`);
   try {
     if (flags.dryRun) {
       await withClient(flags, (client) => refuseTooLarge(client, value.length, flags.description));
-      return reportPlan(path, replaced !== null, flags);
+      return reportPlan(path, present !== null, flags);
     }
-    const metadata = { ...(flags.keep && replaced), ...given(flags) };
-    const stored = await withClient(flags, (client) => store(client, path, value, metadata));
-    const done = { path: stored.path, bytes: stored.bytes, replaced: replaced !== null, metadata: stored.metadata };
-    report(
-      flags,
-      done,
-      `${stored.path} ${replaced === null ? "stored" : "replaced"} (${counted(stored.bytes, "byte")})`,
-    );
+    const options = { ...given(flags), replaceMetadata: !flags.keep, ifAbsent: !flags.clobber };
+    const stored = await withClient(flags, (client) => store(client, path, value, options));
+    const { bytes, metadata } = stored;
+    const replaced = present !== null || stored.version > 1; // the same value again makes no new version
+    const text = `${stored.path} ${replaced ? "replaced" : "stored"} (${counted(bytes, "byte")})`;
+    report(flags, { path: stored.path, bytes, replaced, metadata }, text);
   } finally {
     value.fill(0);
   }
 }
 
+const noClobber = "--no-clobber forbids replacing it";
+
 /** Asks for the limits only after a refusal: they cost a request. */
-async function store(client: StrongroomClient, path: string, value: Bytes, metadata: MetadataFlags): Promise<Stored> {
+async function store(client: StrongroomClient, path: string, value: Bytes, options: PutOptions): Promise<Stored> {
   try {
-    return await client.put(path, value, metadata);
+    return await creating(path, noClobber, () => client.put(path, value, options));
   } catch (error) {
     const refused = error instanceof StrongroomError && error.code === "BAD_REQUEST";
-    if (refused) await refuseTooLarge(client, value.length, metadata.description);
+    if (refused) await refuseTooLarge(client, value.length, options.description ?? undefined);
     throw error;
   }
 }
@@ -85,8 +91,8 @@ function standardInput(dash: string, { fromFile }: Flags): string {
 }
 
 /** Returns only what was given; an empty description removes it. */
-export function given({ type, description }: MetadataFlags): MetadataFlags {
-  return { ...(type && { type }), ...(description !== undefined && { description: description || undefined }) };
+export function given({ type, description }: MetadataFlags): Pick<PutOptions, "type" | "description"> {
+  return { ...(type && { type }), ...(description !== undefined && { description: description || null }) };
 }
 
 function reportPlan(path: string, replaces: boolean, flags: Flags): void {

@@ -57,7 +57,7 @@ export function define(command: Command): void {
     .description("Runs a command with secrets as environment variables.")
     .usage("[flags] -- command [arguments...]")
     .argument("[command...]", "the command and its arguments, after --")
-    .option("--prefix <prefix>", "all secrets whose path starts with this; app/ is a whole folder")
+    .option("--prefix <folder>", "all secrets in this folder")
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
     .option("--print-names", "print the variables' names and sources, and run nothing")

@@ -1,4 +1,5 @@
 /** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
+import { folderPrefix } from "../secrets/folder.js";
 import { readInput, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { canonicalPath, problemOfPath } from "../session/references.js";
@@ -58,6 +59,7 @@ export function planPaths(
 
 /** Returns `prefix` as a folder, with its final slash. @throws CommandFailure usage */
 export function folderOf(prefix = ""): string {
-  const folder = prefix.replace(/\/$/, "");
-  return folder === "" ? "" : `${canonicalPath(folder, "--prefix")}/`;
+  const folder = folderPrefix(prefix);
+  if (folder !== "") canonicalPath(folder.slice(0, -1), "--prefix");
+  return folder;
 }

@@ -3,6 +3,7 @@ import pMap from "p-map";
 import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { concurrency, getIfThere } from "../session/fetch-secrets.js";
+import { isConflict } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSizes } from "../session/server-limits.js";
 import type { ImportEntry, Refused } from "./formats/import-entry.js";
 
@@ -59,34 +60,53 @@ async function store(client: StrongroomClient, entry: ImportEntry, options: Entr
 }
 
 /** Returns why this entry alone cannot be stored; null when it is done. */
-async function storeOrRefuse(client: StrongroomClient, entry: ImportEntry, options: EntryOptions, tally: Tally) {
+async function storeOrRefuse(
+  client: StrongroomClient,
+  entry: ImportEntry,
+  options: EntryOptions,
+  tally: Tally,
+): Promise<Omit<Refused, "origin"> | null> {
   try {
     const result = await resultFor(client, entry, options);
-    if ((result === "created" || result === "replaced") && !options.dryRun) await put(client, entry);
+    if (isWrite(result) && !options.dryRun) await put(client, entry, options.force);
     if (result === "skipped") tally.skipped.push(entry.path);
     else tally[result]++;
     return null;
   } catch (error) {
-    if (!(error instanceof StrongroomError)) throw error;
-    if (error.code === "BAD_REQUEST") return { problem: error.message };
-    if (error.code === "INTEGRITY") return { problem: error.message, damaged: true as const };
-    throw error;
+    if (isConflict(error)) return storeOrRefuse(client, entry, { ...options, exists: true }, tally); // created meanwhile
+    return refusalOf(error);
   }
+}
+
+/** @throws the error, unless it is about this entry alone */
+function refusalOf(error: unknown): Omit<Refused, "origin"> {
+  if (!(error instanceof StrongroomError)) throw error;
+  if (error.code === "BAD_REQUEST") return { problem: error.message };
+  if (error.code === "INTEGRITY") return { problem: error.message, damaged: true };
+  throw error;
+}
+
+type Result = keyof Omit<Tally, "refused">;
+
+function isWrite(result: Result): boolean {
+  return result === "created" || result === "replaced";
 }
 
 async function resultFor(
   client: StrongroomClient,
   entry: ImportEntry,
   { exists, force }: EntryOptions,
-): Promise<keyof Omit<Tally, "refused">> {
+): Promise<Result> {
   const stored = exists ? await getIfThere(client, entry.path) : null;
   if (stored === null) return "created";
   if (isSame(stored, entry)) return "unchanged";
   return force ? "replaced" : "skipped";
 }
 
-function put(client: StrongroomClient, { path, value, type, description }: ImportEntry): Promise<unknown> {
-  return client.put(path, value, { type: type as PutOptions["type"], description }); // problemOf has checked the type
+function put(client: StrongroomClient, entry: ImportEntry, force: boolean): Promise<unknown> {
+  const { path, value, description } = entry;
+  const type = entry.type as PutOptions["type"]; // problemOf has checked it
+  return client.put(path, value, { type, description, replaceMetadata: true, ifAbsent: !force });
 }
 
 function isSame(stored: Secret, { value, type, description }: ImportEntry): boolean {

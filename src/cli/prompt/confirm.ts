@@ -35,13 +35,17 @@ function ask(terminal: number, question: string): Promise<string | null> {
   });
 }
 
-/** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
-export async function mustConfirm(question: string, nonInteractive: boolean | undefined): Promise<void> {
+/** Returns only after a yes. `flag`: skips the question. @throws CommandFailure aborted; usage, without a terminal */
+export async function mustConfirm(
+  question: string,
+  nonInteractive: boolean | undefined,
+  flag = "--force",
+): Promise<void> {
   const answer = nonInteractive ? null : await confirm(question);
   if (answer === true) return;
   if (answer === false) throw new CommandFailure("aborted", "nothing was done");
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
-  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use --force to skip it`);
+  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use ${flag} to skip it`);
 }
 
 function openTerminal(): number | null {

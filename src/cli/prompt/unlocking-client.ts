@@ -4,6 +4,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import {
   type Acknowledgement,
   type CallOptions,
+  type ChangeOptions,
   type ListOptions,
   type PutOptions,
   StrongroomClient,
@@ -28,8 +29,24 @@ export class UnlockingClient extends StrongroomClient {
     return this.#whenUnlocked(() => super.put(path, value, options));
   }
 
-  override delete(path: string, options: CallOptions = {}) {
+  override delete(path: string, options: ChangeOptions = {}) {
     return this.#whenUnlocked(() => super.delete(path, options));
+  }
+
+  override versions(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.versions(path, options));
+  }
+
+  override version(path: string, version: number, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.version(path, version, options));
+  }
+
+  override undo(path: string, version: number, options: ChangeOptions = {}) {
+    return this.#whenUnlocked(() => super.undo(path, version, options));
+  }
+
+  override prune(path: string, options: ChangeOptions = {}) {
+    return this.#whenUnlocked(() => super.prune(path, options));
   }
 
   override list(options: ListOptions = {}) {

@@ -4,6 +4,7 @@ import { parseDotenv } from "../import/formats/dotenv.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
+import { explainEmptyFolder } from "../session/missing-secrets.js";
 import { printable } from "../session/output.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
 import { steersPrograms } from "./steering-names.js";
@@ -53,7 +54,7 @@ export async function listVariables(sources: Sources, withClient: GetClient): Pr
 async function namedByPrefix(client: StrongroomClient, prefix: string, set: Sources["set"]): Promise<Named[]> {
   const listed = (await listSecrets(client, prefix)).map(({ path }) => path);
   if (listed.length === 0) {
-    throw new CommandFailure("notFound", `no path starts with ${printable(prefix)}: see strongroom ls`);
+    throw new CommandFailure("notFound", await explainEmptyFolder(client, prefix));
   }
   const renamed = new Set(set.map(({ path }) => path));
   const paths = listed.filter((path) => !renamed.has(path));

@@ -5,7 +5,7 @@ import { type ConnectionFlags, withConnection } from "./connection.js";
 import { CommandFailure } from "./exit-codes.js";
 import { mustGet } from "./missing-secrets.js";
 import { type OutputFlags, withDryRun, withOutput } from "./output.js";
-import { canonical, lookAt, refuseOverwriting, targetPath } from "./secret-arguments.js";
+import { canonical, creating, lookAt, refuseOverwriting, targetPath } from "./secret-arguments.js";
 
 export type CopyFlags = OutputFlags & ConnectionFlags & { readonly force?: true; readonly dryRun?: true };
 
@@ -29,8 +29,10 @@ export async function copySecret(
   if (names.from === names.to)
     throw new CommandFailure("usage", "source and target are the same path: nothing was done");
   const replaced = (await lookAt(client, names.to)) !== null;
-  if (replaced && !force) refuseOverwriting(names.to, "--force replaces it");
+  const remedy = "--force replaces it";
+  if (replaced && !force) refuseOverwriting(names.to, remedy);
   const secret = await mustGet(client, names.from);
-  if (!dryRun) await client.put(names.to, secret.reveal(), secret.metadata);
+  const options = { ...secret.metadata, replaceMetadata: true, ifAbsent: !force };
+  if (!dryRun) await creating(names.to, remedy, () => client.put(names.to, secret.reveal(), options));
   return { ...names, replaced };
 }

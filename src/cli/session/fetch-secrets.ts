@@ -1,17 +1,21 @@
 /** Reading many secrets: their list, and their values by path, a few requests at a time. */
 import pMap from "p-map";
 import type { Secret, SecretEntry, StrongroomClient } from "../../client/client.js";
+import { folderPrefix } from "../secrets/folder.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 
 /** Concurrent requests. */
 export const concurrency = 16;
 
-/** @throws CommandFailure findings, when some metadata is damaged, so that a part is not mistaken for the whole */
-export async function listSecrets(client: StrongroomClient, prefix: string | undefined): Promise<SecretEntry[]> {
+/**
+ * Lists a folder, by default the whole vault.
+ * @throws CommandFailure findings, when some metadata is damaged, so that a part is not mistaken for the whole
+ */
+export async function listSecrets(client: StrongroomClient, folder = ""): Promise<SecretEntry[]> {
   const entries: SecretEntry[] = [];
   const damaged: string[] = [];
-  for await (const page of client.pages({ prefix, limit: 1000 })) {
+  for await (const page of client.pages({ prefix: folderPrefix(folder), limit: 1000 })) {
     entries.push(...page.entries);
     damaged.push(...(page.damaged ?? []));
   }

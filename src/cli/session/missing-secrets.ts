@@ -1,5 +1,6 @@
 /** Messages for a path without a secret: a folder, a near miss, or a leading slash. */
 import { type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { folderPrefix } from "../secrets/folder.js";
 import { CommandFailure } from "./exit-codes.js";
 import { getIfThere } from "./fetch-secrets.js";
 import { printable } from "./output.js";
@@ -21,14 +22,17 @@ export async function explainMissing(client: StrongroomClient, path: string): Pr
 
 const elsewhere = "; strongroom ls  lists all secrets";
 
-/** Returns what to say of a prefix that no path has. */
-export async function explainEmptyPrefix(client: StrongroomClient, prefix: string): Promise<string> {
-  const folder = prefix.endsWith("/") ? prefix : `${prefix}/`;
+/** Returns what to say of a folder in which there is no secret. */
+export async function explainEmptyFolder(client: StrongroomClient, name: string): Promise<string> {
+  const folder = folderPrefix(name);
+  const path = folder.slice(0, -1);
   const nothing = `nothing under ${printable(folder)}`;
-  if (prefix.startsWith("/")) {
-    return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(prefix.replace(/^\/+/, ""))}`;
+  if (name.startsWith("/")) {
+    return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(name.replace(/^\/+/, ""))}`;
   }
-  const folders = foldersOf(await pathsNear(client, folder.slice(0, -1)));
+  const near = await pathsNear(client, path);
+  if (near.includes(path)) return `${nothing}: ${printable(path)} is a secret, not a folder`;
+  const folders = foldersOf(near);
   return `${nothing}${suggestion(folder, folders) || elsewhere}`;
 }
 

@@ -1,5 +1,5 @@
 /** Secret paths and types as arguments of commands. */
-import type { Metadata, SecretType, StrongroomClient } from "../../client/client.js";
+import { type SecretEntry, type SecretType, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
 import { canonicalPath } from "./references.js";
@@ -14,12 +14,15 @@ const types: { readonly [T in SecretType]: true } = {
 
 export const secretTypes: readonly string[] = Object.keys(types);
 
-/** Returns a secret's metadata without reading its value, or null without one. @throws CommandFailure usage, for an invalid path */
-export async function lookAt(client: StrongroomClient, path: string): Promise<Metadata | null> {
+/** What a list says of a secret; nothing, when that is damaged. */
+export type Present = { readonly entry: SecretEntry | undefined };
+
+/** Returns what is known of a secret without its value, or null without one. @throws CommandFailure usage, for an invalid path */
+export async function lookAt(client: StrongroomClient, path: string): Promise<Present | null> {
   const wanted = mustBePath(path);
   const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
   const entry = entries.find((found) => found.path === wanted);
-  return entry?.metadata ?? (damaged.includes(wanted) ? {} : null);
+  return entry === undefined && !damaged.includes(wanted) ? null : { entry };
 }
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
@@ -30,6 +33,21 @@ export function mustBePath(path: string): string {
 /** @throws CommandFailure conflict */
 export function refuseOverwriting(path: string, remedy: string): never {
   throw new CommandFailure("conflict", `${path} already exists: ${remedy}`);
+}
+
+/** Runs a put that must not replace a secret. @throws CommandFailure conflict, when another program has created one meanwhile */
+export async function creating<T>(path: string, remedy: string, put: () => Promise<T>): Promise<T> {
+  try {
+    return await put();
+  } catch (error) {
+    if (isConflict(error)) refuseOverwriting(path, remedy);
+    throw error;
+  }
+}
+
+/** Whether the condition of a change did not hold. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof StrongroomError && error.code === "PRECONDITION_FAILED";
 }
 
 /** Returns the form in which the server keeps and compares paths. */

@@ -6,23 +6,24 @@
  *   SHA256SUMS     of every file but itself: detects truncation and changes
  */
 import { createHash } from "node:crypto";
-import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { open, unlink } from "node:fs/promises";
 import pMap from "p-map";
+import { ignoring } from "../../files/durable.js";
+import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { BufferedFile } from "./buffered-file.js";
 import { LineSet, type ListedSums, readSums, sumLine, sumOf, sumsName } from "./checksums.js";
-import { type SnapshotFile, snapshotFiles } from "./snapshot-files.js";
+import { readAhead, type SnapshotFile } from "./snapshot-files.js";
 import { InvalidTar, readTar, type TarEntry } from "./tar-reader.js";
 import { TarWriter } from "./tar-writer.js";
-
-export const headerName = "header.json";
-export const secretsName = "secrets";
 
 /** Bounds memory: entries are held whole while they are used, and large ones one at a time. */
 const entriesAtOnce = 16;
 const largeEntryBytes = 4 * 2 ** 20;
 const maxSecretBytes = 2 ** 30;
+
+/** Of the temp file with the checksums. */
+export const sumsSuffix = "-sums";
 
 /** Larger than any header of a vault. */
 const maxHeaderBytes = 4096;
@@ -36,27 +37,41 @@ export type Watch = {
   readonly signal: AbortSignal;
 };
 
-/** Writes a snapshot of `count` secrets to a new, durable archive; returns the number of files in it. */
-export async function writeArchive(snapshot: string, count: number, file: string, watch: Watch): Promise<number> {
+/** Writes files, in the order of their names, to a new, durable archive; returns their number. `count`: of secrets. */
+export async function writeArchive(
+  files: AsyncIterable<SnapshotFile>,
+  count: number,
+  file: string,
+  watch: Watch,
+): Promise<number> {
   const tar = await TarWriter.create(file);
   try {
-    const sums = await BufferedFile.create(join(snapshot, sumsName));
-    try {
-      let files = 0;
-      for await (const each of snapshotFiles(snapshot, [headerName, `${secretsName}/`])) {
+    return await withSums(file, async (sums, sumsFile) => {
+      let written = 0;
+      for await (const each of files) {
         watch.signal.throwIfAborted();
         await sums.write(Buffer.from(sumLine(each.name, await addFile(tar, each)), "latin1"));
-        watch.tick("saving", files++, count);
+        watch.tick("saving", written++, count);
       }
       await sums.sync();
-      for await (const each of snapshotFiles(snapshot, [sumsName])) await addFile(tar, each);
+      await addFile(tar, { ...(await readAhead(sumsFile)), name: sumsName });
       await tar.end();
-      return files;
-    } finally {
-      await sums.close();
-    }
+      return written;
+    });
   } finally {
     await tar.close();
+  }
+}
+
+/** Checksums are collected beside the archive: the snapshot's disk may be full. */
+async function withSums<T>(archive: string, work: (sums: BufferedFile, file: string) => Promise<T>): Promise<T> {
+  const file = `${archive}${sumsSuffix}`;
+  const sums = await BufferedFile.create(file);
+  try {
+    return await work(sums, file);
+  } finally {
+    await sums.close();
+    await ignoring(unlink(file), "ENOENT");
   }
 }
 

@@ -9,8 +9,6 @@ import { systemCode } from "../../errors.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
-import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
-import { isSecretPath } from "../../paths/secret-path.js";
 import { claimVault } from "../../storage/files/claim.js";
 import {
   findRestored,
@@ -21,7 +19,8 @@ import {
   restoredMark,
 } from "../../storage/files/generations.js";
 import { blobFile } from "../../storage/files/tree-scan.js";
-import { headerName, readArchive, secretsName, type Take, twoFiles, type Watch } from "./archive.js";
+import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
+import { headerName, pathOfFile, secretsName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 
 /**
@@ -151,10 +150,8 @@ async function readAll(
 /** Returns the target of a file: built from the secret path that its name stands for, never from the name itself. */
 function fileFor(file: string, directory: string, name: string): string {
   if (name === headerName) return join(directory, headerName);
-  const [top, ...names] = name.split("/");
-  const segments = names.map((each, at) => (at < names.length - 1 ? segmentOfDirectory(each) : segmentOfFile(each)));
-  const path = segments.includes(null) ? null : segments.join("/");
-  if (top === secretsName && path !== null && isSecretPath(path)) return blobFile(join(directory, secretsName), path);
+  const path = pathOfFile(name);
+  if (path !== null) return blobFile(join(directory, secretsName), path);
   throw new BackupError(
     "damaged",
     `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing was restored`,

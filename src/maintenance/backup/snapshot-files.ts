@@ -19,32 +19,41 @@ const filesAtOnce = 8;
 
 /** `top`: names of files and directories of the snapshot, sorted. */
 export function snapshotFiles(snapshot: string, top: readonly string[]): AsyncIterable<SnapshotFile> {
-  return pMapIterable(namesIn(snapshot, top), (name) => readAhead(snapshot, name), { concurrency: filesAtOnce });
+  return filesOf(namesIn(snapshot, top), async (name) => ({ ...(await readAhead(join(snapshot, name))), name }));
 }
 
-async function* namesIn(snapshot: string, names: readonly string[], prefix = ""): AsyncGenerator<string> {
+/** Reads the named files ahead, in their order. */
+export function filesOf(
+  names: AsyncIterable<string> | Iterable<string>,
+  read: (name: string) => Promise<SnapshotFile>,
+): AsyncIterable<SnapshotFile> {
+  return pMapIterable(names, read, { concurrency: filesAtOnce });
+}
+
+/** Yields the names of files, in their order; a name that ends in a slash is a directory. */
+export async function* namesIn(snapshot: string, names: readonly string[], prefix = ""): AsyncGenerator<string> {
   for (const name of names) {
     if (!name.endsWith("/")) yield prefix + name;
     else yield* namesIn(snapshot, await sortedNames(join(snapshot, prefix, name)), prefix + name);
   }
 }
 
-/** Directories end in a slash, so that the order is that of whole paths. */
+/** Directories end in a slash, so that the order is that of whole paths. Links and pipes are left out. */
 async function sortedNames(directory: string): Promise<string[]> {
   const names: string[] = [];
   for await (const entry of await opendir(directory, { bufferSize: 1024 })) {
-    names.push(entry.isDirectory() ? `${entry.name}/` : entry.name);
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile()) names.push(entry.name);
   }
   return names.sort();
 }
 
-async function readAhead(snapshot: string, name: string): Promise<SnapshotFile> {
-  const path = join(snapshot, name);
+export async function readAhead(path: string): Promise<Omit<SnapshotFile, "name">> {
   const file = await OpenFile.open(path, constants.O_RDONLY | noFollow);
   try {
     const { size, mtime: modified } = await file.stat();
     const content = size > maxReadAheadBytes ? createReadStream(path) : [await readWhole(file, size)];
-    return { name, size, modified, content };
+    return { size, modified, content };
   } finally {
     await file.close();
   }

@@ -2,19 +2,26 @@
 import { lstat, readdir, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { BlobOutline, Bytes } from "../../../workers/protocol.js";
-import { systemCode } from "../../errors.js";
+import { systemCode, takesNoFiles } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { enterHolder } from "../../storage/files/claim-holder.js";
 import { headBytes, type Keys } from "../doctor/offline-keys.js";
-import { headerName, interrupted, readArchive, type Take, type Watch, writeArchive } from "./archive.js";
+import { interrupted, readArchive, sumsSuffix, type Take, type Watch, writeArchive } from "./archive.js";
+import { headerName, secretsName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
+import { directFiles } from "./direct-files.js";
+import { snapshotFiles } from "./snapshot-files.js";
 
-/** A snapshot in the layout of an archive; see `SecretStore.snapshot`. `release`: it is no longer needed. */
+/**
+ * A snapshot in the layout of an archive, see `SecretStore.snapshot`; or, `direct`, the frozen vault itself. `release`: it
+ * is no longer needed.
+ */
 export type TakenSnapshot = {
   readonly directory: string;
   readonly secretCount: number;
+  readonly direct: boolean;
   readonly release: () => Promise<void>;
 };
 
@@ -24,8 +31,8 @@ type Judge = Pick<Keys, "understands" | "faultsOf">;
 /** Blobs that the key worker checks at once. */
 const sliceSize = 256;
 
-/** `damaged`: number of secrets that no key can open. */
-export type Saved = { readonly secrets: number; readonly damaged: number };
+/** `damaged`: number of secrets that no key can open. `direct`: the vault's disk took no snapshot. */
+export type Saved = { readonly secrets: number; readonly damaged: number; readonly direct: boolean };
 
 /**
  * Creates a new file, which gets its name only after it was read back and verified, with a header that a restore accepts.
@@ -40,11 +47,12 @@ export async function backUp(
   const target = resolve(file);
   await refuseExisting(target);
   await removeAbandoned(target);
-  const { directory, secretCount, release } = await takeSnapshot();
+  const snapshot = await takeSnapshot();
+  const { directory, direct, release } = snapshot;
   try {
-    await enterHolder(directory); // the server keeps a snapshot that is being read
+    if (!direct) await enterAsReader(directory);
     watch.signal.throwIfAborted();
-    return await archive(directory, secretCount, target, judge, watch);
+    return await archive(snapshot, target, judge, watch);
   } catch (error) {
     if (error instanceof BackupError) throw error;
     if (watch.signal.aborted) throw interrupted();
@@ -54,20 +62,33 @@ export async function backUp(
       error,
     );
   } finally {
-    await removeTree(systemFiles, directory);
+    if (!direct) await removeTree(systemFiles, directory); // DANGER: otherwise it is the vault
     await release();
   }
 }
 
-async function archive(snapshot: string, wanted: number, target: string, judge: Judge, watch: Watch): Promise<Saved> {
+/** The server keeps a snapshot that is being read. On a full disk another backup may replace it; this one then fails. */
+async function enterAsReader(snapshot: string): Promise<void> {
+  await enterHolder(snapshot).catch((error: unknown) => {
+    if (!takesNoFiles(error)) throw error;
+  });
+}
+
+async function archive(
+  { directory, secretCount, direct }: TakenSnapshot,
+  target: string,
+  judge: Judge,
+  watch: Watch,
+): Promise<Saved> {
   const temp = `${target}.tmp-${process.pid}-${randomName()}`;
   try {
-    const secrets = (await writeArchive(snapshot, wanted, temp, watch)) - 1; // without the header
-    if (secrets !== wanted)
+    const files = direct ? directFiles(directory) : snapshotFiles(directory, [headerName, `${secretsName}/`]);
+    const secrets = (await writeArchive(files, secretCount, temp, watch)) - 1; // without the header
+    if (secrets !== secretCount)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, judge, watch);
     await publish(temp, target);
-    return { secrets, damaged };
+    return { secrets, damaged, direct };
   } finally {
     await ignoring(unlink(temp), "ENOENT");
   }
@@ -120,7 +141,7 @@ async function removeAbandoned(target: string): Promise<void> {
 }
 
 /** `.tmp-PID-RANDOM`, or without the pid from earlier versions. Another process may have that pid by now. */
-const tempSuffix = /^\.tmp-(?:([1-9][0-9]{0,9})-)?[0-9a-f]{16}$/;
+const tempSuffix = new RegExp(`^\\.tmp-(?:([1-9][0-9]{0,9})-)?[0-9a-f]{16}(?:${sumsSuffix})?$`);
 const abandonedMs = 3600 * 1000;
 
 async function isAbandoned(suffix: string, path: string): Promise<boolean> {

@@ -55,10 +55,8 @@ export class BatchTree {
 
   /** Replays the journal of a batch that a crash interrupted; on a disk that refuses, it stays. @throws StartError */
   async replay(): Promise<void> {
-    const bytes = await readFileBytes(this.#files, this.#journal, maxJournalBytes);
-    if (bytes === null) return;
-    const changes = decodeJournal(bytes);
-    if (changes === null) throw damagedJournal(this.#journal);
+    const changes = await pendingChanges(this.#files, this.generation.directory);
+    if (changes === null) return;
     // The process that wrote it may have been killed before the fsync.
     this.#show({ changes, durable: false, applied: false, removalInDoubt: false });
     await this.drain().catch(() => {});
@@ -149,6 +147,15 @@ export class BatchTree {
     await replaceFile(this.#files, this.#journal, encodeJournal(new Map()));
     await removeFile(this.#files, this.#journal).catch(() => {}); // an empty one is harmless
   }
+}
+
+/** Returns the changes in a vault's journal; null when there is none. @throws StartError when it is damaged. */
+export async function pendingChanges(files: FileOperations, directory: string): Promise<BatchChanges | null> {
+  const journal = join(directory, journalName);
+  const bytes = await readFileBytes(files, journal, maxJournalBytes);
+  const changes = bytes && decodeJournal(bytes);
+  if (bytes !== null && changes === null) throw damagedJournal(journal);
+  return changes;
 }
 
 function damagedJournal(path: string): StartError {

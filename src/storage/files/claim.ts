@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { StartError, systemCode } from "../../errors.js";
+import { StartError, systemCode, takesNoFiles } from "../../errors.js";
 import {
   type Announcement,
   announceHolder,
@@ -35,15 +35,13 @@ export async function claimVault(vaultPath: string): Promise<Claim> {
   return claimOf(vaultPath, lock);
 }
 
-const fullDisk = new Set(["ENOSPC", "EDQUOT", "EROFS"]);
-
 /** With the lock held, the pid file only informs: secrets stay readable on a disk that cannot take it. */
 async function enter(vaultPath: string, locked: boolean): Promise<Holder | null> {
   try {
     return await enterHolder(vaultPath);
   } catch (error) {
     if (["EISDIR", "EPERM"].includes(systemCode(error) ?? "")) throw invalidPidFile(vaultPath);
-    if (!locked || !fullDisk.has(systemCode(error) ?? "")) throw error;
+    if (!locked || !takesNoFiles(error)) throw error;
     await removeHolder(vaultPath).catch(() => {}); // it may exist, empty
     return null;
   }

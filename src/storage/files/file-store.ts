@@ -14,7 +14,7 @@ import {
   systemFiles,
 } from "../../files/durable.js";
 import { tagHeadBytes, tagOf } from "../blob-tag.js";
-import type { Change, CommitResult, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
+import type { Change, CommitResult, Reader, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
 import { BatchTree } from "./batch-tree.js";
 import { type Claim, claimVault } from "./claim.js";
 import type { Announcement } from "./claim-holder.js";
@@ -129,6 +129,7 @@ export class FileStore implements SecretStore {
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
     const current = this.#mustHaveVault();
+    this.#snapshots.refuseFrozen();
     for (const [refused, change] of changes.entries()) {
       if (!(await this.#isAsExpected(current, change))) return { committed: false, refused };
     }
@@ -149,6 +150,7 @@ export class FileStore implements SecretStore {
       const generation = await switchGeneration(this.#files, this.vaultPath, header, before);
       this.#current = new BatchTree(this.#files, generation, []);
       this.#header = header.slice();
+      this.#snapshots.thaw();
       return before?.directory ?? null;
     } catch (error) {
       this.#uncertain = error instanceof UncertainSwitch;
@@ -159,6 +161,7 @@ export class FileStore implements SecretStore {
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
     const { generation } = this.#mustHaveVault();
+    this.#snapshots.refuseFrozen();
     if (this.#header === null || Buffer.compare(this.#header, before) !== 0) return false;
     try {
       await moveIntoPlace(this.#files, join(generation.directory, headerFile), header);
@@ -194,6 +197,12 @@ export class FileStore implements SecretStore {
     } catch (error) {
       throw snapshotFailure(error);
     }
+  }
+
+  async freeze(reader: Reader): Promise<StoredSnapshot> {
+    const { generation, names } = this.#mustHaveVault();
+    this.#snapshots.freeze(reader);
+    return { directory: generation.directory, count: names.count };
   }
 
   /** Publishes where the server listens, for clients and commands that look for it. */

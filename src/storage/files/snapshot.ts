@@ -25,7 +25,7 @@ export class Snapshot {
   readonly #generation: Generation;
   readonly #pending: Set<string>;
   readonly #linking = new Map<string, Promise<void>>();
-  readonly #made = new Map<string, Promise<unknown>>();
+  readonly #made = new Map<string, Promise<void>>();
   #failure: unknown = null;
 
   /** `paths`: all secrets at this moment. */
@@ -105,13 +105,19 @@ export class Snapshot {
     }
   }
 
-  #directoryOf(directory: string): Promise<unknown> {
+  #directoryOf(directory: string): Promise<void> {
     let making = this.#made.get(directory);
     if (making === undefined) {
-      making = this.#files.mkdir(directory, { recursive: true, mode: 0o700 });
+      making = this.#make(directory);
       this.#made.set(directory, making);
     }
     return making;
+  }
+
+  /** Not `recursive`: Node then reports a read-only disk as ENOENT. */
+  async #make(directory: string): Promise<void> {
+    if (directory !== this.directory) await this.#directoryOf(dirname(directory));
+    await this.#files.mkdir(directory, { mode: 0o700 });
   }
 }
 

@@ -140,8 +140,8 @@ function lockedMeanwhile(): VaultError {
   return new VaultError("VAULT_LOCKED", "the vault was locked while this request was waiting: send it again");
 }
 
-function refusal({ code, detail, trace }: Refusal): VaultError {
+function refusal({ code, detail, trace, index }: Refusal): VaultError {
   const cause =
     trace === undefined ? {} : { cause: Object.assign(new Error(), { name: "KeyWorkerError", stack: trace }) };
-  return new VaultError(code, detail, { ...cause, ...(code === "RATE_LIMITED" && { retryAfter: 1 }) });
+  return new VaultError(code, detail, { ...cause, index, ...(code === "RATE_LIMITED" && { retryAfter: 1 }) });
 }

@@ -71,7 +71,7 @@ export class WorkerThread {
 
 function startPool(): Piscina {
   return new Piscina({
-    filename: new URL("../../../workers/key-worker.js", import.meta.url).href,
+    filename: new URL("../../../workers/thread-entry.cjs", import.meta.url).href,
     name: "serve",
     minThreads: 1,
     maxThreads: 1,
@@ -83,5 +83,8 @@ function startPool(): Piscina {
 }
 
 function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
-  return requests.flatMap((request) => (request.op === "seal" ? [request.body.buffer] : []));
+  return requests.flatMap((request) => {
+    const memory = request.op === "seal" ? request.body.buffer : null;
+    return memory instanceof ArrayBuffer ? [memory] : [];
+  });
 }

@@ -5,7 +5,16 @@
  */
 import { CommandFailure } from "../../session/exit-codes.js";
 import { isObject, objectsIn, textIn, type UnknownObject } from "../../session/json-values.js";
-import { type ImportEntry, type Item, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
+import {
+  type ImportEntry,
+  type Item,
+  isOneTimeUrl,
+  type Mark,
+  oneTimeMark,
+  type ParsedSource,
+  pathOfNames,
+  type Refused,
+} from "./import-entry.js";
 import { parseJson } from "./nested-json.js";
 
 /** Members that hold an item's own fields, one for each kind of item. */
@@ -87,8 +96,13 @@ function withDashes(name: string): string {
 }
 
 function secretOf({ name, value }: Field, item: Item, origin: string): ImportEntry {
-  const type = name === "password" ? "password" : undefined;
-  return { path: `${item.path}/${pathOfNames(name)}`, value, type, origin: `${origin}, ${name}`, item };
+  const path = `${item.path}/${pathOfNames(name)}`;
+  return { path, value, ...markOf(name, value), origin: `${origin}, ${name}`, item };
+}
+
+function markOf(name: string, value: string): Mark {
+  if (name === "totp" || isOneTimeUrl(value)) return oneTimeMark;
+  return name === "password" ? { type: "password" } : {};
 }
 
 function notImported(item: UnknownObject, fields: number): string[] {

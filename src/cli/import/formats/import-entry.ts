@@ -1,15 +1,24 @@
 /** Entries that every import format is parsed into. */
 
-export type ImportEntry = {
+/** What is stored with a value. */
+export type Mark = { readonly type?: string | undefined; readonly description?: string | undefined };
+
+export type ImportEntry = Mark & {
   readonly path: string;
   readonly value: string;
-  readonly type?: string | undefined;
-  readonly description?: string | undefined;
   /** Place in the source, for messages. */
   readonly origin: string;
   /** What this is a field of; one object for all fields. */
   readonly item?: Item | undefined;
 };
+
+/** Marks a secret for `strongroom otp`; the interface has no type for it. */
+export const oneTimeMark = { type: "other", description: "one-time codes (TOTP): strongroom otp" } as const;
+
+/** Returns whether a value says of itself that it makes one-time codes. */
+export function isOneTimeUrl(value: string): boolean {
+  return /^otpauth:\/\/totp\//i.test(value);
+}
 
 /** An item whose fields are secrets in one folder. */
 export type Item = {

@@ -5,9 +5,18 @@
  */
 import { CsvError, parse } from "csv-parse/sync";
 import { CommandFailure } from "../../session/exit-codes.js";
-import { type ImportEntry, type Item, type ParsedSource, pathOfNames, type Refused } from "./import-entry.js";
+import {
+  type ImportEntry,
+  type Item,
+  type Mark,
+  oneTimeMark,
+  type ParsedSource,
+  pathOfNames,
+  type Refused,
+} from "./import-entry.js";
 
 const kept = ["Username", "Password", "URL", "Notes", "TOTP"];
+const marks: Readonly<Record<string, Mark>> = { Password: { type: "password" }, TOTP: oneTimeMark };
 const needed = ["Group", "Title", "Password"];
 const known = [...needed, ...kept, "Icon", "Last Modified", "Created"];
 
@@ -57,7 +66,8 @@ function secretsOf(record: ReadonlyMap<string, string>, path: string, origin: st
   return kept.flatMap((column) => {
     const value = record.get(column) ?? "";
     const name = column.toLowerCase();
-    const type = column === "Password" ? "password" : undefined;
-    return value === "" ? [] : [{ path: `${path}/${name}`, value, type, origin: `${origin}, ${name}`, item }];
+    return value === ""
+      ? []
+      : [{ path: `${path}/${name}`, value, ...marks[column], origin: `${origin}, ${name}`, item }];
   });
 }

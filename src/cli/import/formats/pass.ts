@@ -1,7 +1,7 @@
 /**
  * Parser of a password store's decrypted tree, one file per entry. The first line is the secret at the file's path, the
- * rest, which may hold secrets too, is the secret `notes` under it. A PEM file is one secret. Names that start with a dot
- * are ignored: they are the store's own.
+ * rest, which may hold secrets too, is the secret `notes` under it, without `otpauth://` lines, which become `totp`. A PEM
+ * file is one secret. Names that start with a dot are ignored: they are the store's own.
  */
 import { isUtf8 } from "node:buffer";
 import type { Dirent } from "node:fs";
@@ -11,7 +11,7 @@ import { systemCode } from "../../../errors.js";
 import { reasonOf } from "../../../files/file-problem.js";
 import { CommandFailure } from "../../session/exit-codes.js";
 import { printable } from "../../session/output.js";
-import type { ImportEntry, ParsedSource, Refused } from "./import-entry.js";
+import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource, type Refused } from "./import-entry.js";
 
 /** @throws CommandFailure usage */
 export async function readPassStore(root: string): Promise<ParsedSource> {
@@ -61,10 +61,15 @@ function problem(text: string): { problem: string } {
 
 function secretsIn(text: string, path: string): ImportEntry[] {
   if (text.startsWith("-----BEGIN ")) return [{ path, value: text, origin: path }];
-  const [first = ""] = text.split("\n", 1);
-  const password: ImportEntry = { path, value: first.replace(/\r$/, ""), type: "password", origin: path };
-  const notes = text.slice(first.length + 1).replace(/\r?\n$/, "");
-  return notes === ""
-    ? [password]
-    : [password, { path: `${path}/notes`, value: notes, origin: `${path}, from line 2` }];
+  const [first = "", ...rest] = text.replace(/\r?\n$/, "").split("\n");
+  const value = first.replace(/\r$/, "");
+  const url = rest.find(isOneTimeUrl);
+  const notes = rest.filter((line) => line !== url).join("\n");
+  return [
+    { path, value, ...(isOneTimeUrl(value) ? oneTimeMark : { type: "password" }), origin: path },
+    ...(url === undefined
+      ? []
+      : [{ path: `${path}/totp`, value: url.trim(), ...oneTimeMark, origin: `${path}, its URL` }]),
+    ...(notes === "" ? [] : [{ path: `${path}/notes`, value: notes, origin: `${path}, from line 2` }]),
+  ];
 }

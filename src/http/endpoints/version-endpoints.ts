@@ -1,15 +1,15 @@
 /** Endpoints of a secret's versions. */
 import type { Request, Response } from "express";
-import { VaultError } from "../errors.js";
-import { parseSecretPath } from "../paths/secret-path.js";
-import { conditionOf } from "./conditional-headers.js";
-import type { Service } from "./endpoint.js";
-import { mustBeWithin, mustBeWithinStill } from "./permission.js";
-import { ownMemory } from "./plaintext-hygiene.js";
-import { readBody } from "./request-body.js";
-import { contextOf } from "./request-context.js";
-import { parseQuery } from "./request-target.js";
-import { sendBytes, sendJson } from "./responses.js";
+import { VaultError } from "../../errors.js";
+import { parseSecretPath } from "../../paths/secret-path.js";
+import { conditionOf } from "../conditional-headers.js";
+import type { Service } from "../endpoint.js";
+import { mustBeWithin, mustBeWithinStill } from "../permission.js";
+import { ownMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { contextOf } from "../request-context.js";
+import { parseQuery } from "../request-target.js";
+import { sendBytes, sendJson } from "../responses.js";
 
 export async function versions({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);

@@ -1,0 +1,70 @@
+/** `strongroom history`: a secret's versions as a table, and the deletion of the earlier ones. */
+import type { Command } from "commander";
+import type { SecretHistory, StrongroomClient } from "../../client/client.js";
+import { mustConfirm } from "../prompt/confirm.js";
+import { mustGetHistory } from "../secrets/secret-versions.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { onlyWith } from "../session/flags.js";
+import { counted, type OutputFlags, painter, printable, printJson, report, withResult } from "../session/output.js";
+import { isConflict, mustBePath } from "../session/secret-arguments.js";
+
+type Flags = OutputFlags & ConnectionFlags & { readonly prune?: true; readonly yes?: true; readonly dryRun?: true };
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Lists the versions of a secret that are kept, newest first, without their values. With --prune, deletes all but " +
+        "the newest.",
+    )
+    .argument("<path>", "the secret's path")
+    .option("--prune", "delete all earlier versions permanently")
+    .option("--yes", "do not ask")
+    .option("--dry-run", "show what --prune would delete, without doing it");
+  for (const flag of ["yes", "dryRun"]) onlyWith(command, flag, "prune");
+  withResult(withConnection(command)).action(history);
+}
+
+async function history(typed: string, flags: Flags): Promise<void> {
+  const path = mustBePath(typed);
+  const found = await withClient(flags, (client) => mustGetHistory(client, path));
+  if (flags.prune) return prune(found, flags);
+  if (flags.json) printJson(found);
+  else printVersions(found);
+  if (found.damaged === undefined) return;
+  const damaged = `${counted(found.damaged, "earlier version")} of ${printable(path)} cannot be read`;
+  throw new CommandFailure("findings", `${damaged}, since damaged; see  strongroom doctor --open`);
+}
+
+function printVersions({ versions }: SecretHistory): void {
+  const paint = painter(process.stdout);
+  const width = String(versions[0]?.version ?? "").length;
+  for (const { version, updatedAt, metadata } of versions) {
+    const type = (metadata.type ?? "-").padEnd("oauth-token".length);
+    const row = `${String(version).padStart(width)}  ${updatedAt.slice(0, 16).replace("T", " ")}Z  ${type}`;
+    const description = metadata.description === undefined ? "" : `  ${paint("dim", printable(metadata.description))}`;
+    process.stdout.write(`${`${row}${description}`.trimEnd()}\n`);
+  }
+}
+
+async function prune({ path, versions, damaged = 0 }: SecretHistory, flags: Flags): Promise<void> {
+  const earlier = counted(versions.length - 1 + damaged, "earlier version");
+  const shown = printable(path);
+  if (flags.dryRun)
+    return report(flags, { dryRun: true, path }, `${earlier} of ${path} would be deleted: nothing was done`);
+  if (versions.length - 1 + damaged === 0)
+    return report(flags, { path }, `${path} has no earlier versions: nothing was done`);
+  if (!flags.yes) await mustConfirm(`Delete ${earlier} of ${shown} permanently?`, flags.nonInteractive, "--yes");
+  await withClient(flags, (client) => pruneUnchanged(client, path, versions[0]?.etag));
+  report(flags, { path }, `${path}: ${earlier} deleted`);
+}
+
+/** Deletes only what was asked about: a version that came meanwhile, and the one before it, stay. */
+async function pruneUnchanged(client: StrongroomClient, path: string, ifMatch: string | undefined): Promise<void> {
+  try {
+    await client.prune(path, { ifMatch });
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    throw new CommandFailure("conflict", `${printable(path)} has changed meanwhile: nothing was deleted; look again`);
+  }
+}

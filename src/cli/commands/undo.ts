@@ -1,0 +1,70 @@
+/** `strongroom undo`: an earlier version of a secret, stored again as its newest. */
+import type { Command } from "commander";
+import type { SecretHistory, Stored, StrongroomClient } from "../../client/client.js";
+import { mustGetHistory, noSuchVersion, versionOption } from "../secrets/secret-versions.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
+import { isConflict, mustBePath } from "../session/secret-arguments.js";
+
+type Flags = OutputFlags & ConnectionFlags & { readonly to?: number; readonly dryRun?: true };
+
+const details = `
+What was the newest version stays in the history: a second undo brings it back.`;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Stores an earlier version of a secret again: its value, type and description become the newest version.",
+    )
+    .argument("<path>", "the secret's path")
+    .addOption(
+      versionOption("--to <version>", "which version, as history lists it; the one before the newest by default"),
+    );
+  withOutput(withConnection(withDryRun(command)))
+    .addHelpText("after", details)
+    .action(undo);
+}
+
+async function undo(typed: string, flags: Flags): Promise<void> {
+  const path = mustBePath(typed);
+  await withClient(flags, async (client) => {
+    const history = await mustGetHistory(client, path);
+    const wanted = versionIn(history, flags.to);
+    if (flags.dryRun) {
+      const text = `${path} would go back to version ${wanted}: nothing was done`;
+      return report(flags, { dryRun: true, path, restored: wanted }, text);
+    }
+    const { bytes, metadata, version } = await storeAgain(client, history, wanted);
+    const done = { path, bytes, metadata, restored: wanted, version };
+    report(flags, done, `${path} is again as in version ${wanted}, now version ${version}`);
+  });
+}
+
+/** @throws CommandFailure notFound, conflict */
+function versionIn(history: SecretHistory, to: number | undefined): number {
+  const { path, versions } = history;
+  const shown = printable(path);
+  const wanted = to ?? versions[1]?.version;
+  if (wanted === undefined) throw new CommandFailure("notFound", `${shown} has no earlier version: nothing was done`);
+  if (wanted === versions[0]?.version) {
+    throw new CommandFailure("conflict", `version ${wanted} of ${shown} is the newest: nothing was done`);
+  }
+  if (versions.every(({ version }) => version !== wanted)) throw noSuchVersion(history, wanted);
+  return wanted;
+}
+
+/** Only while the history is as it was shown. @throws CommandFailure conflict */
+async function storeAgain(
+  client: StrongroomClient,
+  { path, versions }: SecretHistory,
+  wanted: number,
+): Promise<Stored> {
+  try {
+    return await client.undo(path, wanted, { ifMatch: versions[0]?.etag });
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    const next = `see  strongroom history ${printable(path)}`;
+    throw new CommandFailure("conflict", `${printable(path)} has changed meanwhile: nothing was done; ${next}`);
+  }
+}

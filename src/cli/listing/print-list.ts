@@ -1,0 +1,81 @@
+/**
+ * Lists of secrets as paths, a table, a tree or JSON. Outside of a terminal they are printed page by page, so that a long
+ * list starts at once.
+ */
+import type { Command } from "commander";
+import type { SecretEntry, SecretList } from "../../client/client.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { type OutputFlags, painter, printable, printJson, withResult } from "../session/output.js";
+import { type TreeRow, treeOf } from "./path-tree.js";
+import { padded, shortened, widthOf } from "./text-width.js";
+
+export type ListingFlags = OutputFlags & { readonly long?: true };
+
+export function withListing(command: Command): Command {
+  return withResult(command.option("-l, --long", "show type, last change and description too"));
+}
+
+/** Turns the entries into lines for a terminal. */
+export type Arrange = (entries: readonly SecretEntry[]) => TreeRow<SecretEntry>[];
+
+export const asTree: Arrange = (entries) => treeOf(entries);
+export const asPaths: Arrange = (entries) => entries.map((item) => ({ branch: "", name: item.path, item }));
+
+/** Prints the entries that `keeps` selects; returns how many. @throws CommandFailure findings, when some cannot be read */
+export async function printList(
+  pages: AsyncIterable<SecretList>,
+  keeps: (entry: SecretEntry) => boolean,
+  arrange: Arrange,
+  flags: ListingFlags,
+): Promise<number> {
+  const kept: SecretEntry[] = [];
+  const damaged: string[] = [];
+  const waits = flags.json === true || process.stdout.isTTY;
+  let count = 0;
+  for await (const page of pages) {
+    const entries = page.entries.filter(keeps);
+    count += entries.length;
+    damaged.push(...(page.damaged ?? []));
+    if (waits) kept.push(...entries);
+    else process.stdout.write(flags.long ? tableOf(asPaths(entries)) : pathsOf(entries));
+  }
+  if (flags.json) printJson({ entries: kept, damaged });
+  else if (waits) process.stdout.write(shownOnTerminal(arrange(kept), flags));
+  if (damaged.length === 0) return count;
+  const names = damaged.map(printable).join(", ");
+  throw new CommandFailure("findings", `not shown, since damaged: ${names}; see  strongroom doctor`);
+}
+
+function pathsOf(entries: readonly SecretEntry[]): string {
+  return entries.map(({ path }) => `${path}\n`).join("");
+}
+
+function shownOnTerminal(rows: readonly TreeRow<SecretEntry>[], { long }: ListingFlags): string {
+  if (long) return tableOf(rows, process.stdout.columns || undefined);
+  const paint = painter(process.stdout);
+  return rows.map(({ branch, name }) => `${branch && paint("dim", branch)}${printable(name)}\n`).join("");
+}
+
+const gap = "  ";
+const typeWidth = "oauth-token".length;
+
+/** Descriptions are cut to what fits into `columns`; paths never are, since they are there to be copied. */
+export function tableOf(rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
+  const paint = painter(process.stdout);
+  const labels = rows.map(({ branch, name }) => `${branch}${printable(name)}`);
+  const width = Math.max(0, ...labels.map((label) => widthOf(label)));
+  const lines = rows.map(({ item }, i) => {
+    const label = labels[i] ?? "";
+    if (item === undefined) return label;
+    const { metadata, updatedAt } = item;
+    const row = [padded(label, width), padded(metadata.type ?? "-", typeWidth), minuteOf(updatedAt)].join(gap);
+    const room = columns - widthOf(row) - gap.length;
+    const description = shortened(printable(metadata.description ?? ""), room);
+    return description === "" ? row : `${row}${gap}${paint("dim", description)}`;
+  });
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+function minuteOf(time: string): string {
+  return `${time.slice(0, 16).replace("T", " ")}Z`;
+}

@@ -1,0 +1,51 @@
+/** Put that keeps what it is not given of the present type and description, also when others write at the same time. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Metadata, SecretList, Stored } from "./api-types.js";
+import { StrongroomError } from "./client-error.js";
+import type { ListOptions, PutOptions } from "./method-options.js";
+
+/** Each retry means that another writer was faster. */
+const maxTries = 20;
+
+export type Requests = {
+  readonly list: (options: ListOptions) => Promise<SecretList>;
+  readonly put: (options: PutOptions) => Promise<Stored>;
+};
+
+/** Whether a put with these options needs to know what is stored. */
+export function keepsMetadata({ type, description, replaceMetadata, ifAbsent }: PutOptions): boolean {
+  return !replaceMetadata && !ifAbsent && (type === undefined || description === undefined);
+}
+
+/** Binds the put to the state whose metadata it keeps. @throws StrongroomError */
+export async function putKeeping({ list, put }: Requests, path: string, options: PutOptions): Promise<Stored> {
+  const { signal, timeoutMs } = options;
+  for (let tries = 1; ; tries++) {
+    const { metadata, condition } = stateIn(await list({ prefix: path, limit: 1, signal, timeoutMs }), path);
+    try {
+      return await put({ ...condition, ...merged(options, metadata) });
+    } catch (error) {
+      if (options.ifMatch !== undefined || tries === maxTries || !isConflict(error)) throw error;
+      await sleep(Math.random() * 2 * tries); // writers in step would collide again
+    }
+  }
+}
+
+type State = { readonly metadata: Metadata; readonly condition: Pick<PutOptions, "ifMatch" | "ifAbsent"> };
+
+/** A path sorts before all that begin with it. The server refuses to replace a damaged secret, whatever the condition. */
+function stateIn({ entries, damaged = [] }: SecretList, path: string): State {
+  const canonical = path.normalize("NFC");
+  const found = entries.find((entry) => entry.path === canonical);
+  if (found !== undefined) return { metadata: found.metadata, condition: { ifMatch: found.etag } };
+  return { metadata: {}, condition: damaged.includes(canonical) ? {} : { ifAbsent: true } };
+}
+
+function merged(options: PutOptions, metadata: Metadata): PutOptions {
+  const { type = metadata.type, description = metadata.description, ifMatch } = options;
+  return { ...options, type, description, ...(ifMatch !== undefined && { ifMatch, ifAbsent: false }) };
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof StrongroomError && error.code === "PRECONDITION_FAILED";
+}

@@ -1,0 +1,80 @@
+/** Requests of one client: the connection to the server, found when it is needed, and found again after a restart. */
+import { StrongroomError } from "./client-error.js";
+import { decodeResponse } from "./decode-response.js";
+import { findServer, findSocket, mustHaveToken } from "./discovery.js";
+import { type Field, jsonObject } from "./encode-body.js";
+import type { ClientOptions } from "./method-options.js";
+import type { ApiRequest, CallOptions } from "./request.js";
+import { closed, SocketUnavailable, Transport } from "./transport.js";
+
+/** What a request carries besides its address. */
+export type Carried = {
+  /** The JSON body. */
+  readonly fields?: Readonly<Record<string, Field>>;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export class Requester {
+  readonly #options: ClientOptions;
+  #transport: Promise<Transport> | null = null;
+  #closed = false;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  /** Sends the token, and the fields as bytes that are wiped afterwards. */
+  async send<T extends object>(
+    method: ApiRequest["method"],
+    path: string,
+    options: CallOptions,
+    { fields, headers }: Carried = {},
+  ): Promise<T> {
+    const body = fields && jsonObject(fields);
+    try {
+      return await this.request<T>({ method, path, body, headers }, options, true);
+    } finally {
+      body?.fill(0);
+    }
+  }
+
+  async request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
+    if (this.#closed) throw closed();
+    const { signal, timeoutMs = this.#options.timeoutMs } = options;
+    this.#transport ??= this.#connect(true);
+    const connecting = this.#transport;
+    try {
+      const transport = await connecting;
+      const token = withToken ? mustHaveToken(transport.place) : null;
+      return decodeResponse<T>(await transport.send(request, token, { signal, timeoutMs }), transport.place);
+    } catch (error) {
+      if (error instanceof SocketUnavailable) {
+        if (this.#transport === connecting) this.#transport = this.#connect(false);
+        return this.request(request, options, withToken);
+      }
+      if (this.#transport === connecting && isStalePlace(error)) {
+        this.#transport = null;
+        connecting.then((transport) => transport.retire()).catch(() => {}); // the server was never found
+      }
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const transport = await this.#transport?.catch(() => null);
+    transport?.close();
+  }
+
+  /** Uses TCP where there is no socket of the server, or none that accepts connections. */
+  async #connect(withSocket: boolean): Promise<Transport> {
+    const local = withSocket ? await findSocket(this.#options) : null;
+    return Transport.to(local ?? (await findServer(this.#options)));
+  }
+}
+
+/** Whether to find the server again: it may have been restarted elsewhere, or with a new certificate or token. */
+function isStalePlace(error: unknown): boolean {
+  if (!(error instanceof StrongroomError)) return true;
+  return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
+}

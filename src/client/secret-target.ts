@@ -1,0 +1,37 @@
+/** Parts of the requests for one secret: their URL path and the headers of their conditions. */
+import { StrongroomError } from "./client-error.js";
+import type { PutOptions } from "./method-options.js";
+
+/** Refuses an empty path, which would request the list. @throws StrongroomError BAD_REQUEST */
+export function secretTarget(path: string, root: "secrets" | "versions" = "secrets"): string {
+  if (path === "") throw new StrongroomError("BAD_REQUEST", "the secret's path is empty: give one");
+  return `/v1/${root}/${encoded(path)}`;
+}
+
+/** Percent-encodes a path or a part of one. @throws StrongroomError BAD_REQUEST */
+export function encoded(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new StrongroomError("BAD_REQUEST", "a path must not contain a lone surrogate, which UTF-8 cannot encode");
+  }
+}
+
+export type Condition = Pick<PutOptions, "ifMatch" | "ifAbsent">;
+
+/** @throws StrongroomError BAD_REQUEST */
+export function conditionHeaders({ ifMatch, ifAbsent }: Condition): Readonly<Record<string, string>> {
+  return {
+    ...(ifMatch !== undefined && { "if-match": entityTag(ifMatch) }),
+    ...(ifAbsent && { "if-none-match": "*" }),
+  };
+}
+
+function entityTag(etag: string): string {
+  if (etag === "*") return etag;
+  if (/^[\w-]+$/.test(etag)) return `"${etag}"`;
+  throw new StrongroomError(
+    "BAD_REQUEST",
+    "ifMatch must be * or an etag without quotes, as get, put and list return it",
+  );
+}

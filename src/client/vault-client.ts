@@ -1,0 +1,129 @@
+/** Client methods for the vault and the server; those for secrets are in the class that extends this one. */
+import type { Acknowledgement, Initialized, Snapshot, VaultStatus } from "./api-types.js";
+import type { ClientOptions, Text } from "./method-options.js";
+import type { CallOptions } from "./request.js";
+import { Requester } from "./requester.js";
+
+export class VaultClient implements AsyncDisposable {
+  protected readonly requester: Requester;
+
+  /**
+   * Reads no file and opens no connection before the first request; throws nothing.
+   * @example
+   * ```ts
+   * const client = new StrongroomClient({ timeoutMs: 5_000 });
+   * ```
+   */
+  constructor(options: ClientOptions = {}) {
+    this.requester = new Requester(options);
+  }
+
+  /**
+   * Creates a vault and unlocks it. With `force`, replaces an existing vault, which is kept beside it.
+   * @throws StrongroomError ALREADY_EXISTS without `force`; VAULT_LOCKED while a lock is running; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { vaultPath } = await client.init(passphrase);
+   * ```
+   */
+  init(passphrase: Text, options: CallOptions & { readonly force?: boolean | undefined } = {}): Promise<Initialized> {
+    return this.requester.send("POST", "/v1/init", options, { fields: { passphrase, force: options.force } });
+  }
+
+  /**
+   * Unlocks the vault, and checks the passphrase even when it is unlocked.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
+   * VAULT_LOCKED without a vault or while a lock is running; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.unlock(passphrase);
+   * ```
+   */
+  unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("POST", "/v1/unlock", options, { fields: { passphrase } });
+  }
+
+  /**
+   * Locks the vault; succeeds also when it is locked or missing.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.lock();
+   * ```
+   */
+  lock(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("POST", "/v1/lock", options);
+  }
+
+  /**
+   * Returns the server's and the vault's state. Needs no token.
+   * @throws StrongroomError as every method, except for the token
+   * @example
+   * ```ts
+   * const { initialized, locked } = await client.status();
+   * ```
+   */
+  status(options: CallOptions = {}): Promise<VaultStatus> {
+    return this.requester.request({ method: "GET", path: "/v1/status" }, options, false);
+  }
+
+  /**
+   * Locks the vault and stops the server.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.shutdown();
+   * ```
+   */
+  shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("POST", "/v1/shutdown", options);
+  }
+
+  /**
+   * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. With
+   * `reader` (see the contract), a full or read-only disk gives the vault's own directory instead: see `direct`.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { directory, secretCount } = await client.snapshot();
+   * ```
+   */
+  snapshot(options: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
+    const query = options.reader === undefined ? "" : `?reader=${encodeURIComponent(options.reader)}`;
+    return this.requester.send("POST", `/v1/snapshot${query}`, options);
+  }
+
+  /**
+   * Returns the server's contract, an OpenAPI document.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { openapi } = await client.openapi(); // "3.1.0"
+   * ```
+   */
+  openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
+    return this.requester.send("GET", "/v1/openapi.json", options);
+  }
+
+  /**
+   * Closes all connections and cancels running requests, which throw ABORTED. A closed client stays closed; throws nothing.
+   * @example
+   * ```ts
+   * await client.close();
+   * ```
+   */
+  close(): Promise<void> {
+    return this.requester.close();
+  }
+
+  /**
+   * As `close`, at the end of a block; throws nothing.
+   * @example
+   * ```ts
+   * await using client = new StrongroomClient();
+   * ```
+   */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. It never
+ * looks into a blob.
+ */
+import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
+import type { Change, CommitResult, SecretStore } from "../storage/secret-store.js";
+import { CiphertextCache, type Keep } from "./ciphertext-cache.js";
+
+/** Enough of a blob for all of its sealed metadata, with room to spare. */
+const headBytes = 32 * 1024;
+
+export type CachedStoreOptions = {
+  readonly store: SecretStore;
+  readonly cacheBytes: number;
+  /** Whether a put keeps what it replaces. */
+  readonly keepsHistory: boolean;
+};
+
+/** A blob that was made for a path, with the length of its head. */
+export type SealedBlob = Pick<SealReply, "blob" | "headLength"> & { readonly path: string };
+
+export class CachedStore {
+  readonly store: SecretStore;
+  /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
+  readonly heads: CiphertextCache<Head>;
+  /** Sealed groups of list entries. Listing 1,000 secrets again takes 5 ms instead of 16, and 1 ms of the key worker's CPU instead of 10. */
+  readonly pages: CiphertextCache<Bytes>;
+  readonly #keepsHistory: boolean;
+  /** Blobs without their earlier versions. A get that hits here reads no file, which took a quarter of the main thread's time. */
+  readonly #presents: CiphertextCache<Bytes>;
+  /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
+  readonly #written: CiphertextCache<Bytes>;
+
+  constructor({ store, cacheBytes, keepsHistory }: CachedStoreOptions) {
+    this.store = store;
+    this.#keepsHistory = keepsHistory;
+    this.#presents = new CiphertextCache(cacheBytes / 2);
+    this.heads = new CiphertextCache(cacheBytes / 4);
+    this.pages = new CiphertextCache((cacheBytes * 3) / 16);
+    this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
+  }
+
+  /** Returns the blob without its earlier versions, if it is in memory. */
+  cachedPresent(path: string): Bytes | undefined {
+    return this.#presents.get(path);
+  }
+
+  /** Runs a read of storage; `keep` caches a blob without its earlier versions. */
+  readingPresent<T>(read: (keep: Keep<Bytes>) => Promise<T>): Promise<T> {
+    return this.#presents.reading(read);
+  }
+
+  /** Returns the head of the current blob, or null when there is no secret. */
+  async head(path: string): Promise<Head | null> {
+    return this.heads.get(path) ?? this.#readHead(path);
+  }
+
+  async whole(path: string): Promise<Bytes | null> {
+    return this.#written.get(path) ?? this.store.read(path);
+  }
+
+  /** Returns as much of the current blob as a put needs; null when there is no secret. */
+  previous(path: string): Promise<Bytes | Head | null> {
+    return this.#keepsHistory ? this.whole(path) : this.head(path);
+  }
+
+  /** As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run. */
+  async commit(changes: readonly Change[], sealed: readonly SealedBlob[]): Promise<CommitResult> {
+    const paths = changes.map(({ path }) => path);
+    const commit = () => this.store.commit(changes);
+    const result = await this.heads.changing(paths, () =>
+      this.#written.changing(paths, () => this.#presents.changing(paths, commit)),
+    );
+    if (result.committed) for (const one of sealed) this.#keep(one);
+    return result;
+  }
+
+  /** Empties the caches for a new vault. No other operation may run meanwhile. */
+  clear(): void {
+    for (const cache of [this.#presents, this.heads, this.#written, this.pages]) cache.clear();
+  }
+
+  #keep({ path, blob, headLength }: SealedBlob): void {
+    this.heads.keep(path, headOf(blob, headLength));
+    this.#written.keep(path, blob);
+  }
+
+  async #readHead(path: string): Promise<Head | null> {
+    const bytes = await this.store.read(path, headBytes);
+    return bytes && headOf(bytes, bytes.length);
+  }
+}
+
+/** A new string: a slice of a longer one would keep all of that in memory. */
+export function headOf(blob: Uint8Array, length: number): Head {
+  return Buffer.from(blob.buffer, blob.byteOffset, length).toString("latin1");
+}

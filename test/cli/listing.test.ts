@@ -1,0 +1,105 @@
+/** Lists of secrets on a terminal: the tree, and a table that fits. */
+import { expect } from "chai";
+import { treeOf } from "../../src/cli/listing/path-tree.js";
+import { asPaths, asTree, tableOf } from "../../src/cli/listing/print-list.js";
+import { padded, shortened } from "../../src/cli/listing/text-width.js";
+import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
+import { shareTestServer } from "../support/server.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+import { must } from "./command-rows.js";
+
+function drawn(...paths: readonly string[]): string[] {
+  return treeOf(paths.map((path) => ({ path }))).map(({ branch, name }) => `${branch}${name}`);
+}
+
+describe("a tree of paths", () => {
+  const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+    ["is empty without paths", [], []],
+    ["shows a path that is alone on one line", ["app/db/password"], ["app/db/password"]],
+    [
+      "branches where paths part",
+      ["app/db/name", "app/db/password", "app/key", "web/key"],
+      ["app/", "├── db/", "│   ├── name", "│   └── password", "└── key", "web/key"],
+    ],
+    ["joins folders that hold only a folder", ["a/b/c/1", "a/b/c/2"], ["a/b/c/", "├── 1", "└── 2"]],
+    ["shows a secret that is a folder too as both", ["x/a", "x/a/notes"], ["x/", "├── a", "└── a/notes"]],
+    ["keeps what other paths come between", ["a", "a-b", "a/c", "a/d"], ["a", "a-b", "a/", "├── c", "└── d"]],
+  ];
+  for (const [rule, paths, lines] of rows) it(rule, () => expect(drawn(...paths)).to.deep.equal(lines));
+});
+
+describe("text in columns", () => {
+  it("counts what a terminal shows", () => {
+    expect(padded("日本", 6)).to.equal("日本  ");
+    expect(padded("e\u0301", 3)).to.equal("e\u0301  ");
+    expect(padded("too long", 3)).to.equal("too long");
+  });
+
+  it("is cut between characters, with an ellipsis", () => {
+    expect(shortened("a description", 20)).to.equal("a description");
+    expect(shortened("a description", 6)).to.equal("a des…");
+    expect(shortened("日本語日本語", 6)).to.equal("日本…");
+    expect(shortened("text", 0)).to.equal("");
+  });
+
+  const entry = (path: string, description?: string) => {
+    const times = { createdAt: "2026-01-02T03:04:05.678Z", updatedAt: "2026-01-02T03:04:05.678Z" };
+    return {
+      path,
+      metadata: { type: "password", ...(description && { description }) },
+      version: 1,
+      etag: "t",
+      ...times,
+    } as const;
+  };
+
+  it("forms a table whose descriptions fit, and whose paths are whole", () => {
+    const entries = [entry("app/鍵", "the description of a key"), entry("app/long-name")];
+    expect(tableOf(asPaths(entries), 60).split("\n")).to.deep.equal([
+      "app/鍵         password     2026-01-02 03:04Z  the descript…",
+      "app/long-name  password     2026-01-02 03:04Z",
+      "",
+    ]);
+    expect(tableOf(asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
+  });
+
+  it("forms a table along a tree", () => {
+    expect(tableOf(asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
+      "a/",
+      "├── b  password     2026-01-02 03:04Z",
+      "└── c  password     2026-01-02 03:04Z  d",
+      "",
+    ]);
+  });
+});
+
+describe("strongroom ls and find", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    for (const path of ["app/db/name", "app/db/password", "app/key"]) await mustPut(started, path, "v");
+  });
+  const here = () => ({ STRONGROOM_HOME: server().home, NO_COLOR: "1" });
+  const shown = async (...args: readonly string[]) => {
+    return (await runOnTerminal(args, { question: "never asked" }, here())).shown.replaceAll("\r\n", "\n");
+  };
+  before(function () {
+    if (!hasPython()) this.skip();
+  });
+
+  it("ls draws a tree on a terminal, and prints plain paths elsewhere", async () => {
+    expect(await shown("ls")).to.equal("app/\n├── db/\n│   ├── name\n│   └── password\n└── key\n");
+    expect(await shown("ls", "app/db/")).to.equal("app/db/\n├── name\n└── password\n");
+    expect(await must(here(), ["ls"])).to.equal("app/db/name\napp/db/password\napp/key\n");
+  });
+
+  it("ls --long adds a column for each property, on a terminal and elsewhere", async () => {
+    expect(await shown("ls", "--long")).to.match(
+      /^app\/\n├── db\/\n│ {3}├── name {6}- {12}\d{4}-\d\d-\d\d \d\d:\d\dZ\n/,
+    );
+    expect(await must(here(), ["ls", "--long"])).to.match(/^app\/db\/name {6}- {12}\d{4}-\d\d-\d\d \d\d:\d\dZ\n/);
+  });
+
+  it("find prints whole paths on a terminal", async () => {
+    expect(await shown("find", "db")).to.equal("app/db/name\napp/db/password\n");
+  });
+});
