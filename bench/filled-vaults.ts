@@ -9,9 +9,11 @@ import { directoryName, secretFileName } from "../src/paths/file-name.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../test/support/clean-up.js";
 import { passphrase } from "../test/support/server.js";
 import { mustInit, mustPut } from "../test/support/test-client.js";
-import { parseHeader, unwrapMasterKey } from "../workers/crypto/header.js";
+import { parseHeader } from "../workers/crypto/header.js";
+import { openHeader } from "../workers/crypto/master-key.js";
+import { findAccess } from "../workers/crypto/slots.js";
 import { Keyring } from "../workers/keyring.js";
-import { utf8, wipe } from "../workers/memory.js";
+import { utf8, wipe, withScratch } from "../workers/memory.js";
 import type { Bytes } from "../workers/protocol.js";
 import { bodyReaders } from "../workers/request-bodies.js";
 import { Secrets } from "../workers/secret-operations.js";
@@ -67,12 +69,13 @@ async function fill(generation: string, count: number): Promise<void> {
 async function unlocked(headerFile: string): Promise<Secrets> {
   const header = parseHeader(utf8(readFileSync(headerFile, "utf8")));
   const typed = utf8(passphrase);
-  const masterKey = header && (await unwrapMasterKey(header, typed));
+  const access = header && (await findAccess(header, typed));
   wipe(typed);
-  if (masterKey === null) throw new Error("the vault's header does not open");
+  const keys = access && withScratch(() => openHeader(header, access));
+  if (keys === null) throw new Error("the vault's header does not open");
   const keyring = new Keyring();
   keyring.mount(header);
-  keyring.unlock(masterKey);
+  keyring.unlock(keys);
   return new Secrets(keyring, bodyReaders(2 ** 20), { keepVersions: 0, keepVersionBytes: 0 });
 }
 

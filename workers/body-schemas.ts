@@ -1,11 +1,11 @@
 /**
- * Schemas of the bodies of init, unlock, put and undo, and of the operations of a batch, as data: the key worker's
- * validators are compiled from them (npm run contract), and the OpenAPI document publishes them. Imports nothing, so that
- * both may import it.
+ * Schemas of request bodies, and of the operations of a batch, as data: the key worker's validators are compiled from them
+ * (npm run contract), and the OpenAPI document publishes them. Imports nothing, so that both may import it.
  */
 
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 export const maxPassphraseBytes = 1024;
+export const maxLabelBytes = 64;
 export const maxDescriptionBytes = 4096;
 export const maxVersion = 999_999_999_999_999;
 export const maxPathBytes = 1024;
@@ -27,6 +27,17 @@ export function bodySchemas(maxValueBytes: number) {
     text: { min: 1, max: maxPassphraseBytes },
     description: "The vault's master passphrase.",
     examples: ["seven words that no one else would guess"],
+  };
+  const opener = { ...passphrase, description: "The vault's passphrase, or the text of one of its keys." };
+  const newPassphrase = {
+    ...passphrase,
+    description: "The passphrase from now on.",
+    examples: ["seven other words that no one would guess"],
+  };
+  const label = {
+    text: { min: 1, max: maxLabelBytes },
+    description: "Name of the key, for people: unique, without control characters and outer white space.",
+    examples: ["recovery"],
   };
   const force = {
     type: "boolean",
@@ -75,7 +86,13 @@ export function bodySchemas(maxValueBytes: number) {
   };
   return {
     init: { type: "object", properties: { passphrase, force }, required: ["passphrase"] },
-    unlock: { type: "object", properties: { passphrase }, required: ["passphrase"] },
+    unlock: { type: "object", properties: { passphrase: opener }, required: ["passphrase"] },
+    changePassphrase: {
+      type: "object",
+      properties: { passphrase: opener, newPassphrase },
+      required: ["passphrase", "newPassphrase"],
+    },
+    createKey: { type: "object", properties: { passphrase: opener, label }, required: ["passphrase", "label"] },
     put: { type: "object", properties: { value, type, description }, required: ["value"] },
     undo: { type: "object", properties: { version }, required: ["version"] },
     batchGet: {

@@ -4,6 +4,7 @@
  */
 import { Batches } from "./batch-operations.js";
 import { faultOf } from "./crypto/blob.js";
+import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
@@ -11,6 +12,7 @@ import { Records } from "./record-operations.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Secrets } from "./secret-operations.js";
+import { Turns } from "./turns.js";
 import { Versions } from "./version-operations.js";
 
 type Operate<O extends Operation> = (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
@@ -33,7 +35,9 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const { maxValueBytes, minScryptLogN } = settings;
   const readers = bodyReaders(maxValueBytes);
   const keyring = new Keyring();
-  const lifecycle = new Lifecycle(keyring, readers, minScryptLogN);
+  const turns = new Turns();
+  const lifecycle = new Lifecycle(keyring, readers, turns, minScryptLogN);
+  const keys = new KeyOperations(keyring, readers, turns);
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
   const records = new Records(keyring);
@@ -46,6 +50,10 @@ function operationTable(settings: WorkerSettings): OperationTable {
     unlock: (request) => lifecycle.unlock(request),
     lock: () => lifecycle.lock(),
     drain: () => lifecycle.drain(),
+    keys: () => keys.keys(),
+    changePassphrase: (request) => keys.changePassphrase(request),
+    createKey: (request) => keys.createKey(request),
+    deleteKey: (request) => keys.deleteKey(request),
     inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
     seal: (request) => secrets.seal(request),
     open: (request) => secrets.open(request),

@@ -3,21 +3,15 @@
  * vault, a new header) goes through it.
  */
 import type { SealingKey } from "./crypto/blob.js";
-import type { Header } from "./crypto/header.js";
-import { XaesKey } from "./crypto/xaes.js";
-import { wipe } from "./memory.js";
-import type { Bytes } from "./protocol.js";
+import type { Header } from "./crypto/header-members.js";
+import { endKeys, type VaultKeys } from "./crypto/master-key.js";
 
-type Candidate = {
-  readonly header: Header;
-  readonly masterKey: Bytes;
-  readonly lockings: number;
-  readonly decided: () => void;
-};
+/** `keys`: null when they stay as they are, or a lock has ended them. */
+type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };
 
 export class Keyring {
   #header: Header | null | undefined;
-  #masterKey: XaesKey | null = null;
+  #keys: VaultKeys | null = null;
   #candidate: Candidate | null = null;
   #lockings = 0;
 
@@ -32,8 +26,8 @@ export class Keyring {
   }
 
   get sealingKey(): SealingKey | null {
-    if (this.#masterKey === null || !this.#header) return null;
-    return { masterKey: this.#masterKey, vaultId: this.#header.vaultId };
+    if (this.#keys === null || !this.#header) return null;
+    return { masterKey: this.#keys.masterKey, vaultId: this.#header.vaultId };
   }
 
   /** Sets the header, and locks: a key that is held belongs to another header. */
@@ -42,37 +36,40 @@ export class Keyring {
     this.#header = header;
   }
 
-  /** Holds the mounted vault's master key from now on, and wipes the bytes. */
-  unlock(masterKey: Bytes): void {
-    const unlocked = new XaesKey(masterKey);
-    this.#masterKey?.end();
-    this.#masterKey = unlocked;
+  /** Holds the mounted vault's keys from now on. */
+  unlock(keys: VaultKeys): void {
+    endKeys(this.#keys);
+    this.#keys = keys;
   }
 
   lock(): void {
     this.#lockings++;
-    wipe(this.#candidate?.masterKey);
-    this.#masterKey?.end();
-    this.#masterKey = null;
+    endKeys(this.#keys);
+    this.#keys = null;
+    if (this.#candidate === null) return;
+    endKeys(this.#candidate.keys);
+    this.#candidate.keys = null;
   }
 
-  /** Holds a new vault aside; resolves once it is adopted or discarded, so that nothing else derives meanwhile. */
-  propose(header: Header, masterKey: Bytes): Promise<void> {
+  /**
+   * Holds a new header aside, with the keys of a new vault; resolves once it is adopted or discarded, so that nothing else
+   * derives meanwhile.
+   */
+  propose(header: Header, keys: VaultKeys | null): Promise<void> {
     return new Promise((decided) => {
-      this.#candidate = { header, masterKey, lockings: this.#lockings, decided };
+      this.#candidate = { header, keys, decided };
     });
   }
 
   /**
-   * Replaces the old vault with the proposed one, which is on disk now; a lock since it was proposed leaves it locked.
+   * Replaces the old header with the proposed one, which is on disk now; a lock since it was proposed leaves it locked.
    * Returns false when none was proposed to this thread.
    */
   adopt(): boolean {
     const candidate = this.#candidate;
     if (candidate === null) return false;
     this.#header = candidate.header;
-    if (candidate.lockings !== this.#lockings) wipe(candidate.masterKey);
-    else this.unlock(candidate.masterKey);
+    if (candidate.keys !== null) this.unlock(candidate.keys);
     this.#settle(candidate);
     return true;
   }
@@ -80,7 +77,7 @@ export class Keyring {
   discard(): void {
     const candidate = this.#candidate;
     if (candidate === null) return;
-    wipe(candidate.masterKey);
+    endKeys(candidate.keys);
     this.#settle(candidate);
   }
 

@@ -1,33 +1,36 @@
 /** Lifecycle operations of the key worker: mount, init, adopt or discard, unlock, lock. */
-import { DerivationQueue } from "./crypto/derivation.js";
-import { createHeader, parseHeader, unwrapMasterKey } from "./crypto/header.js";
+import { parseHeader } from "./crypto/header.js";
+import { createVault, endKeys, openHeader } from "./crypto/master-key.js";
+import { findAccess, isMistypedKey } from "./crypto/slots.js";
+import { strongerKdf, withStrongerKdf } from "./crypto/stronger-kdf.js";
 import type { Keyring } from "./keyring.js";
-import { concat, utf8, wipe } from "./memory.js";
+import { concat, utf8, wipe, withScratch } from "./memory.js";
 import type { Done, Refusal, ReplyOf, RequestOf } from "./protocol.js";
 import {
   alreadyExists,
   brokenHeader,
+  changedHeader,
   lockedMeanwhile,
+  mistypedKey,
   notInitialized,
   notMounted,
-  tooMany,
-  unexpected,
   wrongPassphrase,
 } from "./refusals.js";
 import type { BodyReaders, InitBody } from "./request-bodies.js";
+import type { Outcome, Turns } from "./turns.js";
 
-const waitingDerivations = 16;
 const done: Done = { ok: true };
 
 export class Lifecycle {
   readonly #keyring: Keyring;
   readonly #readers: BodyReaders;
+  readonly #turns: Turns;
   readonly #minScryptLogN: number | undefined;
-  readonly #derivations = new DerivationQueue(waitingDerivations);
 
-  constructor(keyring: Keyring, readers: BodyReaders, minScryptLogN: number | undefined) {
+  constructor(keyring: Keyring, readers: BodyReaders, turns: Turns, minScryptLogN: number | undefined) {
     this.#keyring = keyring;
     this.#readers = readers;
+    this.#turns = turns;
     this.#minScryptLogN = minScryptLogN;
   }
 
@@ -38,23 +41,13 @@ export class Lifecycle {
     return done;
   }
 
-  init(request: RequestOf<"init">): ReplyOf<"init"> | Promise<ReplyOf<"init">> {
-    const { body } = request;
-    const read = this.#readers.init(body);
+  async init(request: RequestOf<"init">): Promise<ReplyOf<"init">> {
+    const read = this.#readers.init(request.body);
     const refusal = read.ok ? this.#whyNotInit(read.fields) : read;
-    if (!read.ok || refusal !== null) {
-      wipe(body);
-      return refusal ?? notMounted;
-    }
-    return new Promise((reply) => {
-      this.#derivations
-        .run(() => this.#initInTurn(request, read.fields, reply))
-        .then(
-          (outcome) => outcome && reply(outcome === "full" ? tooMany : lockedMeanwhile),
-          (error: unknown) => reply(unexpected(error)),
-        )
-        .finally(() => wipe(body));
-    });
+    if (read.ok && refusal === null)
+      return this.#turns.take(request.body, () => this.#initInTurn(request, read.fields));
+    wipe(request.body);
+    return refusal ?? notMounted;
   }
 
   adopt(): ReplyOf<"adopt"> {
@@ -66,28 +59,23 @@ export class Lifecycle {
     return done;
   }
 
-  async unlock({ body }: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
-    try {
-      const read = this.#readers.unlock(body);
-      if (!read.ok) return read;
-      const refusal = this.#whyNotUnlock();
-      if (refusal !== null) return refusal;
-      const outcome = await this.#derivations.run(() => this.#unlockInTurn(read.fields.passphrase.bytes));
-      if (outcome === "full") return tooMany;
-      return outcome === "cancelled" ? lockedMeanwhile : outcome;
-    } finally {
-      wipe(body);
-    }
+  async unlock({ body, logN = 0 }: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
+    const read = this.#readers.unlock(body);
+    const refusal = read.ok ? this.#whyNotUnlock(read.fields.passphrase.bytes) : read;
+    if (read.ok && refusal === null)
+      return this.#turns.take(body, () => this.#unlockInTurn(read.fields.passphrase.bytes, logN));
+    wipe(body);
+    return refusal ?? notMounted;
   }
 
   lock(): ReplyOf<"lock"> {
     this.#keyring.lock();
-    this.#derivations.cancel();
+    this.#turns.cancel();
     return done;
   }
 
   async drain(): Promise<ReplyOf<"drain">> {
-    await this.#derivations.idle();
+    await this.#turns.idle();
     return done;
   }
 
@@ -96,41 +84,45 @@ export class Lifecycle {
     return this.#keyring.header !== null && force !== true ? alreadyExists : null;
   }
 
-  #whyNotUnlock(): Refusal | null {
-    if (this.#keyring.header === undefined) return notMounted;
-    return this.#keyring.header === null ? notInitialized : null;
+  #whyNotUnlock(passphrase: Uint8Array): Refusal | null {
+    const { header } = this.#keyring;
+    if (!header) return header === null ? notInitialized : notMounted;
+    return isMistypedKey(header, passphrase) ? mistypedKey : null;
   }
 
-  /** Replies early, then keeps its turn until the new vault is adopted or discarded: no unlock may come between. */
-  async #initInTurn(
-    { body, logN, now }: RequestOf<"init">,
-    fields: InitBody,
-    reply: (reply: ReplyOf<"init">) => void,
-  ): Promise<void> {
+  async #initInTurn({ logN, now }: RequestOf<"init">, fields: InitBody): Promise<Outcome<ReplyOf<"init">>> {
     const refusal = this.#whyNotInit(fields);
-    if (refusal !== null) return reply(refusal);
+    if (refusal !== null) return { reply: refusal };
     const { lockings } = this.#keyring;
-    const { header, masterKey } = await createHeader(fields.passphrase.bytes, logN, now);
-    wipe(body);
+    const { header, keys } = await createVault(fields.passphrase.bytes, logN, now);
     if (lockings !== this.#keyring.lockings) {
-      wipe(masterKey);
-      return reply(lockedMeanwhile);
+      endKeys(keys);
+      return { reply: lockedMeanwhile };
     }
-    const decided = this.#keyring.propose(header, masterKey);
-    reply({ ok: true, header: concat([header.bytes]) });
-    return decided;
+    const until = this.#keyring.propose(header, keys);
+    return { reply: { ok: true, header: concat([header.bytes]) }, until };
   }
 
-  async #unlockInTurn(passphrase: Uint8Array): Promise<ReplyOf<"unlock">> {
+  async #unlockInTurn(passphrase: Uint8Array, logN: number): Promise<Outcome<ReplyOf<"unlock">>> {
     const { header, lockings } = this.#keyring;
-    if (!header) return notInitialized;
-    const masterKey = await unwrapMasterKey(header, passphrase);
-    if (masterKey === null) return wrongPassphrase;
-    if (lockings !== this.#keyring.lockings) {
-      wipe(masterKey);
-      return lockedMeanwhile;
+    if (!header) return { reply: notInitialized };
+    const access = await findAccess(header, passphrase);
+    if (access === null) return { reply: wrongPassphrase };
+    const stronger = await strongerKdf(access, passphrase, logN).catch(() => null); // the unlock succeeds without it
+    try {
+      if (lockings !== this.#keyring.lockings) return { reply: lockedMeanwhile };
+      return withScratch(() => {
+        const keys = openHeader(header, access);
+        if (keys === null) return { reply: changedHeader };
+        this.#keyring.unlock(keys);
+        const reply = utf8('{"ok":true,"message":"the vault is unlocked"}');
+        const upgraded = stronger && withStrongerKdf(header, access, stronger);
+        if (upgraded === null) return { reply: { ok: true, reply, header: null } };
+        const until = this.#keyring.propose(upgraded, null);
+        return { reply: { ok: true, reply, header: concat([upgraded.bytes]) }, until };
+      });
+    } finally {
+      wipe(access.kek, stronger?.kek);
     }
-    this.#keyring.unlock(masterKey);
-    return { ok: true, reply: utf8('{"ok":true,"message":"the vault is unlocked"}') };
   }
 }

@@ -31,6 +31,14 @@ export function allocateMapped(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length, { maxByteLength: length }), 0, length);
 }
 
+/** Moves a key that must last over a wait into mapped memory, and wipes the original. */
+export function mapped(key: Uint8Array): Bytes {
+  const moved = allocateMapped(key.length);
+  moved.set(key);
+  wipe(key);
+  return moved;
+}
+
 /** One block for all operations, which run one at a time: a separate buffer costs 0.8 µs, and an operation needs dozens. */
 const block = allocate(256 * 1024);
 let used = 0;

@@ -53,7 +53,10 @@ export type BlobFault = "foreign" | "version" | "length";
  *
  * - `mount` sets the vault's header (or none); the first message to every new thread.
  * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
- * - `unlock` derives, checks the passphrase and holds the master key.
+ * - `unlock` derives, checks the passphrase and holds the master key. A header with the passphrase's slot wrapped anew, at
+ *   the cost `logN`, when the slot's is below, waits for `adopt` or `discard`.
+ * - `keys` lists the slots of the header; `changePassphrase`, `createKey` and `deleteKey` make a header with another slot or
+ *   without one, which waits for `adopt` or `discard`.
  * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
@@ -73,9 +76,16 @@ export interface Operations {
   adopt: { request: { op: "adopt" }; reply: Done | Refusal };
   discard: { request: { op: "discard" }; reply: Done };
   unlock: {
-    request: { op: "unlock"; body: SharedBytes };
-    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+    request: { op: "unlock"; body: SharedBytes; logN?: number };
+    reply: { readonly ok: true; readonly reply: Bytes; readonly header: Bytes | null } | Refusal;
   };
+  keys: { request: { op: "keys" }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };
+  changePassphrase: {
+    request: { op: "changePassphrase"; body: SharedBytes; logN: number; now: number };
+    reply: HeaderReply | Refusal;
+  };
+  createKey: { request: { op: "createKey"; body: SharedBytes; now: number }; reply: HeaderReply | Refusal };
+  deleteKey: { request: { op: "deleteKey"; id: string }; reply: HeaderReply | Refusal };
   lock: { request: { op: "lock" }; reply: Done };
   drain: { request: { op: "drain" }; reply: Done };
   inspect: {
@@ -148,6 +158,9 @@ export type PlannedOperation = {
   readonly start: number;
   readonly end: number;
 };
+
+/** `header`: waits for `adopt` or `discard`. */
+export type HeaderReply = { readonly ok: true; readonly header: Bytes; readonly reply: Bytes };
 
 /** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
 export type SealReply = {

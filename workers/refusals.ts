@@ -18,6 +18,23 @@ export const alreadyExists = refuse(
 );
 export const notInitialized = refuse("BAD_REQUEST", "the vault is not initialized: init it first");
 export const wrongPassphrase = refuse("UNAUTHORIZED", "the passphrase is wrong");
+export const mistypedKey = refuse("UNAUTHORIZED", "the key is mistyped: its check letters do not fit");
+export const keyLikePassphrase = refuse(
+  "BAD_REQUEST",
+  "a passphrase that looks like the text of a key would be taken for one: choose another",
+);
+export const unfitLabel = refuse(
+  "BAD_REQUEST",
+  "label must be a text of 1 to 64 bytes of UTF-8, without control characters and outer white space",
+);
+export const sameLabel = refuse("ALREADY_EXISTS", "there is a key with this label: choose another, or delete that key");
+export const tooManyKeys = refuse("BAD_REQUEST", "the vault has 15 keys, the most it can have: delete one first");
+export const noKey = refuse("NOT_FOUND", "there is no such key: GET /v1/keys lists them");
+export const lastWayIn = refuse("BAD_REQUEST", "this is the last way into the vault: create another key first");
+export const changedHeader = refuse(
+  "INTEGRITY",
+  "the vault's header is damaged, or was changed by another program: put its header.json back from a backup",
+);
 export const brokenHeader = refuse("INTEGRITY", "the vault's header is damaged or from a newer version");
 export const notMounted = refuse("INTERNAL", "the key worker has not loaded the vault yet: try again");
 

@@ -5,6 +5,7 @@
 import {
   bodySchemas,
   maxDescriptionBytes,
+  maxLabelBytes,
   maxPassphraseBytes,
   maxPathBytes,
   maxVersion,
@@ -19,6 +20,8 @@ import type { Refusal } from "./protocol.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
+export type PassphraseBody = UnlockBody & { readonly newPassphrase: JsonText };
+export type CreateKeyBody = UnlockBody & { readonly label: JsonText };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
 export type UndoBody = { readonly version: number };
 
@@ -40,6 +43,8 @@ type Reader<T> = (body: Uint8Array) => { readonly ok: true; readonly fields: T }
 export interface BodyReaders {
   readonly init: Reader<InitBody>;
   readonly unlock: Reader<UnlockBody>;
+  readonly changePassphrase: Reader<PassphraseBody>;
+  readonly createKey: Reader<CreateKeyBody>;
   readonly put: Reader<PutBody>;
   readonly undo: Reader<UndoBody>;
   readonly operation: Reader<OperationBody>;
@@ -73,6 +78,8 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     ifMatch: "ifMatch must be a tag without quotes, or *",
     ifNoneMatch: "ifNoneMatch must be *",
     passphrase: `passphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
+    newPassphrase: `newPassphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
+    label: `label must be a non-empty string of at most ${maxLabelBytes} bytes of UTF-8`,
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     type: `type must be one of ${secretTypes.join(", ")}`,
@@ -84,6 +91,8 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
+    changePassphrase: reader<PassphraseBody>("changePassphrase", inPlace),
+    createKey: reader<CreateKeyBody>("createKey", inPlace),
     put: reader<PutBody>("put", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
     operation: operationReader(validators, schemas, sentences),

@@ -10,8 +10,24 @@ export interface InitRequest {
 
 /** Body of unlock. Other fields are ignored. */
 export interface UnlockRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
+}
+
+/** Body of a change of the passphrase. Other fields are ignored. */
+export interface PassphraseRequest {
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly passphrase: string;
+  /** The passphrase from now on. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly newPassphrase: string;
+}
+
+/** Body of a new key. Other fields are ignored. */
+export interface KeyRequest {
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly passphrase: string;
+  /** Name of the key, for people: unique, without control characters and outer white space. At most 64 bytes of UTF-8, without lone surrogates. */
+  readonly label: string;
 }
 
 /** Body of undo. Other fields are ignored. */
@@ -202,6 +218,36 @@ export interface VaultStatus {
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
+}
+
+/** A way into the vault. */
+export interface Key {
+  /** Identifies the key; `passphrase` is the passphrase. */
+  readonly id: string;
+  /** The passphrase, or a generated key. */
+  readonly kind: "passphrase" | "key";
+  /** Its name, for people; `passphrase` is the passphrase's. */
+  readonly label: string;
+  /** When it was created, or the passphrase last changed. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+}
+
+/** The ways into the vault. */
+export interface KeyList {
+  /** The passphrase first, then the keys by age. */
+  readonly keys: readonly Key[];
+}
+
+/** A new key. */
+export interface CreatedKey {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** Identifies the key; `passphrase` is the passphrase. */
+  readonly id: string;
+  /** Its name, for people; `passphrase` is the passphrase's. */
+  readonly label: string;
+  /** Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group. */
+  readonly key: string;
 }
 
 /** Metadata stored with the value; a field that was not supplied is absent. */

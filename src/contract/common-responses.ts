@@ -5,15 +5,16 @@ import { type Schema, schemaNamed } from "./json-schema.js";
 /** The table of the README has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host`, `Origin` or `Sec-Fetch-Site`",
-  UNAUTHORIZED: "the token is missing, wrong, or has ended (`reason`); the passphrase is wrong",
+  UNAUTHORIZED: "the token is missing, wrong, or has ended (`reason`); the passphrase, or the text of a key, is wrong",
   FORBIDDEN: "the client token's scope does not cover the operation or the path",
   VAULT_LOCKED: "unlock (or init) the vault first",
-  NOT_FOUND: "no such secret, token, endpoint or method (`Allow` lists the methods)",
-  ALREADY_EXISTS: "the vault is already initialized; the name of a token is taken",
+  NOT_FOUND: "no such secret, key, token, endpoint or method (`Allow` lists the methods)",
+  ALREADY_EXISTS: "the vault is already initialized; there is a key with this label, or a token with this name",
   PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
   INTERNAL: "a failure inside; the log has more under the answer's `requestId`",
-  INTEGRITY: "this secret's file is damaged, moved or foreign; all others go on working",
+  INTEGRITY:
+    "this secret's file is damaged, moved or foreign; all others go on working. Or the vault's header is damaged",
   UNAVAILABLE: "shutting down, or the disk cannot take the write; nothing is half-written",
 };
 

@@ -23,6 +23,8 @@ const etag = text(
   "Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes.",
   "n0O6NdgaeP0QMXWP",
 );
+const keyId = text("Identifies the key; `passphrase` is the passphrase.", "k7f3q9zx");
+const keyLabel = text("Its name, for people; `passphrase` is the passphrase's.", "recovery");
 const vaultPath = text("Directory of the vault.", "/home/me/.local/share/strongroom/vault");
 const operations: Schema = {
   ...list("What to do; an operation has one of get, put, delete, move and copy.", {
@@ -42,6 +44,11 @@ export function componentSchemas(maxValueBytes: number): Schema {
   return {
     InitRequest: { ...published(bodies.init), description: "Body of init. Other fields are ignored." },
     UnlockRequest: { ...published(bodies.unlock), description: "Body of unlock. Other fields are ignored." },
+    PassphraseRequest: {
+      ...published(bodies.changePassphrase),
+      description: "Body of a change of the passphrase. Other fields are ignored.",
+    },
+    KeyRequest: { ...published(bodies.createKey), description: "Body of a new key. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
     BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
     BatchGet: { ...published(bodies.batchGet), description: "Reads a secret." },
@@ -120,6 +127,24 @@ const responses = {
     idleTimeoutMs: count("Milliseconds without activity after which the vault locks; 0 means never."),
     lastActivity: time(
       "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
+    ),
+  }),
+  Key: object("A way into the vault.", {
+    id: keyId,
+    kind: { ...text("The passphrase, or a generated key.", "key"), enum: ["passphrase", "key"] },
+    label: keyLabel,
+    createdAt: time("When it was created, or the passphrase last changed."),
+  }),
+  KeyList: object("The ways into the vault.", {
+    keys: list("The passphrase first, then the keys by age.", schemaNamed("Key")),
+  }),
+  CreatedKey: object("A new key.", {
+    ok,
+    id: keyId,
+    label: keyLabel,
+    key: text(
+      "Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group.",
+      "SRK-00000-00001-00002-00003-00004-00005-00006-00007-00008-00009-0000A-0000B-0000C",
     ),
   }),
   Metadata: object(

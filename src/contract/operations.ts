@@ -1,5 +1,6 @@
 /** Table of operations: request, response and errors of each endpoint. */
 import type { Operation } from "./operation.js";
+import { keyOperations } from "./operations-on-keys.js";
 import { secretOperations } from "./operations-on-secrets.js";
 import { tokenOperations } from "./operations-on-tokens.js";
 
@@ -33,14 +34,14 @@ export const operations: readonly Operation[] = [
     summary: "Unlock the vault",
     description:
       "Checks the passphrase even when the vault is already unlocked; a wrong one (401 with `credential: passphrase`) " +
-      "changes nothing. After 10 wrong passphrases within a minute, unlock is refused for 5 minutes for this address; all loopback addresses count as one.",
+      "changes nothing. The text of a key will do, too. After 10 wrong passphrases within a minute, every endpoint that takes one is refused for 5 minutes for this address; all loopback addresses count as one.",
     body: { schema: "UnlockRequest", example: { passphrase } },
     response: {
       schema: "Acknowledgement",
       description: "The vault is unlocked.",
       example: { ok: true, message: "the vault is unlocked" },
     },
-    errors: ["VAULT_LOCKED", "INTERNAL"],
+    errors: ["VAULT_LOCKED", "INTERNAL", "INTEGRITY"],
   },
   {
     id: "lock",
@@ -144,6 +145,7 @@ export const operations: readonly Operation[] = [
     },
     errors: [],
   },
+  ...keyOperations,
   ...tokenOperations,
   ...secretOperations,
 ];

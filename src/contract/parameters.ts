@@ -27,6 +27,14 @@ export const parameters: Schema = {
     schema: { type: "string", pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" },
     example: "ci",
   },
+  id: {
+    name: "id",
+    in: "path",
+    required: true,
+    description: "The id of a key, from the list of keys.",
+    schema: { type: "string" },
+    example: "k7f3q9zx",
+  },
   version: {
     name: "version",
     in: "query",

@@ -11,7 +11,7 @@ import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { discardBody } from "./plaintext-hygiene.js";
 import { contextOf } from "./request-context.js";
 import { isAfterClose, logRequests, sendErrors } from "./responses.js";
-import { dispatch, isUnlock, routeOf, serveStatus } from "./routes.js";
+import { dispatch, routeOf, serveStatus, takesPassphrase } from "./routes.js";
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -24,7 +24,7 @@ export function createApp(
 ): Handler {
   const { log } = service;
   const token = { failures: "wrong tokens", keyOf: keyOfAddress, applies: () => true };
-  const passphrase = { failures: "wrong passphrases", keyOf: keyOfOrigin, applies: isUnlock };
+  const passphrase = { failures: "wrong passphrases", keyOf: keyOfOrigin, applies: takesPassphrase };
   const tokenLockout = createLockout(clock, log, token);
   const passphraseLockout = createLockout(clock, log, passphrase);
   const full = { ...service, passphraseLockout };

@@ -7,6 +7,7 @@ import type { ListQuery } from "../vault/lister.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { batch } from "./endpoints/batch-endpoint.js";
+import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
 import { prune, undo, versions } from "./endpoints/version-endpoints.js";
@@ -25,6 +26,7 @@ type Resource = {
 
 const secretsRoot = "/v1/secrets";
 const versionsRoot = "/v1/versions";
+const keysRoot = "/v1/keys";
 const listResource: Resource = { route: secretsRoot, methods: { GET: list }, secret: true };
 const secretResource: Resource = {
   route: `${secretsRoot}/:path`,
@@ -40,6 +42,7 @@ const tokensRoot = "/v1/tokens";
 const tokenMethods = { POST: rotateToken, DELETE: revokeToken };
 const tokenResource: Resource = { route: `${tokensRoot}/:name`, methods: tokenMethods, secret: false };
 const selfResource: Resource = { ...tokenResource, methods: { GET: showSelf, ...tokenMethods } };
+const keyResource: Resource = { route: `${keysRoot}/:id`, methods: { DELETE: deleteKey }, secret: false };
 const resources = new Map<string, Resource>([
   ["/v1/status", { route: "/v1/status", methods: { GET: status }, secret: false }],
   ["/v1/init", { route: "/v1/init", methods: { POST: init }, secret: false }],
@@ -50,16 +53,21 @@ const resources = new Map<string, Resource>([
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   [tokensRoot, { route: tokensRoot, methods: { GET: listTokens, POST: createToken }, secret: false }],
   [`${tokensRoot}/self`, selfResource],
+  ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
+  [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
   [secretsRoot, listResource],
   ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
+
+const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", keysRoot]);
 
 export function isStatus(req: Request): boolean {
   return req.method === "GET" && contextOf(req).target.path === "/v1/status";
 }
 
-export function isUnlock(req: Request): boolean {
-  return req.method === "POST" && contextOf(req).target.path === "/v1/unlock";
+/** Whether the request's body has a passphrase that is checked. */
+export function takesPassphrase(req: Request): boolean {
+  return req.method === "POST" && passphrasePaths.has(contextOf(req).target.path);
 }
 
 /** Serves `GET /v1/status`, which needs no token and is never limited. */
@@ -96,6 +104,7 @@ export function routeOf(path: string): string {
 function resourceAt(path: string): Resource | undefined {
   if (path.startsWith(`${secretsRoot}/`)) return secretResource;
   if (path.startsWith(`${versionsRoot}/`)) return versionsResource;
+  if (path.startsWith(`${keysRoot}/`)) return keyResource;
   return resources.get(path) ?? (path.startsWith(`${tokensRoot}/`) ? tokenResource : undefined);
 }
 
@@ -131,20 +140,6 @@ async function init({ vault, maxBodyBytes }: Service, req: Request, res: Respons
     message: `the vault is initialized and ${locked ? "locked again meanwhile" : "unlocked"}${kept}`,
     vaultPath,
   });
-}
-
-async function unlock(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, passphraseLockout } = service;
-  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
-  try {
-    // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
-    sendBytes(res, 200, [await vault.unlock(body, () => passphraseLockout.check(req))]);
-  } catch (error) {
-    if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
-    passphraseLockout.check(req);
-    passphraseLockout.fail(req);
-    throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
-  }
 }
 
 async function lock({ vault }: Service, _req: Request, res: Response): Promise<void> {

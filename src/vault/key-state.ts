@@ -22,6 +22,9 @@ export type KeyStateOptions = {
   readonly log: Log;
 };
 
+/** Operations that derive a key or change the header. */
+type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey";
+
 /**
  * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
  * a free processor. A slower one goes on in its thread, which is no longer used and ends with it: what the derivation
@@ -101,7 +104,7 @@ export class KeyState {
   }
 
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
-  async derive<R extends RequestOf<"init" | "unlock">>(request: R): Promise<Success<R>> {
+  async derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
     this.lockIfIdle();
     while (this.#locking !== null || this.#orphan !== null) await (this.#locking ?? this.#orphan);
     // DANGER: nothing may be awaited between this check and the message.

@@ -2,7 +2,7 @@
  * The vault: its states from init to close, and which operations may run at the same time. It never looks into a body
  * or a blob.
  */
-import type { Bytes, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -10,6 +10,7 @@ import type { Reader, SecretStore, StoredDocument, StoredSnapshot } from "../sto
 import type { BatchPermit } from "./batch-plan.js";
 import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
 import { Entries } from "./entries.js";
+import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
@@ -46,8 +47,13 @@ export type VaultStatus = {
   readonly lastActivity: string;
 };
 
-/** Of the vault that the key worker was told. */
-type CurrentHeader = { bytes: Bytes | null };
+/** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
+type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" }>;
+
+const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created" } as const;
+
+/** Throws when a request must not go on, although its passphrase is right. */
+type Permit = () => void;
 
 export class Vault {
   readonly #store: SecretStore;
@@ -59,6 +65,7 @@ export class Vault {
   readonly #keyState: KeyState;
   readonly #entries: Entries;
   #keeper: RecordKeeper | null = null;
+  readonly #headerChanges: HeaderChanges;
 
   private constructor(
     { store, settings, clock, log }: VaultOptions,
@@ -74,6 +81,7 @@ export class Vault {
     this.#lock = lock;
     this.#keyState = keyState;
     this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
+    this.#headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -129,20 +137,51 @@ export class Vault {
   /**
    * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
    * the vault is not unlocked and its error is rethrown.
-   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY
    */
-  async unlock(body: SharedBytes, permit: () => void): Promise<Bytes> {
-    const { reply } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body }));
+  async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    const { reply, header } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body, logN }));
     try {
       permit();
       const checks = this.#keeper?.verify();
       if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
+      if (header !== null) await this.#headerChanges.discard();
       if (!this.#keyState.unlocked) await this.#keyState.lock();
       throw error;
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
+    if (header !== null) await this.#raiseScryptCost(header);
+    return reply;
+  }
+
+  /**
+   * Changes the passphrase, locked or unlocked; returns the reply. `permit`: as in `unlock`; when it throws, nothing is
+   * changed.
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   */
+  changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    return this.#changeHeader({ op: "changePassphrase", body, logN, now: this.#clock.now() }, permit);
+  }
+
+  /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
+  createKey(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    return this.#changeHeader({ op: "createKey", body, now: this.#clock.now() }, permit);
+  }
+
+  /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
+  async keys(): Promise<Bytes> {
+    return (await this.#keyState.ask({ op: "keys" })).reply;
+  }
+
+  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
+  async deleteKey(id: string): Promise<Bytes> {
+    const { header, reply } = await this.#keyState.derive({ op: "deleteKey", id });
+    await this.#headerChanges.replace(header);
+    this.#log.info({ event: "key-deleted" });
     return reply;
   }
 
@@ -300,6 +339,34 @@ export class Vault {
       this.#keyState.mustBeUnlocked();
       return work();
     });
+  }
+
+  async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
+    const { header, reply } = await wipingAfter(request.body, this.#keyState.derive(request));
+    try {
+      try {
+        permit();
+      } catch (error) {
+        await this.#headerChanges.discard();
+        throw error;
+      }
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: changeEvents[request.op] });
+      return reply;
+    } catch (error) {
+      reply.fill(0);
+      throw error;
+    }
+  }
+
+  /** A disk that refuses leaves the old cost: the unlock stands. */
+  async #raiseScryptCost(header: Bytes): Promise<void> {
+    try {
+      await this.#headerChanges.replace(header);
+      this.#log.info({ event: "scrypt-cost-raised" });
+    } catch (error) {
+      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+    }
   }
 
   async #startNewVault(header: Bytes): Promise<string | null> {

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
+import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 
@@ -25,6 +26,7 @@ words=("$@"); CURRENT=$#; PREFIX="\${words[-1]}"
 compadd() { [[ "$1" == -S ]] && shift 2; shift; for it in "$@"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "$it"; done; true }
 _describe() { local it; for it in "\${(@P)2}"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "\${it%%:*}"; done; true }
 _files() { print -r -- "a file" }
+_normal() { print -r -- "\${words[CURRENT]}.file" }
 _strongroom`;
     return ["-f", "-c", program, "zsh", script, ...words];
   },
@@ -48,13 +50,18 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["paths", ["get", "app/db/"], ["app/db/name", "app/db/password"]],
   ["paths of an alias", ["set", "app/db/n"], ["app/db/name"]],
   ["second paths", ["mv", "x", "app/db/n"], ["app/db/name"]],
+  ["a path behind a variable's name", ["run", "--set", "DB=app/db/n"], ["DB=app/db/name"]],
+  ["nothing before a variable's =", ["run", "--set", "app"], []],
+  ["no files for a flag with words", ["put", "x", "--type", "a-f"], []],
+  ["arguments of the command behind --", ["run", "--prefix", "app/", "--", "cat", "a-f"], ["a-f.file"]],
   ["no missing path", ["get", "nothing/"], []],
 ];
 
 describe("completion", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
-    for (const path of ["app/db/password", "app/db/name", "b/c:d"]) await mustPut(started, path, "v");
+    for (const path of ["app/db/password", "app/db/name", "b/c:d", "b/my key", `b/it's "$5" x`, "only one/secret"])
+      await mustPut(started, path, "v");
   });
 
   /** Holds the shells' scripts and a `strongroom` that runs this build. */
@@ -62,6 +69,7 @@ describe("completion", () => {
   before(async () => {
     directory = temporaryDirectory();
     writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
+    writeFileSync(join(directory, "a-f.file"), "");
     for (const shell of shells) {
       writeFileSync(join(directory, `completion.${shell}`), (await run(["completion", shell])).stdout);
     }
@@ -73,6 +81,7 @@ describe("completion", () => {
   async function runShell(shell: Shell, args: readonly string[]): Promise<string[]> {
     const here = environment({ STRONGROOM_HOME: server().home });
     const child = spawn(shell, args, {
+      cwd: directory,
       env: { ...here, PATH: `${directory}:${here["PATH"]}` },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -89,7 +98,10 @@ describe("completion", () => {
 
       it(`${shell} completes commands, flags, words and paths`, async () => {
         const found = await pMap(rows, ([, words]) => complete(shell, words), { concurrency: 4 });
-        for (const [index, [what, , want]] of rows.entries()) expect(found[index], what).to.deep.equal(want);
+        for (const [index, [what, , want]] of rows.entries()) {
+          const typed = shell === "bash" ? want.map((word) => word.replace(/^DB=/, "")) : want; // bash keeps the part before =
+          expect(found[index], what).to.deep.equal(typed);
+        }
       });
 
       it(`${shell} completes no paths while the vault is locked`, async () => {
@@ -104,11 +116,39 @@ describe("completion", () => {
     });
   }
 
-  it("bash completes a path with a colon, where it splits words", async () => {
-    const program = `source "$1"; COMP_LINE="strongroom get b/c:"; COMP_POINT=19; COMP_WORDS=(strongroom get b/c : "")
-COMP_CWORD=4; _strongroom; echo "\${COMPREPLY[@]}"`;
-    const script = join(directory, "completion.bash");
-    expect(await runShell("bash", ["--norc", "-c", program, "bash", script])).to.deep.equal(["d"]);
+  /** What bash runs after Tab and Enter behind each text, as it reads them from a terminal. */
+  const typed: readonly (readonly [what: string, typed: string, run: readonly string[]])[] = [
+    ["a path", "get app/db/n", ["get", "app/db/name"]],
+    ["a path with a colon, where bash splits words", "get b/c:", ["get", "b/c:d"]],
+    ["a variable's path, where bash splits words", "run --set DB=app/db/n", ["run", "--set", "DB=app/db/name"]],
+    ["a path with a space", "get b/my\\ k", ["get", "b/my key"]],
+    ["a path in quotes", "get 'b/my k", ["get", "b/my key"]],
+    ["a path in double quotes", 'get "b/it', ["get", `b/it's "$5" x`]],
+    ["a folder in quotes", "get 'only o", ["get", "only one/secret"]],
+    ["a variable in quotes", "run --set 'K=b/my k", ["run", "--set", "K=b/my key"]],
+    ["a quoted path behind a variable's name", "run --set K='b/my k", ["run", "--set", "K=b/my key"]],
+    ["a flag's word behind =", "import --on-duplicate=su", ["import", "--on-duplicate=suffix"]],
+    ["a command behind --", "run -- only-on-this-pa", ["run", "--", "only-on-this-path"]],
+    ["a command's file behind --", "run -- cat a-f", ["run", "--", "cat", "a-f.file"]],
+  ];
+
+  it("bash on a terminal completes quoted paths, variables and commands", async function () {
+    if (!hasPython()) this.skip();
+    const show = `#!/bin/sh\n[ "$1" = complete-paths ] && exec "${node}" "${mainFile}" "$@"\nprintf '<%s>' "$@"; echo; echo done:\n`;
+    const bin = temporaryDirectory();
+    writeFileSync(join(bin, "strongroom"), show, { mode: 0o755 });
+    writeFileSync(join(bin, "only-on-this-path"), "#!/bin/sh\n", { mode: 0o755 });
+    const keys = [
+      `source ${join(directory, "completion.bash")}; cd ${directory}; echo "do"ne:`,
+      ...typed.map(([, text]) => `strongroom ${text}\t`),
+      "exit",
+    ];
+    const reactions = keys.map((text, i) => ({ question: i === 0 ? "bash-" : "done:\r\n", keys: `${text}\r` }));
+    const more = { STRONGROOM_HOME: server().home, PATH: `${bin}:${environment({})["PATH"]}`, HISTFILE: "" };
+    const { shown } = await runProgramOnTerminal(["bash", "--norc", "--noprofile", "-i"], reactions, more);
+    const ran = [...shown.matchAll(/(<.*>)\r\n/g)].map(([, line]) => line);
+    const want = typed.map(([what, , words]) => [what, words.map((word) => `<${word}>`).join("")]);
+    expect(typed.map(([what], i) => [what, ran[i]])).to.deep.equal(want);
   });
 
   it("names every command of the help, and no hidden one", async () => {

@@ -72,6 +72,8 @@ describe("the document's body schemas", () => {
   const bodies = [
     ["init", "InitRequest"],
     ["unlock", "UnlockRequest"],
+    ["changePassphrase", "PassphraseRequest"],
+    ["createKey", "KeyRequest"],
     ["put", "PutRequest"],
     ["undo", "UndoRequest"],
     ["operation", "BatchRequest/properties/operations/items"],
@@ -93,6 +95,8 @@ describe("the document's body schemas", () => {
     );
     const names = {
       passphrase: field,
+      newPassphrase: field,
+      label: field,
       force: fc.oneof(fc.boolean(), field),
       value: field,
       type: field,

@@ -1,10 +1,12 @@
 /** Every response in the OpenAPI document can be provoked: each operation with each status and code. */
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { documented, judge, unseenResponses } from "../support/contract-judge.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
+import { headerFile } from "../support/damage.js";
+import { deleting, mustCreateKey } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
@@ -41,6 +43,10 @@ const requests: Readonly<Record<string, Send>> = {
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
   batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },
+  changePassphrase: { method: "POST", path: "/v1/passphrase", body: { passphrase, newPassphrase: passphrase } },
+  keys: { path: "/v1/keys" },
+  createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
+  deleteKey: { method: "DELETE", path: "/v1/keys/missing" },
   unrouted: { path: "/nowhere" },
 };
 
@@ -48,6 +54,19 @@ async function unlock(server: TestServer): Promise<void> {
   await mustInit(server);
   await mustPut(server, "a", "v");
   await mustCreateToken(server, { name: "ci" });
+}
+
+/** Locked, they are not refused: only a lock while they derive does that. */
+const derives = new Set(["init", "unlock", "changePassphrase", "createKey"]);
+
+/** The header's MAC is wrong, and its slot intact. */
+async function startOnChangedHeader(): Promise<TestServer> {
+  const server = await startTestServer();
+  await unlock(server);
+  await server.stop();
+  const file = headerFile(server);
+  await writeFile(file, (await readFile(file, "utf8")).replace('"createdAt":"2', '"createdAt":"1'));
+  return startTestServer({ home: server.home });
 }
 
 async function lockOut(server: TestServer): Promise<void> {
@@ -125,7 +144,7 @@ describe("the documented response", () => {
       async ""(request, operation) {
         const server = await startTestServer();
         await unlock(server);
-        await send(server, request);
+        await send(server, operation === "deleteKey" ? deleting((await mustCreateKey(server)).id) : request);
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
       },
       BAD_REQUEST: (request) => send(fresh(), { ...request, headers: { host: "evil.test" } }),
@@ -141,19 +160,24 @@ describe("the documented response", () => {
         operation === "batch"
           ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
           : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
-      ALREADY_EXISTS: (request) => send(unlocked(), { ...request, body: { passphrase, name: "ci" } }),
+      async ALREADY_EXISTS(request, operation) {
+        const bodies: Readonly<Record<string, object>> = { init: { passphrase }, createToken: { name: "ci" } };
+        await send(unlocked(), { ...request, ...(bodies[operation] && { body: bodies[operation] }) });
+        if (operation === "createKey") await send(unlocked(), request);
+      },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {
         const { token } = await mustCreateToken(unlocked(), { name: operation.toLowerCase(), can: ["metrics"] });
         await send(unlocked(), { ...request, token });
       },
       async VAULT_LOCKED(request, operation) {
-        if (operation !== "init" && operation !== "unlock") return send(fresh(), request);
+        if (!derives.has(operation)) return send(fresh(), request);
         const server = await startTestServer();
         await unlock(server);
         return untilSeen(`${operation} 403 VAULT_LOCKED`, () => together(server, request, () => mustLock(server)));
       },
       async INTEGRITY(request, operation) {
+        if (derives.has(operation)) return send(await startOnChangedHeader(), request);
         const server = await startTestServer(uncached);
         await unlock(server);
         const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
@@ -163,7 +187,7 @@ describe("the documented response", () => {
           await rm(file);
           await mkdir(file); // a delete does not read a blob
         } else await writeFile(file, "not a blob");
-        await send(server, request);
+        return send(server, request);
       },
       async UNAVAILABLE(request) {
         const server = await startTestServer();

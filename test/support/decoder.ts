@@ -1,23 +1,85 @@
 /** A second decoder of the vault's header, written from the format's description: tests search memory for its keys. */
-import { createHmac, scryptSync } from "node:crypto";
+import { createCipheriv, createHmac, scryptSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export type Keys = { readonly kek: Uint8Array; readonly masterKey: Uint8Array };
 
-/** @throws Error when the passphrase does not match the header's MAC. */
+/** `oldKey`: while the master key is being rotated. */
+export type DecodedHeader = Keys & { readonly oldKey: Uint8Array | null };
+
+type Wrapping = {
+  readonly kdf: { readonly logN: number; readonly r: number; readonly p: number; readonly salt: string };
+  readonly wrappedKey: string;
+};
+
+/** @throws Error when the passphrase does not match the header. */
 export function decodeKeys(home: string, passphrase: string): Keys {
-  const generation = readFileSync(join(home, "vault", "current"), "latin1").trim();
-  const file = readFileSync(join(home, "vault", generation, "header.json"), "latin1");
-  const header = JSON.parse(file);
-  const { logN, r, p, salt } = header.kdf;
-  const cost = { N: 2 ** logN, r, p, maxmem: 2 ** 31 };
-  const kek = scryptSync(passphrase, Buffer.from(salt, "base64url"), 32, cost);
-  const mac = (key: Uint8Array, ...parts: (string | Uint8Array)[]) =>
-    parts.reduce((hmac, part) => hmac.update(part), createHmac("sha256", key)).digest();
-  const signed = file.slice(0, file.indexOf(',"mac":'));
-  if (mac(mac(kek, "strongroom v1 header key"), signed).toString("base64url") !== header.mac) throw new Error("wrong");
-  const pad = mac(kek, "strongroom v1 key wrap", Buffer.from(header.vaultId, "base64url"));
-  const masterKey = Buffer.from(header.wrappedKey, "base64url").map((byte, i) => byte ^ (pad[i] ?? 0));
+  const { kek, masterKey } = decodeHeader(headerText(home), passphrase);
   return { kek, masterKey };
+}
+
+export function headerText(home: string): string {
+  const generation = readFileSync(join(home, "vault", "current"), "latin1").trim();
+  return readFileSync(join(home, "vault", generation, "header.json"), "utf8");
+}
+
+/** As `decodeKeys`, of a header's text. */
+export function decodeHeader(file: string, passphrase: string): DecodedHeader {
+  const header = JSON.parse(file);
+  return header.version === 1 ? decodeVersion1(file, passphrase) : decodeVersion2(file, passphrase);
+}
+
+function decodeVersion1(file: string, passphrase: string): DecodedHeader {
+  const header = JSON.parse(file);
+  const kek = kekOf(header, passphrase);
+  const signed = file.slice(0, file.indexOf(',"mac":'));
+  mustMatch(mac(mac(kek, "strongroom v1 header key"), signed), header.mac);
+  const pad = mac(kek, "strongroom v1 key wrap", bytes(header.vaultId));
+  return { kek, masterKey: xor(bytes(header.wrappedKey), pad), oldKey: null };
+}
+
+function decodeVersion2(file: string, passphrase: string): DecodedHeader {
+  const header = JSON.parse(file);
+  const [slot] = header.slots;
+  const kek = kekOf(slot, passphrase);
+  const checked = file.slice(file.indexOf('{"kind":"passphrase"'), file.indexOf(',"check":'));
+  mustMatch(mac(mac(kek, "strongroom v2 slot check"), bytes(header.vaultId), checked), slot.check);
+  const pad = mac(kek, "strongroom v2 key wrap", bytes(header.vaultId));
+  const masterKey = xor(bytes(slot.wrappedKey), pad);
+  const signed = file.slice(0, file.indexOf(',"mac":'));
+  mustMatch(mac(derivedKey(masterKey, "header check"), signed), header.mac);
+  const oldKey = header.oldKey === undefined ? null : xor(bytes(header.oldKey), derivedKey(masterKey, "old key wrap"));
+  return { kek, masterKey, oldKey };
+}
+
+function kekOf({ kdf: { logN, r, p, salt } }: Wrapping, passphrase: string): Uint8Array {
+  return scryptSync(passphrase, bytes(salt), 32, { N: 2 ** logN, r, p, maxmem: 2 ** 31 });
+}
+
+/** CMAC (NIST SP 800-38B) in counter mode, as in XAES-256-GCM, with the label K. */
+function derivedKey(masterKey: Uint8Array, use: string): Uint8Array {
+  const aes = (block: Uint8Array) => createCipheriv("aes-256-ecb", masterKey, null).update(block);
+  const l = BigInt(`0x${Buffer.from(aes(Buffer.alloc(16))).toString("hex")}`);
+  const k1 = BigInt.asUintN(128, (l << 1n) ^ (l >> 127n ? 0x87n : 0n));
+  const key1 = Buffer.from(k1.toString(16).padStart(32, "0"), "hex");
+  return Buffer.concat(
+    [1, 2].map((i) => aes(xor(Buffer.concat([Buffer.from([0, i, 0x4b, 0]), Buffer.from(use)]), key1))),
+  );
+}
+
+function mac(key: Uint8Array, ...parts: (string | Uint8Array)[]): Uint8Array {
+  return parts.reduce((hmac, part) => hmac.update(part), createHmac("sha256", key)).digest();
+}
+
+function mustMatch(computed: Uint8Array, stored: string): void {
+  if (Buffer.from(computed).toString("base64url") !== stored) throw new Error("wrong");
+}
+
+function xor(a: Uint8Array, b: Uint8Array): Uint8Array {
+  return Buffer.from(a).map((byte, i) => byte ^ (b[i] ?? 0));
+}
+
+function bytes(text: string): Buffer {
+  return Buffer.from(text, "base64url");
 }

@@ -73,15 +73,24 @@ export function hasPython(): boolean {
   return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
 }
 
-export async function runOnTerminal(
+/** Runs the real command. */
+export function runOnTerminal(
   args: readonly string[],
+  reactions: Reaction | readonly Reaction[],
+  more: Environment = {},
+): Promise<OnTerminal> {
+  return runProgramOnTerminal([node, mainFile, ...args], reactions, more);
+}
+
+export async function runProgramOnTerminal(
+  command: readonly string[],
   reactions: Reaction | readonly Reaction[],
   more: Environment = {},
 ): Promise<OnTerminal> {
   const steps = [reactions].flat().map(({ question, keys = "", signal = 0 }) => {
     return { question, keys: Buffer.from(keys).toString("hex"), signal };
   });
-  const order = JSON.stringify({ command: [node, mainFile, ...args], steps });
+  const order = JSON.stringify({ command, steps });
   const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });
   child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;

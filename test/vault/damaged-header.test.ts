@@ -7,19 +7,22 @@ import { VaultError } from "../../src/errors.js";
 import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
 import { later } from "../support/clean-up.js";
 import { blobFile, damage, everyDamage, headerFile } from "../support/damage.js";
+import { mustCreateKey } from "../support/key-requests.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } from "../support/test-client.js";
+import { type FrozenHeader, headerOfVersion1 } from "../vectors/frozen-headers.js";
 
 /** Each valid-looking header costs a derivation: the normal suite tries some, the long form all. */
 const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 16;
 
 /** A vault with one secret, its server stopped. */
-async function stoppedVault(passphraseOfVault = passphrase): Promise<{ home: string; header: Buffer }> {
+async function stoppedVault(passphraseOfVault = passphrase): Promise<{ home: string; header: Buffer; key: string }> {
   const server = await startTestServer();
   await mustInit(server, { passphrase: passphraseOfVault });
+  const { key } = await mustCreateKey(server, "recovery", passphraseOfVault);
   await mustPut(server, "a/b", "kept");
   await server.stop();
-  return { home: server.home, header: readFileSync(headerFile(server)) };
+  return { home: server.home, header: readFileSync(headerFile(server)), key };
 }
 
 /** Starts a server on this header; `said` is its error, or "serves". */
@@ -33,30 +36,69 @@ function unlock(server: TestServer) {
   return send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } });
 }
 
+type Members = { [name: string]: unknown };
+
+function edited(text: string, edit: (header: Members & { slots: Members[] }) => void): Buffer {
+  const header = JSON.parse(text);
+  edit(header);
+  return Buffer.from(`${JSON.stringify(header)}\n`);
+}
+
 describe("a damaged header", function () {
   this.timeout(0);
 
   // Only the key worker judges a header, so each damage goes to its real thread; a server start for each would take
   // minutes and add nothing. What a start does with the verdict is tested below.
-  it("with any one bit flipped, of any shorter length, or longer by a byte never opens", async () => {
-    const { header } = await stoppedVault();
-    let crashes = 0;
-    const worker = KeyWorkerClient.start(
-      { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: 10 },
-      systemClock,
-      () => crashes++,
-    );
-    later(() => worker.stop());
-    let understood = 0;
-    for (const [what, bytes] of everyDamage(header)) {
-      const mounted = await mountVerdict(worker, bytes);
-      expect(mounted, what).to.be.oneOf(["INTEGRITY", "mounted"]);
-      if (mounted !== "mounted" || understood++ % unlockEvery > 0) continue;
-      expect(await unlockVerdict(worker), what).to.equal("UNAUTHORIZED");
+  type Row = readonly [what: string, header: () => Promise<FrozenHeader>, refusals: readonly string[]];
+  const withKey = async () => {
+    const { header, key } = await stoppedVault();
+    return { text: header.toString("utf8"), keys: [key] };
+  };
+  const rows: readonly Row[] = [
+    ["of version 1", async () => headerOfVersion1, ["UNAUTHORIZED"]],
+    ["of version 2", withKey, ["UNAUTHORIZED", "INTEGRITY"]],
+  ];
+  for (const [what, written, refusals] of rows) {
+    it(`${what}, with any one bit flipped, of any shorter length, or longer by a byte never opens`, async () => {
+      const { text, keys } = await written();
+      const header = Buffer.from(text);
+      const { worker, crashes } = startWorker();
+      const openersOf = (n: number) => (n % unlockEvery === 0 ? [passphrase, ...keys] : keys.slice(0, 1));
+      const understood = await neverOpens(worker, header, openersOf, refusals);
+      expect(understood, "damages that only a MAC can tell").to.be.above(100);
+      expect(await mountVerdict(worker, header)).to.equal("mounted");
+      expect(await verdicts(worker, [passphrase, ...keys])).to.deep.equal([passphrase, ...keys].map(() => "opens"));
+      expect(crashes()).to.equal(0);
+    });
+  }
+
+  it("with its slots in another order, dropped, doubled or from another vault never opens", async () => {
+    const [mine, other] = [await stoppedVault(), await stoppedVault()];
+    const text = mine.header.toString("utf8");
+    const foreign = JSON.parse(other.header.toString("utf8")) as { slots: Members[]; mac: string };
+    const [theirPassphrase = {}, theirKey = {}] = foreign.slots;
+    const edits: readonly (readonly [string, Buffer, "mounted" | "INTEGRITY"])[] = [
+      ["in reverse order", edited(text, ({ slots }) => slots.reverse()), "INTEGRITY"],
+      ["without the key", edited(text, ({ slots }) => slots.pop()), "mounted"],
+      ["without the passphrase", edited(text, ({ slots }) => slots.shift()), "mounted"],
+      ["without any slot", edited(text, ({ slots }) => slots.splice(0)), "INTEGRITY"],
+      ["with the key twice", edited(text, ({ slots }) => slots.push({ ...slots[1] })), "INTEGRITY"],
+      ["with the passphrase twice", edited(text, ({ slots }) => slots.splice(1, 0, { ...slots[0] })), "INTEGRITY"],
+      ["with a key of another vault", edited(text, ({ slots }) => slots.push({ ...theirKey, id: "00000000", label: "x" })), "mounted"], // biome-ignore format: one row
+      ["with another vault's key in place of its own", edited(text, ({ slots }) => slots.splice(1, 1, theirKey)), "mounted"], // biome-ignore format: one row
+      ["with another vault's passphrase in place of its own", edited(text, ({ slots }) => slots.splice(0, 1, theirPassphrase)), "mounted"], // biome-ignore format: one row
+      ["with the slots of another vault", edited(text, (header) => Object.assign(header, { slots: foreign.slots })), "mounted"], // biome-ignore format: one row
+      ["with the slots and the MAC of another vault", edited(text, (header) => Object.assign(header, { slots: foreign.slots, mac: foreign.mac })), "mounted"], // biome-ignore format: one row
+      ["with another label", edited(text, ({ slots }) => Object.assign(slots[1] ?? {}, { label: "mine" })), "mounted"], // biome-ignore format: one row
+      ["as one of version 1", edited(text, (header) => Object.assign(header, { version: 1 })), "INTEGRITY"],
+    ];
+    const { worker } = startWorker();
+    for (const [what, bytes, wanted] of edits) {
+      expect(await mountVerdict(worker, bytes), what).to.equal(wanted);
+      if (wanted !== "mounted") continue;
+      for (const verdict of await verdicts(worker, [passphrase, mine.key, other.key]))
+        expect(verdict, what).to.be.oneOf(["UNAUTHORIZED", "INTEGRITY"]);
     }
-    expect(understood, "damages that only the MAC can tell").to.be.above(100);
-    expect([await mountVerdict(worker, header), await unlockVerdict(worker)]).to.deep.equal(["mounted", "opens"]);
-    expect(crashes).to.equal(0);
   });
 
   it("that is invalid stops the start with a message that names the vault, and is left unchanged", async () => {
@@ -66,11 +108,14 @@ describe("a damaged header", function () {
       Buffer.alloc(0),
       header.subarray(0, -1),
       Buffer.concat([header, Buffer.from("\n")]),
-      Buffer.from(text.replace('"version":1', '"version":2')),
+      Buffer.from(text.replace('"version":2', '"version":3')),
+      Buffer.from(text.replace('"version":2', '"version":1')),
       Buffer.from(text.replace(/"logN":\d+/, '"logN":21')),
       Buffer.from(text.replace(/("logN":\d+)/, "$1.0")),
       Buffer.from(text.replace('"r":8', '"r":16')),
       Buffer.from(text.replace('"p":1', '"p":2')),
+      Buffer.from(text.replace("recovery", "\\u0072ecovery")),
+      Buffer.from(text.replace("recovery", "r".repeat(65))),
       Buffer.from(text.replace("strongroom", "Strongroom")),
       Buffer.alloc(1 << 20, "{"),
     ];
@@ -85,21 +130,25 @@ describe("a damaged header", function () {
     await opensAgain(home, header);
   });
 
-  it("that is valid except for its MAC refuses the unlock, and is left unchanged", async () => {
+  it("that is valid except for a check or its MAC refuses the unlock, and is left unchanged", async () => {
     const { home, header } = await stoppedVault();
     const text = header.toString("utf8");
     const other = (member: string) =>
       text.replace(new RegExp(`("${member}":")(.)`), (_, m, c) => m + (c === "A" ? "B" : "A"));
-    const damaged = [
-      ...["vaultId", "salt", "wrappedKey", "mac"].map(other),
-      text.replace(/"logN":\d+/, '"logN":15'),
-      text.replace(/"createdAt":"\d/, '"createdAt":"1'),
+    const damaged: readonly (readonly [string, number, string])[] = [
+      ...["vaultId", "salt", "wrappedKey", "check"].map((member) => [other(member), 401, "UNAUTHORIZED"] as const),
+      [text.replace(/"logN":\d+/, '"logN":15'), 401, "UNAUTHORIZED"],
+      [text.replace(/("slots":\[\{[^}]*"createdAt":")\d/, "$11"), 401, "UNAUTHORIZED"],
+      [headerOfVersion1.text.replace('"mac":"n', '"mac":"m'), 401, "UNAUTHORIZED"],
+      [other("mac"), 500, "INTEGRITY"],
+      [text.replace(/"createdAt":"\d/, '"createdAt":"1'), 500, "INTEGRITY"],
+      [text.replace('"label":"recovery"', '"label":"recover"'), 500, "INTEGRITY"],
     ];
-    for (const changed of damaged) {
+    for (const [changed, status, code] of damaged) {
       expect(changed).not.to.equal(text);
       const { server } = await startWith(home, Buffer.from(changed));
       if (server === null) throw new Error(`the start refused ${changed}`);
-      mustRefuse(await unlock(server), 401, "UNAUTHORIZED");
+      mustRefuse(await unlock(server), status, code);
       expect((await mustStatus(server))["locked"]).to.equal(true);
       await server.stop();
       expect(readFileSync(headerFile({ home }), "utf8")).to.equal(changed);
@@ -155,8 +204,44 @@ function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<stri
   return verdict("mounted", worker.call({ op: "mount", header: new Uint8Array(header) }));
 }
 
-function unlockVerdict(worker: KeyWorkerClient): Promise<string> {
-  const text = new TextEncoder().encode(JSON.stringify({ passphrase }));
+function startWorker(): { readonly worker: KeyWorkerClient; readonly crashes: () => number } {
+  let crashes = 0;
+  const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: 10 };
+  const worker = KeyWorkerClient.start(settings, systemClock, () => crashes++);
+  later(() => worker.stop());
+  return { worker, crashes: () => crashes };
+}
+
+/** Tries every damage that is mounted with some texts; returns how many. */
+async function neverOpens(
+  worker: KeyWorkerClient,
+  header: Uint8Array,
+  openersOf: (n: number) => readonly string[],
+  refusals: readonly string[],
+): Promise<number> {
+  let understood = 0;
+  for (const [fault, bytes] of everyDamage(header)) {
+    if (!(await isMounted(worker, bytes, fault))) continue;
+    for (const verdict of await verdicts(worker, openersOf(understood++))) expect(verdict, fault).to.be.oneOf(refusals);
+  }
+  return understood;
+}
+
+/** The key worker mounts a damaged header or refuses it with INTEGRITY, and nothing else. */
+async function isMounted(worker: KeyWorkerClient, header: Uint8Array, fault: string): Promise<boolean> {
+  const mounted = await mountVerdict(worker, header);
+  expect(mounted, fault).to.be.oneOf(["INTEGRITY", "mounted"]);
+  return mounted === "mounted";
+}
+
+async function verdicts(worker: KeyWorkerClient, openers: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const opener of openers) found.push(await unlockVerdict(worker, opener));
+  return found;
+}
+
+function unlockVerdict(worker: KeyWorkerClient, opener: string): Promise<string> {
+  const text = new TextEncoder().encode(JSON.stringify({ passphrase: opener }));
   const body = new Uint8Array(new SharedArrayBuffer(text.length));
   body.set(text);
   return verdict("opens", worker.call({ op: "unlock", body }));

@@ -1,24 +1,18 @@
-/** Vaults of both format versions of a blob, which every later version of the program must read. */
+/** Vaults of each format version of a blob and of the header, which every later version of the program must read. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import { type Json, mustGet, mustList, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 
 /** Files by name below the vault's directory. */
 type Files = Readonly<Record<string, Buffer>>;
 
 const files: Files = {
   current: Buffer.from("gen-1\n"),
-  "gen-1/header.json": Buffer.from(
-    [
-      '{"format":"strongroom","version":1,"vaultId":"abDXTqwym-d1jvcQUShvTg","createdAt":"2026-03-01T12:00:',
-      '00.000Z","kdf":{"name":"scrypt","logN":14,"r":8,"p":1,"salt":"n0O6NdgaeP0QMXWPrj8Jaw"},"wrappedKey":',
-      '"ovwbl8yb2yTvIHN3_8l-JJRekYW8T2mGlDjAnBohFA8","mac":"ndDhyQLpHX9KeN6V0ipln08J44qN2xuucYCG9dGURKo"}',
-      "\n",
-    ].join(""),
-  ),
+  "gen-1/header.json": Buffer.from(headerOfVersion1.text),
   "gen-1/secrets/gr%c3%bc%c3%9fe/%43on.sealed": Buffer.from(
     [
       "U1JWQgEAAADJwcYBWW8/2NQcdT7/cT0fZkqgfWqj+x/5m69WP+Wrtt/E0bzJYtkvJu5I/YlabTeEaM4GiImAHMc+lrVdrnmj",
@@ -99,7 +93,22 @@ const versions = [
   { version: 1, value: "first", metadata: {}, createdAt, updatedAt: createdAt, etag: "-bc4h-KyAfMNT5RT" },
 ];
 
-async function unlockedServer(vault: Files): Promise<TestServer> {
+const filesUnderKeys: Files = {
+  current: Buffer.from("gen-1\n"),
+  "gen-1/header.json": Buffer.from(headerOfVersion2.text),
+  "gen-1/secrets/gr%c3%bc%c3%9fe/%43on.sealed": Buffer.from(
+    [
+      "U1JWQgIAAADV82efICwhu+pfAwF5PQPbyCnmppaOQzhueZ6hLwqfKk1Ugjdnrj743JiGYl5Eule4n6kAXUcqvQgjQaa1qzeH",
+      "AXJkRng6c/LfCGwLHcXPVvCxwvOXGESfOZqO3jtcYeTFEoN64WYzXV+Dro9fxW8WNYX1rSchXUs/8JPI7OFlJNpfUd6Y+gmH",
+      "JGVVdJGXGG4Or+8hvVhaaD9rNPPsyNYg/ToJSgJpOCw8ROPYUYfpgJckLWhmpv3IoTJtMcVWVUMXlhUVYTOBUUd1/TpaZ4J8",
+      "0UPkDDN6AAAARnjxy4BJ0UzWj9jJ9QlEogS961EDPPsks7B+hd3lcKSzOFpaNvka9ms93/OTf+NAAd7BSlDM+1ah4jlxoyfp",
+      "eH9zl9fZYdQ=",
+    ].join(""),
+    "base64",
+  ),
+};
+
+async function unlockedServer(vault: Files, text = passphrase): Promise<TestServer> {
   const home = join(temporaryDirectory(), "home");
   for (const [name, bytes] of Object.entries(vault)) {
     const file = join(home, "vault", name);
@@ -107,7 +116,7 @@ async function unlockedServer(vault: Files): Promise<TestServer> {
     writeFileSync(file, bytes, { mode: 0o600 });
   }
   const server = await startTestServer({ home });
-  await mustUnlock(server, passphrase);
+  await mustUnlock(server, text);
   return server;
 }
 
@@ -151,4 +160,14 @@ describe("a vault with blobs of format version 2, written on 2026-11-22", () => 
       etag: "uFLS8nkPQV9u9qz0",
     });
   });
+});
+
+describe("a vault with a header of version 2, written on 2026-11-22", () => {
+  for (const [i, text] of [passphrase, ...headerOfVersion2.keys].entries()) {
+    it(`opens under ${i === 0 ? "its passphrase" : `its key ${i}`} and returns its secret`, async () => {
+      const server = await unlockedServer(filesUnderKeys, text);
+      const { path, value, metadata } = secrets[1] ?? {};
+      expect(await mustGet(server, "grüße/Con")).to.deep.include({ path, value, metadata });
+    });
+  }
 });

@@ -1,164 +1,144 @@
 /**
- * Vault header: the master key wrapped under the passphrase, in a strict file format.
+ * Vault header: the master key wrapped in slots, one for the passphrase and one for each further key, in a strict file
+ * format.
  *
  * The file is one line of JSON with the members in this order; binary members are base64url without padding:
  *
- *   {"format":"strongroom","version":1,"vaultId":<16>,"createdAt":<ISO 8601>,
- *    "kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},"wrappedKey":<32>,"mac":<32>}
+ *   {"format":"strongroom","version":2,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,"mac":<32>}
  *
- *   KEK        = scrypt(passphrase, salt, N = 2^logN, r = 8, p = 1), 32 bytes (RFC 7914)
- *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v1 key wrap" ‖ vaultId)
- *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
+ *   slots: 1 to 16; the passphrase's, if any, is the first
+ *     {"kind":"passphrase","createdAt":<ISO 8601>,"kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},
+ *      "wrappedKey":<32>,"check":<32>}
+ *     {"kind":"key","id":<8 letters>,"label":<text>,"createdAt":<ISO 8601>,"salt":<16>,"wrappedKey":<32>,"check":<32>}
+ *   oldKey: only while the master key is being rotated
  *
- * Every header has a new salt, so a KEK wraps one key once and the xor is a one-time pad; the MAC is checked before
- * anything is unwrapped. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
+ *   KEK        = scrypt(passphrase, salt, N = 2^logN, r = 8, p = 1), 32 bytes (RFC 7914), or
+ *                HMAC-SHA-256(key, "strongroom v2 key slot" ‖ salt)
+ *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v2 key wrap" ‖ vaultId)
+ *   check      = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v2 slot check"), vaultId ‖ the slot before `,"check"`)
+ *   oldKey     = the master key before the rotation xor K("old key wrap")
+ *   mac        = HMAC-SHA-256(K("header check"), all bytes before `,"mac"`)
+ *   K(use)     = `XaesKey.deriveKey` of the master key
+ *
+ * The check commits to the KEK and to all parameters of its slot; the MAC, to all slots: without the master key no slot
+ * can be added, changed or dropped. Whenever a slot is wrapped it gets a new salt, so a KEK wraps one key once and the xor
+ * is a one-time pad. An AEAD would do too, but Node's deciphers leave halves of a 32-byte plaintext in freed memory
  * (measured on Node 24), where the master key would survive a lock.
+ *
+ * Version 1, which is read for ever (see `header-v1.ts`), has the passphrase alone. The first change of a slot writes 2.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
-import {
-  allocate,
-  allocateMapped,
-  base64url,
-  equal,
-  fromBase64url,
-  randomize,
-  takeOver,
-  textOf,
-  utf8,
-  wipe,
-} from "../memory.js";
+import { maxLabelBytes } from "../body-schemas.js";
+import { byteLength, equal, textOf, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-import { derive } from "./derivation.js";
+import {
+  base64,
+  boundedInteger,
+  fromBase64,
+  type Header,
+  type HeaderContent,
+  isoTime,
+  type KeySlot,
+  kdfText,
+  type Members,
+  macBytes,
+  masterKeyBytes,
+  type PassphraseSlot,
+  parseKdf,
+  type Slot,
+  saltBytes,
+  vaultIdBytes,
+  type WrappedKey,
+} from "./header-members.js";
+import { parseVersion1 } from "./header-v1.js";
 
-const vaultIdBytes = 16;
-const saltBytes = 16;
-const masterKeyBytes = 32;
-const macBytes = 32;
-
-/** Fixed by header version 1. A header with others was not written by this program, and could cost minutes. */
-const scryptShape = { r: 8, p: 1 };
-
-export interface Header {
-  /** The file, byte for byte. */
-  readonly bytes: Bytes;
-  readonly vaultId: Bytes;
-  readonly kdf: { readonly logN: number; readonly salt: Bytes };
-  readonly wrappedKey: Bytes;
-  readonly mac: Bytes;
-}
-
-/** Makes a new vault's header and its master key, which the caller wipes. */
-export async function createHeader(
-  passphrase: Uint8Array,
-  logN: number,
-  now: number,
-): Promise<{ header: Header; masterKey: Bytes }> {
-  const vaultId = randomize(allocate(vaultIdBytes));
-  const kdf = { logN, salt: randomize(allocate(saltBytes)) };
-  const kek = await deriveKek(passphrase, kdf);
-  try {
-    const masterKey = randomize(allocateMapped(masterKeyBytes));
-    const wrappedKey = xorWithPad(masterKey, kek, vaultId, allocate(masterKeyBytes));
-    const signed = signedPart(vaultId, new Date(now).toISOString(), kdf, wrappedKey);
-    const mac = headerMac(kek, utf8(signed));
-    const bytes = utf8(`${signed},"mac":${base64(mac)}}\n`);
-    return { header: { bytes, vaultId, kdf, wrappedKey, mac }, masterKey };
-  } finally {
-    wipe(kek);
-  }
-}
-
-/** Returns the master key, which the caller wipes, or null when the passphrase or any byte of the header is wrong. */
-export async function unwrapMasterKey(header: Header, passphrase: Uint8Array): Promise<Bytes | null> {
-  const kek = await deriveKek(passphrase, header.kdf);
-  try {
-    const signed = header.bytes.subarray(0, header.bytes.lastIndexOf(0x2c)); // the comma before "mac"
-    if (!timingSafeEqual(headerMac(kek, signed), header.mac)) return null;
-    return xorWithPad(header.wrappedKey, kek, header.vaultId, allocateMapped(masterKeyBytes));
-  } finally {
-    wipe(kek);
-  }
-}
+export const mostSlots = 16;
+const maxHeaderBytes = 16_384;
 
 /** Parses a header and checks every bound before any work; null when this program did not write it. */
 export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
+  if (bytes.length > maxHeaderBytes) return null;
   try {
-    const parsed: unknown = JSON.parse(textOf(bytes)); // nothing in a header is secret
-    return checkedHeader(bytes, parsed, minLogN);
+    const members = JSON.parse(textOf(bytes)) as Members; // nothing in a header is secret
+    return members["version"] === 1 ? parseVersion1(bytes, members, minLogN) : parseVersion2(bytes, members, minLogN);
   } catch {
     return null;
   }
 }
 
-type Members = { readonly [name: string]: unknown };
-
-function checkedHeader(bytes: Bytes, parsed: unknown, minLogN: number): Header | null {
-  const members = parsed as Members;
-  const kdfMembers = members["kdf"] as Members;
-  const kdf = {
-    logN: boundedInteger(kdfMembers["logN"], minLogN, 20),
-    salt: fromBase64(kdfMembers["salt"], saltBytes),
-  };
-  const vaultId = fromBase64(members["vaultId"], vaultIdBytes);
-  const wrappedKey = fromBase64(members["wrappedKey"], masterKeyBytes);
-  const mac = fromBase64(members["mac"], macBytes);
-  const signed = signedPart(vaultId, isoTime(members["createdAt"]), kdf, wrappedKey);
-  // One encoding only: written again, the header must be the same bytes.
-  if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
-  return { bytes, vaultId, kdf, wrappedKey, mac };
-}
-
-function signedPart(vaultId: Bytes, createdAt: string, kdf: Header["kdf"], wrappedKey: Bytes): string {
-  const { r, p } = scryptShape;
-  const kdfText = `{"name":"scrypt","logN":${kdf.logN},"r":${r},"p":${p},"salt":${base64(kdf.salt)}}`;
+/** Returns the text that the MAC covers. */
+export function signedText({ vaultId, createdAt, slots, oldKey }: HeaderContent): string {
   return (
-    `{"format":"strongroom","version":1,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
-    `"kdf":${kdfText},"wrappedKey":${base64(wrappedKey)}`
+    `{"format":"strongroom","version":2,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
+    `"slots":[${slots.map(slotText).join(",")}]${oldKey === null ? "" : `,"oldKey":${base64(oldKey)}`}`
   );
 }
 
-function deriveKek(passphrase: Uint8Array, { logN, salt }: Header["kdf"]): Promise<Bytes> {
-  return derive(passphrase, salt, { logN, ...scryptShape });
+export function signedHeader(content: HeaderContent, mac: Bytes): Header {
+  return { ...content, version: 2, bytes: utf8(`${signedText(content)},"mac":${base64(mac)}}\n`), mac };
 }
 
-function headerMac(kek: Bytes, signed: Uint8Array): Bytes {
-  const macKey = hmac(kek, utf8("strongroom v1 header key"));
-  try {
-    return hmac(macKey, signed);
-  } finally {
-    wipe(macKey);
+/** Returns the text that a slot's check covers. */
+export function checkedText(slot: Omit<PassphraseSlot, "check"> | Omit<KeySlot, "check">): string {
+  const wrapped = `"wrappedKey":${base64(slot.wrappedKey)}`;
+  if (slot.kind === "passphrase")
+    return `{"kind":"passphrase","createdAt":"${slot.createdAt}","kdf":${kdfText(slot.kdf)},${wrapped}`;
+  const { id, label, createdAt, salt } = slot;
+  const name = `"id":"${id}","label":${JSON.stringify(label)},"createdAt":"${createdAt}"`;
+  return `{"kind":"key",${name},"salt":${base64(salt)},${wrapped}`;
+}
+
+function slotText(slot: Slot): string {
+  return `${checkedText(slot)},"check":${base64(slot.check)}}`;
+}
+
+function parseVersion2(bytes: Bytes, members: Members, minLogN: number): Header | null {
+  const slots = parseSlots(members["slots"], minLogN);
+  const content: HeaderContent = {
+    vaultId: fromBase64(members["vaultId"], vaultIdBytes),
+    createdAt: isoTime(members["createdAt"]),
+    slots,
+    oldKey: members["oldKey"] === undefined ? null : fromBase64(members["oldKey"], masterKeyBytes),
+  };
+  const header = signedHeader(content, fromBase64(members["mac"], macBytes));
+  return equal(bytes, header.bytes) ? { ...header, bytes } : null; // one encoding only
+}
+
+function parseSlots(list: unknown, minLogN: number): readonly Slot[] {
+  const members = list as readonly Members[];
+  boundedInteger(members.length, 1, mostSlots);
+  const slots = members.map((slot, i) =>
+    i === 0 && slot["kind"] === "passphrase" ? passphraseSlot(slot, minLogN) : keySlot(slot),
+  );
+  const keys = slots.filter((slot) => slot.kind === "key");
+  for (const names of [keys.map(({ id }) => id), keys.map(({ label }) => label)]) {
+    if (new Set(names).size !== keys.length || keys.length >= mostSlots) throw new RangeError("names");
   }
+  return slots;
 }
 
-function xorWithPad(key: Bytes, kek: Bytes, vaultId: Bytes, result: Bytes): Bytes {
-  const pad = hmac(kek, utf8("strongroom v1 key wrap"), vaultId);
-  for (let i = 0; i < masterKeyBytes; i++) result[i] = (key[i] ?? 0) ^ (pad[i] ?? 0);
-  wipe(pad);
-  return result;
+function passphraseSlot(members: Members, minLogN: number): PassphraseSlot {
+  return { kind: "passphrase", ...wrappedKeyOf(members), kdf: parseKdf(members["kdf"], minLogN) };
 }
 
-function hmac(key: Bytes, ...parts: readonly Uint8Array[]): Bytes {
-  const mac = createHmac("sha256", key);
-  for (const part of parts) mac.update(part);
-  return takeOver(mac.digest());
+function keySlot(members: Members): KeySlot {
+  const { kind, id, label, salt } = members;
+  if (kind !== "key" || typeof id !== "string" || !keyId.test(id)) throw new RangeError("kind");
+  if (typeof label !== "string" || !isLabel(label)) throw new RangeError("label");
+  return { kind, id, label, ...wrappedKeyOf(members), salt: fromBase64(salt, saltBytes) };
 }
 
-function base64(bytes: Bytes): string {
-  return `"${base64url(bytes)}"`;
+function wrappedKeyOf({ createdAt, wrappedKey, check }: Members): WrappedKey {
+  return {
+    createdAt: isoTime(createdAt),
+    wrappedKey: fromBase64(wrappedKey, masterKeyBytes),
+    check: fromBase64(check, macBytes),
+  };
 }
 
-function fromBase64(text: unknown, length: number): Bytes {
-  const decoded = fromBase64url(String(text));
-  if (decoded.length !== length) throw new RangeError("length");
-  return decoded;
-}
+/** See `newId`. */
+const keyId = /^[0-9a-hjkmnp-tv-z]{8}$/;
 
-function boundedInteger(value: unknown, min: number, max: number): number {
-  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max)
-    throw new RangeError("bounds");
-  return value;
-}
-
-function isoTime(text: unknown): string {
-  return new Date(String(text)).toISOString();
+/** DANGER: a header with a label that this refuses never opens again. */
+export function isLabel(label: string): boolean {
+  return byteLength(label) <= maxLabelBytes && /^[^\p{Cc}\p{Cs}]+$/u.test(label);
 }

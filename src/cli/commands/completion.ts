@@ -42,6 +42,8 @@ function argumentOf({ registeredArguments }: Command): Completable {
 
 /** Derived from the placeholder that the help shows. */
 function completableOf(shown: string): Completable {
-  if (/[<=](?:path|folder|from)[>.]/.test(shown)) return "paths";
-  return /<(?:file|directory|command|source)>/.test(shown) ? "files" : "any";
+  if (shown.includes("<NAME=path>")) return "named";
+  if (/<(?:path|folder|from)[>.]/.test(shown)) return "paths";
+  if (shown === "<command>") return "program";
+  return /<(?:file|directory|source)>/.test(shown) ? "files" : "any";
 }

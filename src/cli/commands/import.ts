@@ -26,9 +26,11 @@ formats:
   dotenv     NAME=value becomes the secret NAME
   json       the output of strongroom export --format json; or an object of
              strings, in which nested objects are folders
-  pass       a directory with the decrypted files of a password store: the first
-             line is the secret at the file's path, an otpauth:// line the secret
-             totp under it, the rest the secret notes; a PEM file is one secret
+  pass       a password store, by default ~/.password-store or what
+             PASSWORD_STORE_DIR says: gpg decrypts its .gpg files in memory,
+             others are read as they are. The first line is the secret at the
+             file's path, an otpauth:// line the secret totp under it, the rest
+             the secret notes; a PEM file is one secret
   bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
              notes, fields/…, a card's number, …
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the
@@ -49,7 +51,7 @@ export function define(command: Command): void {
   const onDuplicate = new Option("--on-duplicate <action>", "what to do with entries of the same path");
   command
     .description("Stores the secrets of a file or a directory.")
-    .argument("<source>", "the file, or the directory of a pass store; - is standard input")
+    .argument("[source]", "the file, or the directory of a pass store; - is standard input")
     .addOption(format.choices(formats).makeOptionMandatory())
     .addOption(onDuplicate.choices(duplicateActions).default("error"))
     .option("--prefix <folder>", "folder for the imported secrets")
@@ -60,9 +62,9 @@ export function define(command: Command): void {
   withConnection(withOutput(command)).action(importSecrets);
 }
 
-async function importSecrets(file: string, flags: Flags): Promise<void> {
+async function importSecrets(file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
-  const source = await readSource(file, flags.format);
+  const source = await readSource(file, flags.format, { nonInteractive: flags.nonInteractive === true });
   const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
     created: 0,

@@ -3,8 +3,8 @@
  * process, `strongroom complete-paths`.
  */
 
-/** Paths of secrets, names of files, nothing, or one of these words. */
-export type Completable = "paths" | "files" | "any" | readonly string[];
+/** Paths of secrets, `NAME=path`, names of files, a program with its own arguments, nothing, or one of these words. */
+export type Completable = "paths" | "named" | "files" | "program" | "any" | readonly string[];
 
 export type FlagSpec = {
   readonly name: string;
@@ -25,32 +25,79 @@ export const scripts = { bash, zsh, fish };
 function bash(commands: readonly CommandSpec[]): string {
   return `# completion of strongroom for bash
 _strongroom() {
-  local line="\${COMP_LINE:0:COMP_POINT}" current="\${COMP_WORDS[COMP_CWORD]}" kind=any flags="" path
-  local word="\${line##*[[:space:]]}" IFS=$'\\n'
+  local rest="\${COMP_LINE:0:COMP_POINT}" word previous kind=any flags="" i behind=0
+  local -a words=()
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W ${lines(commands.flatMap(({ names }) => names))} -- "$current"))
+  # bash splits words at : and = too: what no space separates on the line belongs together
+  for ((i = 0; i <= COMP_CWORD; i++)); do
+    if [[ $i == 0 || $rest == [[:space:]]* ]]; then words+=(""); fi
+    rest="\${rest#"\${rest%%[![:space:]]*}"}"
+    if ((i < COMP_CWORD)); then word="\${COMP_WORDS[i]}"; else word="$rest"; fi
+    words[\${#words[@]}-1]+="$word"
+    rest="\${rest#"$word"}"
+    if [[ $word == -- && $behind == 0 && $i -lt $COMP_CWORD ]]; then behind=$((i + 1)); fi
+  done
+  word="\${words[\${#words[@]}-1]}" previous=""
+  if ((\${#words[@]} > 1)); then previous="\${words[\${#words[@]}-2]}"; fi
+  if [[ \${words[1]} == run && $behind != 0 ]]; then _strongroom_program "$behind"; return; fi
+  local IFS=$'\\n'
+  if ((\${#words[@]} == 2)); then
+    COMPREPLY=($(compgen -W ${lines(commands.flatMap(({ names }) => names))} -- "$word"))
     return
   fi
-  case "\${COMP_WORDS[1]}" in
+  case "\${words[1]}" in
 ${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
-  case "\${COMP_WORDS[1]}:\${COMP_WORDS[COMP_CWORD-1]}" in
+  if [[ $word == --*=* ]]; then previous="\${word%%=*}" word="\${word#*=}"; fi
+  case "\${words[1]}:$previous" in
 ${valueBranches(commands)}
     *) if [[ $word == -* ]]; then kind="$flags"; fi ;;
   esac
   case "$kind" in
     any) ;;
-    files) COMPREPLY=($(compgen -f -- "$current")) ;;
-    paths)
-      # bash splits words at : and = too: candidates must not repeat the part before the split
-      while read -r path; do
-        COMPREPLY+=("$(printf %q "\${path#"\${word%"$current"}"}")")
-      done < <(strongroom complete-paths -- "$word" 2>/dev/null)
-      if [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == */ ]]; then compopt -o nospace 2>/dev/null; fi
-      ;;
-    *) COMPREPLY=($(compgen -W "$kind" -- "$current")) ;;
+    files) COMPREPLY=($(compgen -f -- "$word")) ;;
+    program) COMPREPLY=($(compgen -c -- "$word")) ;;
+    paths | named) _strongroom_paths "$kind" "$word" ;;
+    *) COMPREPLY=($(compgen -W "$kind" -- "$word")) ;;
   esac
+}
+_strongroom_program() {
+  if declare -F _comp_command_offset >/dev/null; then _comp_command_offset "$1"
+  elif declare -F _command_offset >/dev/null; then _command_offset "$1"
+  elif ((COMP_CWORD == $1)); then COMPREPLY=($(compgen -c -- "\${COMP_WORDS[COMP_CWORD]}"))
+  else
+    local IFS=$'\\n'
+    COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+    compopt -o filenames 2>/dev/null
+  fi
+}
+_strongroom_paths() {
+  local word="$2" quote="" name="" breaks="\${COMP_WORDBREAKS//[^:=]/}" kept="" path
+  if [[ $word == [\\'\\"]* ]]; then quote="\${word:0:1}" word="\${word:1}"; fi
+  if [[ $1 == named ]]; then
+    if [[ $word != *=* ]]; then return; fi
+    if [[ -n $quote || $breaks != *=* ]]; then name="\${word%%=*}="; fi
+    word="\${word#*=}"
+  fi
+  if [[ -z $quote && $word == [\\'\\"]* ]]; then quote="\${word:0:1}" word="\${word:1}"; fi
+  # bash replaces only what follows the last : or =
+  if [[ -z $quote && -n $breaks ]]; then kept="\${word%"\${word##*["$breaks"]}"}"; fi
+  local -a found=("\${word//\\\\/}")
+  while true; do
+    path="\${found[0]}" found=()
+    while read -r path; do found+=("$path"); done < <(strongroom complete-paths -- "$path" 2>/dev/null)
+    # bash closes the quotes behind the only candidate: within a folder there must be more, or its last one
+    if [[ -z $quote || \${#found[@]} != 1 || \${found[0]} != */ ]]; then break; fi
+  done
+  for path in "\${found[@]}"; do
+    case "$quote" in
+      \\') path="\${path//\\'/\\'\\\\\\'\\'}" ;;
+      \\") path="\${path//[\\"\\$\\\`]/\\\\&}" ;;
+      *) printf -v path %q "$path"; path="\${path#"$kept"}" ;;
+    esac
+    COMPREPLY+=("$name$path")
+  done
+  if [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == */ ]]; then compopt -o nospace 2>/dev/null; fi
 }
 complete -F _strongroom strongroom
 `;
@@ -67,6 +114,13 @@ _strongroom() {
     _describe command found
     return
   fi
+  local behind="\${words[(i)--]}"
+  if [[ "\${words[2]}" == run ]] && ((behind < CURRENT)); then
+    shift $behind words
+    ((CURRENT -= behind))
+    _normal
+    return
+  fi
   case "\${words[2]}" in
 ${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
@@ -77,8 +131,13 @@ ${valueBranches(commands)}
   case "$kind" in
     any) ;;
     files) _files ;;
-    paths)
-      found=("\${(@f)$(strongroom complete-paths -- "\${(Q)PREFIX}" 2>/dev/null)}")
+    program) _command_names -e ;;
+    paths | named)
+      local typed="\${(Q)PREFIX}" name=""
+      if [[ $kind == named && $typed != *=* ]]; then return; fi
+      if [[ $kind == named ]]; then name="\${typed%%\\=*}="; typed="\${typed#*\\=}"; fi
+      found=("\${(@f)$(strongroom complete-paths -- "$typed" 2>/dev/null)}")
+      found=("\${(@)\${(@)found:#}/#/$name}")
       compadd -- \${found:#*/}
       compadd -S '' -- \${(M)found:#*/}
       ;;
@@ -94,20 +153,41 @@ function fish(commands: readonly CommandSpec[]): string {
     const behind = `complete -c strongroom -n '__fish_seen_subcommand_from ${names.join(" ")}'`;
     return [
       `complete -c strongroom -n __fish_use_subcommand -a '${names.join(" ")}' -d ${fishText(summary)}`,
-      `${behind}${fishCandidates(argument)}`,
+      `${argument === "program" ? behind.replace(/'$/, "; and __strongroom_runs'") : behind}${fishCandidates(argument)}`,
       ...flags.map(({ name, summary, value }) => {
-        const takes = value === null ? "" : ` -r${fishCandidates(value)}`;
+        const takes = value === null ? "" : `${value === "files" ? " -r" : " -x"}${fishCandidates(value)}`;
         return `${behind} -l ${name.slice(2)}${takes} -d ${fishText(summary)}`;
       }),
     ];
   });
-  return `# completion of strongroom for fish\ncomplete -c strongroom -f\n${rows.join("\n")}\n`;
+  return `# completion of strongroom for fish\n${fishFunctions}complete -c strongroom -f\n${rows.join("\n")}\n`;
 }
+
+const fishFunctions = `function __strongroom_typed
+    commandline -ct | string replace -r '^["\\']' '' | string replace -ar '\\\\\\\\(.)' '$1'
+end
+function __strongroom_paths
+    strongroom complete-paths -- (__strongroom_typed) 2>/dev/null
+end
+function __strongroom_named
+    set -l parts (string split -m 1 = -- (__strongroom_typed))
+    test (count $parts) = 2; and string replace -r '^' "$parts[1]=" -- (strongroom complete-paths -- $parts[2] 2>/dev/null)
+end
+function __strongroom_runs
+    contains -- -- (commandline -opc)
+end
+function __strongroom_program
+    set -l words (commandline -opc)
+    set -e words[1..(contains -i -- -- $words)]
+    complete -C (string join ' ' (string escape -- $words) (commandline -ct))
+end
+`;
 
 function fishCandidates(value: Completable): string {
   if (value === "any") return "";
   if (value === "files") return " -F";
-  if (value === "paths") return " -a '(strongroom complete-paths -- (commandline -ct) 2>/dev/null)'";
+  if (value === "paths" || value === "named") return ` -a '(__strongroom_${value})'`;
+  if (value === "program") return " -a '(__strongroom_program)'";
   return ` -a '${value.join(" ")}'`;
 }
 

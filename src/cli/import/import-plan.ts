@@ -1,21 +1,28 @@
 /** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
 import { folderPrefix } from "../secrets/folder.js";
+import { CommandFailure } from "../session/exit-codes.js";
 import { readInput, textOfInput } from "../session/input-file.js";
 import { printable } from "../session/output.js";
 import { canonicalPath, problemOfPath } from "../session/references.js";
 import { type DuplicateAction, resolveDuplicates } from "./duplicate-paths.js";
 import { readBitwarden } from "./formats/bitwarden.js";
 import { parseDotenv } from "./formats/dotenv.js";
+import type { GpgOptions } from "./formats/gpg.js";
 import type { ImportEntry, Item, ParsedSource, Refused } from "./formats/import-entry.js";
 import { readJson } from "./formats/nested-json.js";
-import { readPassStore } from "./formats/pass.js";
+import { passStoreDirectory, readPassStore } from "./formats/pass.js";
 
 export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc"] as const;
 export type Format = (typeof formats)[number];
 
 /** Reads and parses the whole source. @throws CommandFailure usage */
-export async function readSource(source: string, format: Format): Promise<ParsedSource> {
-  if (format === "pass") return readPassStore(source);
+export async function readSource(
+  source: string | undefined,
+  format: Format,
+  options: GpgOptions,
+): Promise<ParsedSource> {
+  if (format === "pass") return readPassStore(source ?? passStoreDirectory(), options);
+  if (source === undefined) throw new CommandFailure("usage", `--format ${format} needs a source: the file, or -`);
   const name = source === "-" ? "standard input" : printable(source);
   const text = textOfInput(await readInput(source, name), name);
   switch (format) {

@@ -26,7 +26,7 @@ const maxSecretBytes = 2 ** 30;
 export const sumsSuffix = "-sums";
 
 /** Larger than any header of a vault. */
-const maxHeaderBytes = 4096;
+const maxHeaderBytes = 16_384;
 
 export type Phase = "saving" | "verifying" | "restoring";
 

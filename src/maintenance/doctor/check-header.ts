@@ -8,7 +8,7 @@ import { examine, type Inspection, reading } from "./inspection.js";
 const fromBackup = "restore it from a backup of the same vault";
 
 /** Larger than any valid header. */
-const maxHeaderBytes = 4096;
+const maxHeaderBytes = 16_384;
 
 /** Returns the bytes of a valid header; null when there is none. */
 export async function findHeader(inspection: Inspection, directory: string): Promise<Bytes | null> {

@@ -22,7 +22,7 @@ import {
 import { readFileBytes } from "../../files/read-file.js";
 
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
-const maxHeaderBytes = 4096;
+const maxHeaderBytes = 16_384;
 
 export const headerFile = "header.json";
 

@@ -1,36 +1,68 @@
 /**
- * Parser of a password store's decrypted tree, one file per entry. The first line is the secret at the file's path, the
+ * Reader of a password store, one file per entry: `.gpg` files are decrypted by gpg, others are read as they are. The first line is the secret at the file's path, the
  * rest, which may hold secrets too, is the secret `notes` under it, without `otpauth://` lines, which become `totp`. A PEM
  * file is one secret. Names that start with a dot are ignored: they are the store's own.
  */
 import { isUtf8 } from "node:buffer";
 import type { Dirent } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
+import { homedir } from "node:os";
 import { join } from "node:path";
+import pMap from "p-map";
 import { systemCode } from "../../../errors.js";
 import { reasonOf } from "../../../files/file-problem.js";
 import { CommandFailure } from "../../session/exit-codes.js";
 import { printable } from "../../session/output.js";
-import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource, type Refused } from "./import-entry.js";
+import { progressBar } from "../../session/progress.js";
+import { decryptFile, type GpgOptions } from "./gpg.js";
+import { type ImportEntry, isOneTimeUrl, oneTimeMark, type ParsedSource } from "./import-entry.js";
 
-/** @throws CommandFailure usage */
-export async function readPassStore(root: string): Promise<ParsedSource> {
-  const found: ImportEntry[] = [];
-  const refused: Refused[] = [];
-  const walk = async (folder: string) => {
-    for (const entry of await entriesOf(join(root, folder))) {
-      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-      if (entry.isDirectory()) await walk(path);
-      else await take(entry, path);
-    }
+/** gpg's agent decrypts one file at a time; more processes only hide their start. */
+const decryptions = 4;
+
+type StoreFile = { readonly path: string; readonly entry: Dirent };
+
+/** Returns where pass keeps its store. */
+export function passStoreDirectory(): string {
+  return process.env["PASSWORD_STORE_DIR"] || join(homedir(), ".password-store");
+}
+
+/** Shows its progress on a terminal. @throws CommandFailure usage; unexpected, without a gpg that can decrypt */
+export async function readPassStore(root: string, options: GpgOptions): Promise<ParsedSource> {
+  const files = await filesIn(root, "");
+  const bar = progressBar("reading");
+  let done = 0;
+  const read = async ({ path, entry }: StoreFile): Promise<ParsedSource> => {
+    const found = await readEntry(join(root, path), entry, options);
+    bar.show(++done, files.length);
+    if ("problem" in found) return { found: [], refused: [{ origin: path, ...found }], leftOut: [] };
+    return { found: secretsIn(found.text, path.replace(/\.gpg$/, "")), refused: [], leftOut: [] };
   };
-  const take = async (entry: Dirent, path: string) => {
-    const read = entry.isFile() ? await readEntry(join(root, path)) : problem("it is neither a file nor a directory");
-    if ("problem" in read) refused.push({ origin: path, ...read });
-    else found.push(...secretsIn(read.text, path));
+  try {
+    const asking = 1 + files.findIndex(({ path }) => path.endsWith(".gpg")); // the first one may ask for the passphrase
+    const first = await pMap(files.slice(0, asking), read, { concurrency: 1 });
+    return joined([...first, ...(await pMap(files.slice(asking), read, { concurrency: decryptions }))]);
+  } finally {
+    bar.end();
+  }
+}
+
+function joined(sources: readonly ParsedSource[]): ParsedSource {
+  return {
+    found: sources.flatMap(({ found }) => found),
+    refused: sources.flatMap(({ refused }) => refused),
+    leftOut: [],
   };
-  await walk("");
-  return { found, refused, leftOut: [] };
+}
+
+async function filesIn(root: string, folder: string): Promise<StoreFile[]> {
+  const files: StoreFile[] = [];
+  for (const entry of await entriesOf(join(root, folder))) {
+    const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) files.push(...(await filesIn(root, path)));
+    else files.push({ path, entry });
+  }
+  return files;
 }
 
 async function entriesOf(directory: string): Promise<Dirent[]> {
@@ -45,17 +77,24 @@ async function entriesOf(directory: string): Promise<Dirent[]> {
   }
 }
 
-async function readEntry(file: string): Promise<{ text: string } | { problem: string }> {
-  if (file.endsWith(".gpg")) return problem("it is encrypted: decrypt it to a file without .gpg");
+async function readEntry(file: string, entry: Dirent, options: GpgOptions): Promise<{ text: string } | Problem> {
+  if (!entry.isFile()) return problem("it is neither a file nor a directory");
+  const read = file.endsWith(".gpg") ? await decryptFile(file, options) : await readPlain(file);
+  if ("problem" in read) return read;
+  return isUtf8(read.bytes) ? { text: read.bytes.toString("utf8") } : problem("it is not UTF-8");
+}
+
+async function readPlain(file: string): Promise<{ bytes: Buffer } | Problem> {
   try {
-    const bytes = await readFile(file);
-    return isUtf8(bytes) ? { text: bytes.toString("utf8") } : problem("it is not UTF-8");
+    return { bytes: await readFile(file) };
   } catch (error) {
     return problem(`it cannot be read${reasonOf(systemCode(error))}`);
   }
 }
 
-function problem(text: string): { problem: string } {
+type Problem = { readonly problem: string };
+
+function problem(text: string): Problem {
   return { problem: text };
 }
 

@@ -1,0 +1,39 @@
+/** Endpoints that take a passphrase or the text of a key, and those of the keys. */
+import type { Request, Response } from "express";
+import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
+import { VaultError } from "../../errors.js";
+import type { Endpoint, Service } from "../endpoint.js";
+import { sharedMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { sendBytes } from "../responses.js";
+
+export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
+export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.changePassphrase(body, permit));
+export const createKey = withPassphrase(({ vault }, body, permit) => vault.createKey(body, permit));
+
+export async function keys({ vault }: Service, _req: Request, res: Response): Promise<void> {
+  sendBytes(res, 200, [await vault.keys()]);
+}
+
+export async function deleteKey({ vault }: Service, _req: Request, res: Response, id: string): Promise<void> {
+  sendBytes(res, 200, [await vault.deleteKey(id)]);
+}
+
+type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;
+
+/** Counts a wrong passphrase towards the lockout. */
+function withPassphrase(attempt: Attempt): Endpoint {
+  return async (service, req, res) => {
+    const { passphraseLockout } = service;
+    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+    try {
+      // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
+      sendBytes(res, 200, [await attempt(service, body, () => passphraseLockout.check(req))]);
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
+      passphraseLockout.check(req);
+      passphraseLockout.fail(req);
+      throw new VaultError("UNAUTHORIZED", error.message, { credential: "passphrase" });
+    }
+  };
+}

@@ -1,0 +1,36 @@
+/** Requests on the passphrase and the keys of a test server. */
+import { passphrase, type TestServer } from "./server.js";
+import { type Answer, mustSucceed, type Send, send } from "./test-client.js";
+
+/** `key`: its text. */
+export type Key = { readonly id: string; readonly label: string; readonly key: string };
+
+export function unlockWith(text: string): Send {
+  return { method: "POST", path: "/v1/unlock", body: { passphrase: text } };
+}
+
+export function changing(from: string, to: string): Send {
+  return { method: "POST", path: "/v1/passphrase", body: { passphrase: from, newPassphrase: to } };
+}
+
+export function creating(label: string, text = passphrase): Send {
+  return { method: "POST", path: "/v1/keys", body: { passphrase: text, label } };
+}
+
+export function deleting(id: string): Send {
+  return { method: "DELETE", path: `/v1/keys/${id}` };
+}
+
+export async function mustCreateKey(server: TestServer, label = "recovery", text = passphrase): Promise<Key> {
+  return mustSucceed(await send(server, creating(label, text))) as Key;
+}
+
+export async function mustListKeys(server: TestServer): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const { keys } = mustSucceed(await send(server, { path: "/v1/keys" }));
+  return keys as readonly Readonly<Record<string, unknown>>[];
+}
+
+/** "200", or the status and code of a refusal. */
+export function outcomeOf({ status, json }: Answer): string {
+  return status === 200 ? "200" : `${status} ${String(json["code"])}`;
+}

@@ -1,0 +1,88 @@
+/** The master key and its header: made, opened by a slot, and signed anew after each change of a slot. */
+import { timingSafeEqual } from "node:crypto";
+import { allocate, allocateMapped, randomize, utf8, wipe, withScratch } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+import { signedHeader, signedText } from "./header.js";
+import { type Header, type HeaderContent, masterKeyBytes, type Slot, vaultIdBytes } from "./header-members.js";
+import { type Access, deriveKek, hmac, newSalt, signedBytes, unwrap, wrap, xor } from "./slots.js";
+import { XaesKey } from "./xaes.js";
+
+/** `oldKey`: while the master key is being rotated. */
+export type VaultKeys = { readonly masterKey: XaesKey; readonly oldKey: XaesKey | null };
+
+export function endKeys(keys: VaultKeys | null): void {
+  keys?.masterKey.end();
+  keys?.oldKey?.end();
+}
+
+/** Makes a new vault: its header, and its keys, which the caller ends. */
+export async function createVault(
+  passphrase: Uint8Array,
+  logN: number,
+  now: number,
+): Promise<{ header: Header; keys: VaultKeys }> {
+  const kdf = { logN, salt: newSalt() };
+  const kek = await deriveKek(passphrase, kdf);
+  const vaultId = randomize(allocate(vaultIdBytes));
+  const createdAt = new Date(now).toISOString();
+  try {
+    return withScratch(() => {
+      const raw = randomize(allocateMapped(masterKeyBytes));
+      const slot = wrap(raw, { kind: "passphrase", createdAt, kdf }, kek, vaultId);
+      const masterKey = new XaesKey(raw);
+      const header = signHeader({ vaultId, createdAt, slots: [slot], oldKey: null }, masterKey);
+      return { header, keys: { masterKey, oldKey: null } };
+    });
+  } finally {
+    wipe(kek);
+  }
+}
+
+/** Opens a header; null when something else than this program has changed it. */
+export function openHeader(header: Header, access: Access): VaultKeys | null {
+  const masterKey = new XaesKey(unwrap(header, access));
+  if (header.version === 2 && !isSignedBy(header, masterKey)) {
+    masterKey.end();
+    return null;
+  }
+  return { masterKey, oldKey: header.oldKey && new XaesKey(unwrapOldKey(header.oldKey, masterKey)) };
+}
+
+/** Changes the slots of a header with its master key, which `change` must not keep; null as in `openHeader`. */
+export function changeSlots(
+  header: Header,
+  access: Access,
+  change: (masterKey: Bytes) => readonly Slot[],
+): Header | null {
+  const keys = openHeader(header, access);
+  if (keys === null) return null;
+  const raw = unwrap(header, access);
+  try {
+    return withSlots(header, change(raw), keys.masterKey);
+  } finally {
+    wipe(raw);
+    endKeys(keys);
+  }
+}
+
+/** Returns the header with other slots. */
+export function withSlots(header: Header, slots: readonly Slot[], masterKey: XaesKey): Header {
+  const { vaultId, createdAt, oldKey } = header;
+  return signHeader({ vaultId, createdAt, slots, oldKey }, masterKey);
+}
+
+function signHeader(content: HeaderContent, masterKey: XaesKey): Header {
+  return signedHeader(content, macOf(utf8(signedText(content)), masterKey));
+}
+
+export function isSignedBy(header: Header, masterKey: XaesKey): boolean {
+  return timingSafeEqual(macOf(signedBytes(header.bytes), masterKey), header.mac);
+}
+
+function macOf(signed: Uint8Array, masterKey: XaesKey): Bytes {
+  return hmac(masterKey.deriveKey("header check"), signed);
+}
+
+function unwrapOldKey(wrapped: Bytes, masterKey: XaesKey): Bytes {
+  return xor(wrapped, masterKey.deriveKey("old key wrap"), allocateMapped(masterKeyBytes));
+}

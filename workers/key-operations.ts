@@ -1,0 +1,212 @@
+/** Operations on the slots of the header: change the passphrase; list, create and delete keys. */
+import { isLabel, mostSlots } from "./crypto/header.js";
+import type { Header, Slot } from "./crypto/header-members.js";
+import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "./crypto/key-text.js";
+import { changeSlots, withSlots } from "./crypto/master-key.js";
+import {
+  type Access,
+  deriveKek,
+  findAccess,
+  isKeySlot,
+  isMistypedKey,
+  kekOfKey,
+  newSalt,
+  passphraseSlotOf,
+  wrap,
+} from "./crypto/slots.js";
+import type { Keyring } from "./keyring.js";
+import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "./memory.js";
+import type { Bytes, Refusal, ReplyOf, RequestOf, SharedBytes } from "./protocol.js";
+import {
+  changedHeader,
+  keyLikePassphrase,
+  lastWayIn,
+  lockedMeanwhile,
+  lockedNow,
+  mistypedKey,
+  noKey,
+  notInitialized,
+  notMounted,
+  sameLabel,
+  tooManyKeys,
+  unfitLabel,
+  wrongPassphrase,
+} from "./refusals.js";
+import type { BodyReaders, CreateKeyBody, PassphraseBody } from "./request-bodies.js";
+import type { Outcome, Turns } from "./turns.js";
+
+/** Id and label of the passphrase's slot. */
+const passphraseName = "passphrase";
+
+type HeaderReply = ReplyOf<"changePassphrase">;
+type Opened = { readonly header: Header; readonly access: Access; readonly lockings: number };
+
+export class KeyOperations {
+  readonly #keyring: Keyring;
+  readonly #readers: BodyReaders;
+  readonly #turns: Turns;
+
+  constructor(keyring: Keyring, readers: BodyReaders, turns: Turns) {
+    this.#keyring = keyring;
+    this.#readers = readers;
+    this.#turns = turns;
+  }
+
+  keys(): ReplyOf<"keys"> {
+    const { header } = this.#keyring;
+    if (!header) return noHeader(header);
+    return { ok: true, reply: utf8(JSON.stringify({ keys: header.slots.map(described) })) };
+  }
+
+  changePassphrase(request: RequestOf<"changePassphrase">): Promise<HeaderReply> {
+    const { body } = request;
+    const read = this.#readers.changePassphrase(body);
+    if (!read.ok) return refusing(body, read);
+    const { passphrase } = read.fields;
+    return this.#changing(body, passphrase.bytes, (opened) => this.#changePassphrase(opened, request, read.fields));
+  }
+
+  createKey(request: RequestOf<"createKey">): Promise<HeaderReply> {
+    const { body } = request;
+    const read = this.#readers.createKey(body);
+    if (!read.ok) return refusing(body, read);
+    const { passphrase } = read.fields;
+    return this.#changing(body, passphrase.bytes, async (opened) => this.#createKey(opened, request.now, read.fields));
+  }
+
+  deleteKey({ id }: RequestOf<"deleteKey">): Promise<HeaderReply> {
+    return this.#turns.take(null, async () => {
+      const { header, sealingKey } = this.#keyring;
+      if (!header || sealingKey === null) return { reply: lockedNow };
+      const rest = header.slots.filter((slot) => idOf(slot) !== id);
+      if (rest.length === header.slots.length) return { reply: noKey };
+      if (rest.length === 0) return { reply: lastWayIn };
+      const { masterKey } = sealingKey;
+      const changed = withScratch(() => withSlots(header, rest, masterKey));
+      return this.#propose(changed, utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}'));
+    });
+  }
+
+  /** Proves the passphrase, then lets `change` propose another header. */
+  #changing(
+    body: SharedBytes,
+    passphrase: Uint8Array,
+    change: (opened: Opened) => Promise<Outcome<HeaderReply>>,
+  ): Promise<HeaderReply> {
+    const refusal = this.#whyNot(passphrase);
+    if (refusal !== null) return refusing(body, refusal);
+    return this.#turns.take(body, async () => {
+      const { header, lockings } = this.#keyring;
+      if (!header) return { reply: noHeader(header) };
+      const access = await findAccess(header, passphrase);
+      if (access === null) return { reply: wrongPassphrase };
+      return change({ header, access, lockings }).finally(() => wipe(access.kek));
+    });
+  }
+
+  #whyNot(passphrase: Uint8Array): Refusal | null {
+    const { header } = this.#keyring;
+    if (!header) return noHeader(header);
+    return isMistypedKey(header, passphrase) ? mistypedKey : null;
+  }
+
+  async #changePassphrase(
+    opened: Opened,
+    { logN, now }: RequestOf<"changePassphrase">,
+    { newPassphrase }: PassphraseBody,
+  ): Promise<Outcome<HeaderReply>> {
+    const { header } = opened;
+    const before = passphraseSlotOf(header);
+    const keys = header.slots.filter(isKeySlot);
+    if (keys.length > 0 && isKeyText(newPassphrase.bytes)) return { reply: keyLikePassphrase };
+    const plan = {
+      kind: "passphrase",
+      createdAt: new Date(now).toISOString(),
+      kdf: { logN: Math.max(logN, before?.kdf.logN ?? 0), salt: newSalt() },
+    } as const;
+    const kek = await deriveKek(newPassphrase.bytes, plan.kdf);
+    try {
+      const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
+      const reply = utf8('{"ok":true,"message":"the passphrase is changed"}');
+      return this.#withChange(opened, (masterKey) => [wrapped(masterKey), ...keys], reply);
+    } finally {
+      wipe(kek);
+    }
+  }
+
+  #createKey(opened: Opened, now: number, body: CreateKeyBody): Outcome<HeaderReply> {
+    const { header } = opened;
+    const label = body.label.toString();
+    const refusal = whyNoKey(header, label, body.passphrase.bytes);
+    if (refusal !== null) return { reply: refusal };
+    const salt = newSalt();
+    const plan = { kind: "key", id: newId(header), label, createdAt: new Date(now).toISOString(), salt } as const;
+    const key = randomize(allocateMapped(keyBytes));
+    const kek = kekOfKey(key, salt);
+    try {
+      const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
+      return this.#withChange(opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyReply(plan, key));
+    } finally {
+      wipe(key, kek);
+    }
+  }
+
+  #withChange(
+    { header, access, lockings }: Opened,
+    change: (masterKey: Bytes) => readonly Slot[],
+    reply: Bytes,
+  ): Outcome<HeaderReply> {
+    if (lockings !== this.#keyring.lockings) return { reply: lockedMeanwhile };
+    const changed = withScratch(() => changeSlots(header, access, change));
+    return changed === null ? { reply: changedHeader } : this.#propose(changed, reply);
+  }
+
+  #propose(changed: Header, reply: Bytes): Outcome<HeaderReply> {
+    const until = this.#keyring.propose(changed, null);
+    return { reply: { ok: true, header: concat([changed.bytes]), reply }, until };
+  }
+}
+
+function whyNoKey({ slots }: Header, label: string, passphrase: Uint8Array): Refusal | null {
+  if (!isLabel(label) || /\p{Cf}|\p{Zl}|\p{Zp}|^\s|\s$/u.test(label)) return unfitLabel;
+  if (slots.some((slot) => labelOf(slot) === label) || label === passphraseName) return sameLabel;
+  if (slots.filter(isKeySlot).length === mostSlots - 1) return tooManyKeys;
+  // From the first key on, such a text is taken for a key's.
+  return slots.length === 1 && !slots.some(isKeySlot) && isKeyText(passphrase) ? keyLikePassphrase : null;
+}
+
+function newId({ slots }: Header): string {
+  for (;;) {
+    const id = lettersOf(randomize(allocate(5))).toLowerCase();
+    if (slots.every((slot) => idOf(slot) !== id)) return id;
+  }
+}
+
+function keyReply({ id, label }: { readonly id: string; readonly label: string }, key: Bytes): Bytes {
+  const text = allocate(keyTextLength);
+  writeKeyText(key, text);
+  const reply = concat([`{"ok":true,"id":"${id}","label":${JSON.stringify(label)},"key":"`, text, '"}']);
+  wipe(text);
+  return reply;
+}
+
+function described(slot: Slot) {
+  return { id: idOf(slot), kind: slot.kind, label: labelOf(slot), createdAt: slot.createdAt };
+}
+
+function idOf(slot: Slot): string {
+  return slot.kind === "key" ? slot.id : passphraseName;
+}
+
+function labelOf(slot: Slot): string {
+  return slot.kind === "key" ? slot.label : passphraseName;
+}
+
+function noHeader(header: null | undefined): Refusal {
+  return header === null ? notInitialized : notMounted;
+}
+
+async function refusing(body: SharedBytes, refusal: Refusal): Promise<Refusal> {
+  wipe(body);
+  return refusal;
+}
