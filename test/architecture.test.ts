@@ -39,6 +39,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...leaves,
     "src/storage",
     "src/vault/worker",
+    "src/access/token-record",
     rules,
     protocol,
   ],
