@@ -1,6 +1,6 @@
-/** The inner loop: tests that start no process and wait for no real time. A config's `extends` would drop `parallel`. */
+/** The inner loop: tests that start no process and wait for no real time; a config's `extends` would drop `parallel`. */
 module.exports = {
   ...require("./.mocharc.json"),
   spec: ["dist/test/{http,vault,storage,workers,client,contract}/**/*.test.js"],
-  ignore: ["**/*.process.test.js"],
+  ignore: ["**/*.{process,slow}.test.js"],
 };

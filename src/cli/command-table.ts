@@ -116,6 +116,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/export.js"),
   },
   {
+    name: "allow",
+    group: "Programs and files",
+    summary: "allow the project file to choose secrets",
+    example: "allow",
+    load: () => import("./commands/allow.js"),
+  },
+  {
     name: "init",
     group: "Vault",
     summary: "create a vault with a new passphrase",

@@ -1,5 +1,5 @@
 /** Client methods for the vault and the server; those for secrets are in the class that extends this one. */
-import type { Acknowledgement, Initialized, Snapshot, VaultStatus } from "./api-types.js";
+import type { Acknowledgement, CreatedKey, Initialized, KeyList, Snapshot, VaultStatus } from "./api-types.js";
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
@@ -31,9 +31,9 @@ export class VaultClient implements AsyncDisposable {
   }
 
   /**
-   * Unlocks the vault, and checks the passphrase even when it is unlocked.
+   * Unlocks the vault, and checks the passphrase even when it is unlocked. The text of a key will do, too.
    * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
-   * VAULT_LOCKED without a vault or while a lock is running; INTERNAL; BAD_REQUEST
+   * VAULT_LOCKED without a vault or while a lock is running; INTEGRITY for a header that was changed; INTERNAL; BAD_REQUEST
    * @example
    * ```ts
    * await client.unlock(passphrase);
@@ -41,6 +41,57 @@ export class VaultClient implements AsyncDisposable {
    */
   unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
     return this.requester.send("POST", "/v1/unlock", options, { fields: { passphrase } });
+  }
+
+  /**
+   * Changes the passphrase; the vault stays locked or unlocked. `passphrase` may be the text of a key.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
+   * INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.changePassphrase(passphrase, newPassphrase);
+   * ```
+   */
+  changePassphrase(passphrase: Text, newPassphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("POST", "/v1/passphrase", options, { fields: { passphrase, newPassphrase } });
+  }
+
+  /**
+   * Returns the ways into the vault: the passphrase and the keys, without their texts.
+   * @throws StrongroomError INTERNAL
+   * @example
+   * ```ts
+   * const { keys } = await client.keys();
+   * ```
+   */
+  keys(options: CallOptions = {}): Promise<KeyList> {
+    return this.requester.send("GET", "/v1/keys", options);
+  }
+
+  /**
+   * Creates a key, which opens the vault as the passphrase does. Its text is returned once and stored nowhere.
+   * @throws StrongroomError ALREADY_EXISTS for a label twice; UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED;
+   * VAULT_LOCKED without a vault; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { key } = await client.createKey(passphrase, "recovery");
+   * ```
+   */
+  createKey(passphrase: Text, label: string, options: CallOptions = {}): Promise<CreatedKey> {
+    return this.requester.send("POST", "/v1/keys", options, { fields: { passphrase, label } });
+  }
+
+  /**
+   * Deletes a key, which opens nothing any more.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTERNAL; BAD_REQUEST for the last way into the vault
+   * @example
+   * ```ts
+   * const { keys } = await client.keys();
+   * for (const { id, label } of keys) if (label === "laptop") await client.deleteKey(id);
+   * ```
+   */
+  deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("DELETE", `/v1/keys/${encodeURIComponent(id)}`, options);
   }
 
   /**

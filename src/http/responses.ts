@@ -75,6 +75,43 @@ export function sendBytes(res: ServerResponse, status: number, pieces: readonly 
   writeFrom(0, res, pieces);
 }
 
+/**
+ * Sends the first pieces, and those of each further part once the client has taken the part before, as one body of unknown
+ * length. All are wiped, as by `sendBytes`. When a part throws, the caller must destroy the connection: that tells the
+ * client that the body is incomplete.
+ */
+export async function sendParts(
+  res: ServerResponse,
+  first: readonly Uint8Array[],
+  rest: AsyncIterable<{ readonly pieces: readonly Uint8Array[] }>,
+): Promise<void> {
+  let current = first;
+  let gone = res.closed || res.req.socket.destroyed;
+  let resume = () => {};
+  onceGone(res, () => {
+    gone = true;
+    for (const piece of current) piece.fill(0);
+    resume();
+  });
+  /** Resolves once the connection has taken the current pieces, or is gone. */
+  const taken = () =>
+    new Promise<void>((resolve) => {
+      if (gone) return resolve();
+      resume = resolve;
+      for (const piece of current) res.write(piece, () => piece.fill(0));
+      res.write("", () => resolve());
+    });
+  res.writeHead(200, [...constantHeaders]);
+  await taken();
+  for await (const { pieces } of rest) {
+    current = pieces;
+    if (gone) break;
+    await taken();
+  }
+  for (const piece of current) piece.fill(0);
+  res.end();
+}
+
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
   res.writeHead(304, [...constantHeaders, "ETag", `"${tag}"`]).end();

@@ -3,19 +3,19 @@ import type { Request, RequestHandler, Response } from "express";
 import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import type { ListQuery } from "../vault/lister.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { batch } from "./endpoints/batch-endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
+import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
 import { prune, undo, versions } from "./endpoints/version-endpoints.js";
-import { mustBeWithin, mustBeWithinStill, visibleRanges } from "./permission.js";
+import { mustBeWithin, mustBeWithinStill } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { callerOf, contextOf } from "./request-context.js";
-import { hasParameter, parseQuery } from "./request-target.js";
+import { hasParameter } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
 
 type Resource = {
@@ -183,24 +183,4 @@ async function remove({ vault }: Service, req: Request, res: Response, rest: str
   mustBeWithin(req, path);
   await vault.remove(path, condition);
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
-}
-
-async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const query = listQuery(contextOf(req).target.query);
-  sendBytes(res, 200, await vault.list({ ...query, ...visibleRanges(req) }));
-}
-
-const maxListLimit = 1000;
-
-function listQuery(query: string): ListQuery {
-  const parameters = parseQuery(query, ["prefix", "after", "limit"]);
-  const limit = parameters.get("limit");
-  if (limit !== undefined && !/^(?:[1-9]\d{0,2}|1000)$/.test(limit)) {
-    throw new VaultError("BAD_REQUEST", `the parameter limit must be a whole number from 1 to ${maxListLimit}`);
-  }
-  return {
-    prefix: (parameters.get("prefix") ?? "").normalize("NFC"),
-    after: (parameters.get("after") ?? "").normalize("NFC"),
-    limit: limit === undefined ? null : Number(limit),
-  };
 }

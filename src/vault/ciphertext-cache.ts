@@ -8,6 +8,9 @@ import type { Bytes } from "../../workers/protocol.js";
 const entryOverhead = 100;
 const bufferOverhead = 200;
 
+/** Of a head; assumed while there is none. */
+const usualCost = 300;
+
 /** Caches what was read, unless its path has changed since the reader began or is changing now. */
 export type Keep<C> = (path: string, ciphertext: C) => void;
 
@@ -25,6 +28,12 @@ export class CiphertextCache<C extends Bytes | string> {
   /** `limit` in bytes of memory; 0 disables the cache. */
   constructor(limit: number) {
     this.#limit = limit;
+  }
+
+  /** About how many entries it holds, if they are like those that it holds now. */
+  get capacity(): number {
+    const average = this.#size / this.#entries.size || usualCost;
+    return (this.#limit * 7) / 8 / average;
   }
 
   /** The caller must not change or move the bytes. */

@@ -25,7 +25,7 @@ import {
   tagOrNone,
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
-import { Lister, type ListQuery } from "./lister.js";
+import { Lister, type ListPart, type ListQuery } from "./lister.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {
@@ -114,7 +114,7 @@ export class Entries {
     return this.#batches.run(body, permit);
   }
 
-  list(query: ListQuery): Promise<readonly Bytes[]> {
+  list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
     return this.#lister.list(query);
   }
 

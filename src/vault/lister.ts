@@ -11,6 +11,12 @@ import { listNames, type NameQuery } from "./scoped-names.js";
 /** `limit` null: all. */
 export type ListQuery = NameQuery & { readonly limit: number | null };
 
+/** Some pieces of a reply. */
+export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boolean };
+
+/** Bounds the memory of a list; one with fewer entries has one part. */
+const partEntries = 8192;
+
 /** Small enough that a get behind a slice hardly waits. */
 const shortestSlice = 32;
 const longestSlice = 128;
@@ -31,36 +37,68 @@ export class Lister {
   }
 
   /**
-   * Returns the reply in pieces: `entries`, `next` if more follow, and `damaged`, the paths whose metadata cannot be
-   * opened, if there are any: one bad file must not hide all others.
+   * Yields the reply: `entries`, `next` if more follow, and `damaged`, the paths whose metadata cannot be opened, if there
+   * are any: one bad file must not hide all others. A secret that exists throughout is in the list; of others, each part
+   * shows what was there when it was made.
    */
-  async list(query: ListQuery): Promise<readonly Bytes[]> {
-    const limit = query.limit ?? (await this.#cached.store.count());
-    const found = await listNames(this.#cached.store, query, limit + 1);
-    const paths = found.slice(0, limit);
-    const slices = await this.#slices(paths);
-    const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
-    const damaged = slices.flatMap((slice) => slice.damaged);
-    const extras = {
-      ...(found.length > limit && { next: paths.at(-1) }),
-      ...(damaged.length > 0 && { damaged }),
-    };
-    return [text('{"entries":['), ...separated(replies), text(`]${restOfObject(extras)}`)];
+  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    const { after, limit } = query;
+    const damaged: string[] = [];
+    let begun = false;
+    for (let cursor = after, opening = [text('{"entries":[')]; ; opening = []) {
+      const { slices, next } = await this.#page({ ...query, after: cursor }, cursor !== after);
+      const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
+      damaged.push(...slices.flatMap((slice) => slice.damaged));
+      const last = limit !== null || next === undefined;
+      const extras = { ...(next !== undefined && { next }), ...(damaged.length > 0 && { damaged }) };
+      const end = last ? [text(`]${restOfObject(extras)}`)] : [];
+      yield { pieces: [...opening, ...separated(replies, begun), ...end], last };
+      if (last) return;
+      begun ||= replies.length > 0;
+      cursor = next;
+    }
   }
 
-  /** DANGER: settles only when no slice is running any more, even if one fails: no lock or init may run beside one. */
-  #slices(paths: readonly string[]): Promise<Slice[]> {
+  /** `begun`: it is not the first part. `next`: the path to continue after, if more follow. */
+  async #page(query: ListQuery, begun: boolean) {
+    const { limit } = query;
+    const most = limit ?? partEntries;
+    const found = await listNames(this.#cached.store, query, most + 1);
+    const slices = [...slicesOf(found.slice(0, most))];
+    const more = found.length > most;
+    if (more && limit === null) slices.pop(); // cut off before its end
+    const isLong = limit === null && (more || begun);
+    const count = isLong ? await this.#cached.store.count() : found.length;
+    return { slices: await this.#slices(slices, count), next: more ? slices.at(-1)?.at(-1) : undefined };
+  }
+
+  /**
+   * `count`: secrets in the whole list. DANGER: settles only when no slice is running any more, even if one fails: no lock or
+   * init may run beside one.
+   */
+  #slices(slices: readonly (readonly string[])[], count: number): Promise<Slice[]> {
     const begun: Promise<Slice>[] = [];
     const begin = (slice: readonly string[]) => {
-      const work = this.#slice(slice);
+      const work = this.#slice(slice, this.#fits(slice, count));
       begun.push(work);
       return work;
     };
-    return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
+    return pMap(slices, begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
   }
 
-  async #slice(paths: readonly string[]): Promise<Slice> {
-    return (await this.#revealSlice(paths)) ?? this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep));
+  async #slice(paths: readonly string[], cached: boolean): Promise<Slice> {
+    const revealed = await this.#revealSlice(paths);
+    if (revealed !== null) return revealed;
+    if (!cached) return this.#describeSlice(paths, null);
+    return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep));
+  }
+
+  /**
+   * A list of more than the cache holds would evict what it has just read, and find nothing of it the next time. Of such a
+   * list only as many slices are kept as fit, always the same.
+   */
+  #fits([first = ""]: readonly string[], count: number): boolean {
+    return hashOf(first) / 2 ** 32 < this.#cached.heads.capacity / count;
   }
 
   async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
@@ -72,12 +110,14 @@ export class Lister {
     return { reply, damaged: [] };
   }
 
-  async #describeSlice(wanted: readonly string[], keep: Keep<Head>): Promise<Described> {
+  /** `keep` null: nothing is cached. */
+  async #describeSlice(wanted: readonly string[], keep: Keep<Head> | null): Promise<Described> {
     const reading = wanted.map((path) => this.#headOrNone(path));
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // without secrets deleted meanwhile
     const all = read.filter((head) => head !== null);
     const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
+    if (keep === null) return described;
     const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
     for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
     if (described.page !== null) this.#cached.pages.keep(digestOf(paths, heads), described.page);
@@ -114,9 +154,14 @@ function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
 
 /** True for one path in 32. */
 function endsSlice(path: string): boolean {
+  return (hashOf(path) & 31) === 0;
+}
+
+/** From 0 to 2^32 - 1. */
+function hashOf(path: string): number {
   let hash = 0;
   for (let i = 0; i < path.length; i++) hash = (Math.imul(hash, 31) + path.charCodeAt(i)) | 0;
-  return ((hash ^ (hash >>> 15)) & 31) === 0;
+  return (hash ^ (hash >>> 15)) >>> 0;
 }
 
 /** Every sealed metadata has its own nonce, so no two states of a vault have the same digest. */
@@ -124,8 +169,9 @@ function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): st
   return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
 }
 
-function separated(replies: readonly Bytes[]): Bytes[] {
-  return replies.flatMap((reply, i) => (i > 0 ? [text(","), reply] : [reply]));
+/** `begun`: others come before them. */
+function separated(replies: readonly Bytes[], begun: boolean): Bytes[] {
+  return replies.flatMap((reply, i) => (i > 0 || begun ? [text(","), reply] : [reply]));
 }
 
 /** The end of a JSON object that has members already. */

@@ -12,7 +12,7 @@ import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditi
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
-import type { ListQuery } from "./lister.js";
+import type { ListPart, ListQuery } from "./lister.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
 export type VaultSettings = KeyStateSettings & {
@@ -66,6 +66,8 @@ export class Vault {
   readonly #entries: Entries;
   #keeper: RecordKeeper | null = null;
   readonly #headerChanges: HeaderChanges;
+  /** Number of vaults made since the start. */
+  #vaults = 0;
 
   private constructor(
     { store, settings, clock, log }: VaultOptions,
@@ -272,9 +274,21 @@ export class Vault {
     );
   }
 
-  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
-  list(query: ListQuery): Promise<readonly Bytes[]> {
-    return this.#secretOperation(() => this.#entries.list(query));
+  /**
+   * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
+  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    const parts = this.#entries.list(query);
+    const vault = this.#vaults;
+    for (;;) {
+      const { value } = await this.#secretOperation(() => {
+        if (this.#vaults !== vault) throw new VaultError("UNAVAILABLE", "a new vault was made meanwhile: list again");
+        return parts.next();
+      });
+      if (!value) return;
+      yield value;
+    }
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
@@ -378,6 +392,7 @@ export class Vault {
       await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
+    this.#vaults++;
     this.#entries.forget();
     this.#keeper?.vaultReplaced();
     try {

@@ -48,6 +48,19 @@ describe("the client library", () => {
     expect((await client.prune("history/é")).message).to.match(/^2 /);
   });
 
+  it("changePassphrase, createKey, keys and deleteKey change the ways into the vault", async () => {
+    const fresh = await startTestServer();
+    const client = clientOf(fresh);
+    await client.init(passphrase);
+    const { id, key } = await client.createKey(passphrase, "recovery");
+    await client.changePassphrase(key, "a new passphrase");
+    expect(await client.unlock("a new passphrase")).to.include({ ok: true });
+    expect((await client.keys()).keys.map(({ label }) => label)).to.deep.equal(["passphrase", "recovery"]);
+    await client.deleteKey(id);
+    const failed = await client.unlock(key).catch((error: unknown) => error);
+    expect(failed).to.include({ code: "UNAUTHORIZED", credential: "passphrase" });
+  });
+
   it("shutdown stops the server", async () => {
     const fresh = await startTestServer();
     expect(await clientOf(fresh).shutdown()).to.include({ ok: true });

@@ -1,12 +1,13 @@
-/** Load of the soak: clients at full speed on a fixed set of paths, and one that locks and unlocks. */
-
+/** Load of the soak: clients at full speed on a fixed set of paths, and one that locks and unlocks each second. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { mustLock, mustUnlock, type Send, secretTarget, send } from "../support/test-client.js";
 
 const clients = 16;
 const paths = 400;
-const operationsBetweenLocks = 500;
+/** From one lock to the next, in milliseconds, unless the unlock in between takes longer. */
+const lockEvery = 1_000;
 const mix = ["put", "put", "put", "get", "get", "get", "get", "get", "list", "delete"] as const;
 
 export type Load = {
@@ -27,11 +28,11 @@ export function startLoad(server: ServerProcess): Load {
   };
   const locker = async () => {
     while (!ending) {
-      const next = counts.operations + operationsBetweenLocks;
+      const pause = sleep(lockEvery);
       await mustLock(server);
       await mustUnlock(server);
       counts.locks++;
-      while (!ending && counts.operations < next) await new Promise((resolve) => setTimeout(resolve, 5));
+      await pause;
     }
   };
   const all = Promise.all([...Array.from({ length: clients }, client), locker()]);

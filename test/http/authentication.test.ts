@@ -360,19 +360,3 @@ describe("failed authentication", () => {
     expect(lines()).to.have.lengthOf(2);
   });
 });
-
-describe("key derivation overload", () => {
-  it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
-    const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });
-    await mustInit(server);
-    const unlock = { method: "POST", path: "/v1/unlock", body: { passphrase } };
-    await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open
-    const answers = await Promise.all(Array.from({ length: 40 }, () => send(server, unlock)));
-    const refusedAnswers = answers.filter(({ status }) => status !== 200);
-    expect(refusedAnswers).to.have.lengthOf(40 - 17);
-    for (const answer of refusedAnswers) {
-      mustRefuse(answer, 429, "RATE_LIMITED");
-      expect(answer.headers["retry-after"]).to.equal("1");
-    }
-  });
-});

@@ -278,12 +278,13 @@ describe("a damaged, moved or foreign blob", () => {
 });
 
 describe("failing storage", () => {
+  const { files, fail, failOnce, repair } = failingFiles();
+  const shared = shareTestServer({ files }, mustInit);
   const steps = ["open", "writeFile", "sync", "rename"] as const;
   for (const step of steps) {
     for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
       it(`a put whose ${step} fails with ${code} returns 503 UNAVAILABLE, and nothing is lost or half-written`, async () => {
-        const { files, fail, repair } = failingFiles();
-        const server = await unlockedServer({ files });
+        const server = shared();
         await mustPut(server, "a/b", "old");
         fail(step, code);
         mustRefuse(
@@ -306,8 +307,7 @@ describe("failing storage", () => {
   }
 
   it("a forced init that cannot be written leaves the old vault unchanged, whichever file operation fails", async () => {
-    const { files, failOnce, repair } = failingFiles();
-    const server = await unlockedServer({ files });
+    const server = shared();
     await mustPut(server, "a", "old");
     for (let k = 1; k <= 40; k++) {
       failOnce(k, "EIO");

@@ -92,20 +92,27 @@ const rules: readonly (readonly [State, Verb, string, State | "stopped"])[] = [
 ];
 
 describe("states", () => {
-  for (const [state, verb, want, next] of rules) {
-    it(`${verb} while ${state} returns ${want} and leaves the vault ${next}`, async () => {
-      const server = await startTestServer();
-      await bringTo(server, state);
-      expect(outcome(await send(server, requests[verb]))).to.equal(want);
-      if (next === "stopped") await server.stopped;
-      else expect(await stateOf(server)).to.equal(next);
+  const states: readonly State[] = ["not initialized", "locked", "unlocked"];
+  for (const state of states) {
+    describe(`while ${state}`, () => {
+      const shared = shareTestServer();
+      for (const [, verb, want, next] of rules.filter(([of]) => of === state)) {
+        it(`${verb} returns ${want} and leaves the vault ${next}`, async () => {
+          const server = next === state && verb !== "init with force" ? shared() : await startTestServer();
+          await bringTo(server, state);
+          expect(outcome(await send(server, requests[verb]))).to.equal(want);
+          if (next === "stopped") await server.stopped;
+          else expect(await stateOf(server)).to.equal(next);
+        });
+      }
     });
   }
 });
 
 async function bringTo(server: TestServer, state: State): Promise<void> {
-  if (state === "not initialized") return;
-  await mustInit(server);
+  const now = await stateOf(server);
+  if (now === state && state !== "unlocked") return;
+  if (now === "not initialized") await mustInit(server);
   await mustPut(server, "kept", "old");
   if (state === "locked") await mustLock(server);
 }

@@ -46,7 +46,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
 export const uncached: TestOptions = { cacheBytes: 0 };
 
 /** A derivation in 4 ms. At 14, the lowest that any setting allows, it takes 60 ms, and the tests make thousands. */
-const testScryptLogN = 10;
+export const testScryptLogN = 10;
 
 /** For a home that a command or a process of its own will read, too. */
 export const realScryptCost: TestOptions = { scryptLogN: 14 };

@@ -3,6 +3,8 @@ import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/formats/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
+import { findProject, type Project } from "../project/project-file.js";
+import { buildEnvironment } from "../run/environment.js";
 import { exportLine } from "../run/shell-quote.js";
 import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -19,6 +21,12 @@ type Format = (typeof formats)[number];
 type Flags = ConnectionFlags &
   OutputFileFlags & { readonly prefix?: string; readonly format: Format; readonly plaintext?: true };
 
+const details = `
+Without --prefix, dotenv and shell use the project file .strongroom.toml of this
+directory or one above, if there is one: the variables are then those of run. See
+strongroom help allow.
+`;
+
 /** How many values are in memory at a time. */
 const sliceSize = 64;
 
@@ -28,13 +36,16 @@ export function define(command: Command): void {
     .description("Writes secrets as unencrypted plaintext.")
     .option("--prefix <folder>", "only the secrets in this folder")
     .addOption(format.choices(formats).makeOptionMandatory())
-    .option("--plaintext", "confirm that the values are written unencrypted");
+    .option("--plaintext", "confirm that the values are written unencrypted")
+    .addHelpText("after", details);
   withConnection(withOutputFile(command)).action(exportSecrets);
 }
 
 async function exportSecrets(flags: Flags): Promise<void> {
   if (!flags.plaintext) throw new CommandFailure("usage", refusal);
   await checkOutput(flags);
+  const project = flags.prefix === undefined && flags.format !== "json" ? await findProject() : null;
+  if (project !== null) return exportProject(project, flags, flags.format);
   const bar = progressBar("exporting");
   try {
     const count = await withClient(flags, (client) => writeAll(client, flags, bar));
@@ -42,6 +53,22 @@ async function exportSecrets(flags: Flags): Promise<void> {
   } finally {
     bar.end();
   }
+}
+
+/** The same variables as `run` would set; JSON is for import, and holds the whole vault. */
+async function exportProject({ file, sources }: Project, flags: Flags, format: Format): Promise<void> {
+  const { variables } = await buildEnvironment(sources, (work) => withClient(flags, work));
+  const lines: string[] = [];
+  const refused: string[] = [];
+  for (const [name, value] of variables) {
+    const line = format === "json" ? null : writers[format](name, value);
+    if (line === null) refused.push(name);
+    else lines.push(line);
+  }
+  if (refused.length > 0) throw new CommandFailure("usage", unwritable(refused, format));
+  await writeOut(lines, flags);
+  if (flags.output !== undefined) return report(lines.length, flags.output, flags);
+  if (!flags.quiet) process.stderr.write(`strongroom: ${counted(lines.length, "variable")} of ${printable(file)}\n`);
 }
 
 const refusal =

@@ -1,11 +1,14 @@
 /** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
+import { findProject } from "../project/project-file.js";
+import { folderPrefix } from "../secrets/folder.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
 import { fetchSecrets } from "../session/fetch-secrets.js";
 import { readInput } from "../session/input-file.js";
 import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
-import { cutTemplate, fillTemplate, pathsIn } from "../session/references.js";
+import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn } from "../session/references.js";
 
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };
 
@@ -13,7 +16,8 @@ const details = `
 A reference is {{ strongroom://app/db/password }}, on one line. It is replaced
 with the secret's value as it is, without quoting or escaping. The path is
 percent-encoded as in a URL (% is %25, braces are %7B and %7D). Every other byte
-is kept, other double braces included. If secrets are missing, all of them are
+is kept, other double braces included. In {{ strongroom://./db/password }}, ./ is the
+prefix of the project file: see strongroom help allow. If secrets are missing, all of them are
 listed and nothing is written.
 `;
 
@@ -29,17 +33,28 @@ export function define(command: Command): void {
 async function inject(flags: Flags): Promise<void> {
   const { input, output, dryRun } = flags;
   await (dryRun ? checkTarget(flags) : checkOutput(flags));
-  const name = input === undefined ? "the template" : printable(input);
-  const parts = cutTemplate(
-    await readInput(input ?? "-", `the template ${printable(input ?? "-")}`),
-    (line) => `${name}, line ${line}`,
-  );
+  const parts = await readTemplate(input);
   const paths = new Set(pathsIn(parts));
   const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));
   if (!dryRun) await writeOut([fillTemplate(parts, (path) => secrets.get(path)?.reveal() ?? "")], flags);
   if (output === undefined && !dryRun) return;
   if (flags.json) printJson({ ok: true, dryRun: dryRun === true, file: output ?? null, secrets: paths.size });
   else if (!flags.quiet) process.stdout.write(textFor(paths.size, dryRun ? undefined : output));
+}
+
+async function readTemplate(input: string | undefined): Promise<Part[]> {
+  const name = input === undefined ? "the template" : printable(input);
+  const template = await readInput(input ?? "-", `the template ${printable(input ?? "-")}`);
+  const base = needsBase(template) ? await projectPrefix() : null;
+  return cutTemplate(template, (line) => `${name}, line ${line}`, base);
+}
+
+async function projectPrefix(): Promise<string> {
+  const project = await findProject();
+  const prefix = project?.sources.prefix;
+  if (prefix !== undefined) return folderPrefix(prefix);
+  const remedy = "write whole paths, or set prefix in a project file (strongroom help allow)";
+  throw new CommandFailure("usage", `the template has paths that begin with ./, but there is no prefix: ${remedy}`);
 }
 
 function textFor(count: number, file: string | undefined): string {

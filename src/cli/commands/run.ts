@@ -21,6 +21,9 @@ type Flags = ConnectionFlags & {
 };
 
 const details = `
+Without --prefix, --set and --env-file, the project file .strongroom.toml of this
+directory or one above chooses the secrets: see strongroom help allow.
+
 variables, from lowest to highest precedence: the current environment;
 --env-file, in the order given; --prefix; --set.
   --prefix app/ names each variable by the last segment of its path: app/DB_URL
@@ -69,13 +72,20 @@ export function define(command: Command): void {
 
 async function run(command: readonly string[], flags: Flags): Promise<void> {
   const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, printNames, ...connection } = flags;
-  if (prefix === undefined && set.length === 0 && envFiles.length === 0) {
-    throw new CommandFailure("usage", "no secrets are chosen: choose them with --prefix, --set or --env-file");
-  }
-  const sources = { prefix, set, envFiles };
+  const given = { prefix, set, envFiles };
+  const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
   if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "there is no command: add it after --");
   process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
+}
+
+/** Loaded only when needed: the process that waits for a command stays small. */
+async function ofProject(): Promise<Sources> {
+  const { findProject } = await import("../project/project-file.js");
+  const project = await findProject();
+  if (project !== null) return project.sources;
+  const ways = "choose them with --prefix, --set or --env-file, or with a project file (strongroom help allow)";
+  throw new CommandFailure("usage", `no secrets are chosen: ${ways}`);
 }
 
 /** Loaded only here: the process that waits for a command needs no client. */

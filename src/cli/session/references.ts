@@ -11,6 +11,7 @@ import { printable } from "./output.js";
 export type Part = Uint8Array | string;
 
 const scheme = "strongroom://";
+const fromBase = "./";
 const opening = /\{\{[ \t]*strongroom:/g;
 const braced = /\{\{[ \t]*strongroom:\/\/([^{}\r\n]*?)[ \t]*\}\}/y;
 
@@ -19,8 +20,11 @@ export function wholeReference(text: string, where: string): string | null {
   return text.startsWith(scheme) ? referredPath(text.slice(scheme.length), where) : null;
 }
 
-/** Splits a text at its references; its other bytes may be anything. @throws CommandFailure usage */
-export function cutTemplate(template: Buffer, whereOf: (line: number) => string): Part[] {
+/**
+ * Splits a text at its references; its other bytes may be anything. `base` is the folder that a path from `./` on is in,
+ * null where there is none. @throws CommandFailure usage
+ */
+export function cutTemplate(template: Buffer, whereOf: (line: number) => string, base: string | null = null): Part[] {
   const text = template.toString("latin1"); // one character per byte: offsets agree, and invalid UTF-8 survives
   const parts: Part[] = [];
   let end = 0;
@@ -31,11 +35,16 @@ export function cutTemplate(template: Buffer, whereOf: (line: number) => string)
     braced.lastIndex = index;
     const [whole, path] = braced.exec(text) ?? [];
     if (whole === undefined || path === undefined) throw malformed(where);
-    parts.push(template.subarray(end, index), referredPath(Buffer.from(path, "latin1").toString("utf8"), where));
+    parts.push(template.subarray(end, index), referredPath(Buffer.from(path, "latin1").toString("utf8"), where, base));
     end = index + whole.length;
   }
   parts.push(template.subarray(end));
   return parts;
+}
+
+/** Returns whether a text may have a reference from `./` on. */
+export function needsBase(template: Buffer): boolean {
+  return template.includes(`${scheme}${fromBase}`);
 }
 
 export function pathsIn(parts: readonly Part[]): string[] {
@@ -70,7 +79,10 @@ function problemOfEncoded(encoded: string): string | null {
   }
 }
 
-function referredPath(encoded: string, where: string): string {
+function referredPath(encoded: string, where: string, base: string | null = null): string {
+  if (base !== null && encoded.startsWith(fromBase)) {
+    return canonicalPath(`${base}${referredPath(encoded.slice(fromBase.length), where)}`, where);
+  }
   const problem = problemOfEncoded(encoded);
   if (problem === null) return parseSecretPath(encoded);
   throw new CommandFailure("usage", `${where}: the reference ${scheme}${printable(encoded)} is invalid: ${problem}`);

@@ -159,6 +159,21 @@ describe("an unlock", () => {
   });
 });
 
+describe("key derivation overload", () => {
+  it("one derivation at a time and 16 waiting: beyond it 429 RATE_LIMITED with Retry-After: 1", async () => {
+    const server = await startTestServer({ scryptLogN: 16, clock: new FakeClock() });
+    await mustInit(server);
+    await Promise.all(Array.from({ length: 40 }, () => mustStatus(server))); // so that 40 connections are open
+    const answers = await Promise.all(Array.from({ length: 40 }, () => send(server, unlockWith(passphrase))));
+    const refusedAnswers = answers.filter(({ status }) => status !== 200);
+    expect(refusedAnswers).to.have.lengthOf(40 - 17);
+    for (const answer of refusedAnswers) {
+      mustRefuse(answer, 429, "RATE_LIMITED");
+      expect(answer.headers["retry-after"]).to.equal("1");
+    }
+  });
+});
+
 describe("a delete", () => {
   it("is refused when the vault was locked while it waited for a forced init", async () => {
     const { files, hold } = heldFiles();

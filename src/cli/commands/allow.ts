@@ -1,0 +1,50 @@
+/** `strongroom allow`: lets `run`, `export` and `inject` use a project file as it is now. */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { allow, revoke } from "../project/allowed-projects.js";
+import { type Project, projectFileAbove, projectFileName, readProject } from "../project/project-file.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { counted, type OutputFlags, report, withOutput } from "../session/output.js";
+
+type Flags = OutputFlags & { readonly revoke?: true };
+
+const details = `
+${projectFileName} says which secrets programs get in its directory and below:
+  prefix = "app/"            as run --prefix
+  env-file = ".env.secrets"  as run --env-file, beside the project file
+  [set]                      as run --set
+  PGPASSWORD = "app/db/password"
+run, and export as dotenv or shell, use it when no --prefix, --set or --env-file
+is given. In a template, strongroom://./db/password is a path in its prefix.
+
+It is used once you have allowed it, and must be allowed again after each change
+of it or of its env file. It must be your own and not writable by others.
+`;
+
+export function define(command: Command): void {
+  command
+    .description("Allows the project file of this directory, as it is now, to choose secrets for programs.")
+    .argument("[file]", `the project file; by default the nearest ${projectFileName} upwards from here`)
+    .option("--revoke", "no longer allow it")
+    .addHelpText("after", details);
+  withOutput(command).action(allowProject);
+}
+
+async function allowProject(given: string | undefined, flags: Flags): Promise<void> {
+  const file = given === undefined ? await projectFileAbove(process.cwd()) : resolve(given);
+  if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
+  const project = await readProject(file);
+  await (flags.revoke ? revoke : allow)(project.files);
+  const { prefix, set, envFiles } = project.sources;
+  const done = { file, allowed: !flags.revoke, prefix, set, envFiles };
+  report(flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
+}
+
+function summaryOf({ sources: { prefix, set, envFiles } }: Project): string {
+  const parts = [
+    ...(prefix === undefined ? [] : [`the secrets in ${prefix}`]),
+    ...set.map(({ name, path }) => `${name} from ${path}`),
+    ...envFiles.map((file) => `the variables of ${file}`),
+  ];
+  return parts.length === 0 ? counted(0, "secret") : parts.join(", ");
+}

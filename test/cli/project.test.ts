@@ -1,0 +1,127 @@
+/** `.strongroom.toml`: found upwards, used only when allowed as it is, and only when it is the user's own. */
+import { chmodSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { shareTestServer } from "../support/server.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
+
+const content = 'prefix = "app/"\nenv-file = "more.env"\n[set]\nOWN_NAME = "other/key"\n';
+const variables = { API_KEY: "k-1", MORE: "m", OWN_NAME: "o-1" };
+const shown = Object.keys(variables).map((name) => `$${name}`).join(" "); // biome-ignore format: one line
+
+describe("a project file", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/API_KEY", "k-1");
+    await mustPut(started, "other/key", "o-1");
+  });
+
+  /** A project with a directory below it, and the user's state. */
+  function newProject(text = content) {
+    const root = realpathSync(temporaryDirectory());
+    const file = join(root, ".strongroom.toml");
+    const below = join(root, "src", "deep");
+    mkdirSync(below, { recursive: true });
+    writeFileSync(file, text, { mode: 0o600 });
+    writeFileSync(join(root, "more.env"), "MORE=m\n", { mode: 0o600 });
+    const environment = { XDG_STATE_HOME: temporaryDirectory() };
+    const here = (args: readonly string[], cwd = below) => strongroom(server(), args, { cwd, environment });
+    return { root, file, below, here };
+  }
+  const echo = ["run", "--", "sh", "-c", `echo ${shown}`];
+
+  it("is found upwards and chooses the secrets of run, once it is allowed", async () => {
+    const { file, here } = newProject();
+    mustRefuseWith(await here(echo), 2, `${file} is new or has changed`);
+    const { stdout } = mustDo(await here(["allow"]));
+    expect(stdout).to.match(
+      /\.toml is allowed: the secrets in app\/, OWN_NAME from other\/key, the variables of .*more\.env\n$/,
+    );
+    expect(mustDo(await here(echo)).stdout).to.equal("k-1 m o-1\n");
+  });
+
+  it("must be allowed again after a change of it or of its env file, and in another place", async () => {
+    const { root, file, here } = newProject();
+    mustDo(await here(["allow"]));
+    for (const [changed, text] of [
+      [file, `${content}#\n`],
+      [join(root, "more.env"), "MORE=n\n"],
+    ] as const) {
+      writeFileSync(changed, text);
+      mustRefuseWith(await here(echo), 2, "is new or has changed");
+      mustDo(await here(["allow"]));
+      mustDo(await here(echo));
+    }
+    const copy = join(root, "src", ".strongroom.toml");
+    writeFileSync(copy, `${content}#\n`, { mode: 0o600 });
+    writeFileSync(join(root, "src", "more.env"), "MORE=n\n", { mode: 0o600 });
+    mustRefuseWith(await here(echo), 2, `${copy} is new or has changed`);
+  });
+
+  it("is not used after allow --revoke", async () => {
+    const { here } = newProject();
+    mustDo(await here(["allow"]));
+    mustDo(await here(["allow", "--revoke"]));
+    mustRefuseWith(await here(echo), 2, "is new or has changed");
+  });
+
+  it("is ignored when flags choose the secrets", async () => {
+    const { here } = newProject("no TOML");
+    const { stdout } = mustDo(await here(["run", "--set", "API_KEY=other/key", "--", "sh", "-c", `echo ${shown}`]));
+    expect(stdout).to.equal("o-1\n");
+  });
+
+  it("chooses the variables of export for a shell, but not those of JSON", async () => {
+    const { file, here } = newProject();
+    mustDo(await here(["allow"]));
+    const { stdout, stderr } = await here(["export", "--format", "shell", "--plaintext"]);
+    expect(stdout).to.equal("export MORE='m'\nexport API_KEY='k-1'\nexport OWN_NAME='o-1'\n");
+    expect(stderr).to.equal(`strongroom: 3 variables of ${file}\n`);
+    const json = mustDo(await here(["export", "--format", "json", "--plaintext"])).stdout;
+    expect(JSON.parse(json)).to.have.property("secrets").with.lengthOf(2);
+  });
+
+  it("gives a template the prefix of its ./ paths", async () => {
+    const { root, here } = newProject();
+    const template = join(root, "config.template");
+    writeFileSync(template, "key: {{ strongroom://./API_KEY }} {{ strongroom://other/key }}\n");
+    mustRefuseWith(await here(["inject", "-i", template]), 2, "is new or has changed");
+    mustDo(await here(["allow"]));
+    expect(mustDo(await here(["inject", "-i", template])).stdout).to.equal("key: k-1 o-1\n");
+    const elsewhere = await here(["inject", "-i", template], temporaryDirectory());
+    mustRefuseWith(elsewhere, 2, "there is no prefix");
+  });
+
+  it("is refused when others can write it or its env file", async () => {
+    for (const name of [".strongroom.toml", "more.env"]) {
+      const { root, here } = newProject();
+      mustDo(await here(["allow"]));
+      chmodSync(join(root, name), 0o622);
+      mustRefuseWith(await here(echo), 2, `${name} can be written by others: run  chmod go-w`);
+      mustRefuseWith(await here(["allow"]), 2, "can be written by others");
+    }
+  });
+
+  const invalid: Readonly<Record<string, readonly [text: string, says: string]>> = {
+    "is no TOML": ["prefix = \n", "line 1, column"],
+    "has an unknown name": ['home = "/tmp"\n', "home is not one of prefix, env-file and set"],
+    "has a prefix that is no text": ["prefix = 1\n", "prefix: it must be a string"],
+    "sets a name that steers programs": ['[set]\nLD_PRELOAD = "app/x"\n', "LD_PRELOAD: it changes how programs run"],
+    "sets an invalid name": ['[set]\n"1A" = "app/x"\n', "1A: not a valid variable name"],
+    "sets an invalid path": ['[set]\nA = "/app/x"\n', "A: paths have no leading slash"],
+  };
+  for (const [what, [text, says]] of Object.entries(invalid)) {
+    it(`cannot be allowed when it ${what}`, async () => {
+      mustRefuseWith(await newProject(text).here(["allow"]), 2, says);
+    });
+  }
+
+  it("is missed by name", async () => {
+    const { here } = newProject();
+    const [none, usage] = await Promise.all([["allow"], echo].map((args) => here(args, temporaryDirectory())));
+    if (none !== undefined) mustRefuseWith(none, 2, "there is no .strongroom.toml here or in a directory above");
+    if (usage !== undefined) mustRefuseWith(usage, 2, "no secrets are chosen");
+  });
+});

@@ -1,0 +1,41 @@
+/** The key worker's real thread without a server: for thousands of damaged headers and blobs, which it alone judges. */
+import { systemClock } from "../../src/clock.js";
+import { VaultError } from "../../src/errors.js";
+import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import { later } from "./clean-up.js";
+import { passphrase, testScryptLogN } from "./server.js";
+
+/** Starts a thread, unlocked when a header is given. A crash of it fails the next call. */
+export async function startKeyWorker(header: Uint8Array | null = null): Promise<KeyWorkerClient> {
+  const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: testScryptLogN };
+  let crashed = false;
+  const worker = KeyWorkerClient.start(settings, systemClock, () => {
+    crashed = true;
+  });
+  later(async () => {
+    await worker.stop();
+    if (crashed) throw new Error("the key worker has crashed");
+  });
+  if (header === null) return worker;
+  await worker.call({ op: "mount", header: new Uint8Array(header) });
+  await unlockKeyWorker(worker);
+  return worker;
+}
+
+export async function unlockKeyWorker(worker: KeyWorkerClient, opener = passphrase): Promise<void> {
+  const text = new TextEncoder().encode(JSON.stringify({ passphrase: opener }));
+  const body = new Uint8Array(new SharedArrayBuffer(text.length));
+  body.set(text);
+  await worker.call({ op: "unlock", body });
+}
+
+/** Returns the code of the key worker's refusal, or `success`. */
+export async function verdict(success: string, call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return success;
+  } catch (error) {
+    if (error instanceof VaultError) return error.code;
+    throw error;
+  }
+}

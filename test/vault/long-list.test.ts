@@ -1,0 +1,81 @@
+/** Lists of more entries than one part of a response has: complete, streamed, and ended by a lock or a forced init. */
+import { expect } from "chai";
+import { filledHome, pathOf } from "../../bench/filled-vaults.js";
+import type { FileOperations } from "../../src/files/durable.js";
+import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
+import { heldFiles } from "../support/held-files.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+
+/** Three parts. */
+const count = 17_000;
+const inSecondPart = pathOf(12_000);
+const list = { path: "/v1/secrets" };
+
+describe("a list of 17,000 secrets", function () {
+  this.timeout(180_000);
+  let home = "";
+  let mark = 0;
+  before(async () => {
+    mark = cleanUpMark();
+    home = await filledHome(count);
+  });
+  after(() => cleanUpTo(mark));
+
+  async function startHeld(cacheBytes: number) {
+    const { files, hold } = heldFiles();
+    const opened: string[] = [];
+    const open: FileOperations["open"] = (...args) => {
+      opened.push(args[0]);
+      return files.open(...args);
+    };
+    const server = await startTestServer({ home, cacheBytes, files: { ...files, open } });
+    await mustUnlock(server);
+    return { server, hold, opened };
+  }
+
+  /** Returns how many files were read. */
+  async function mustListAll(server: TestServer, opened: string[]): Promise<number> {
+    opened.length = 0;
+    const { status, headers, json } = await send(server, list);
+    expect([status, headers["transfer-encoding"], Object.keys(json)]).to.deep.equal([200, "chunked", ["entries"]]);
+    const paths = (json["entries"] as { readonly path: string }[]).map(({ path }) => path);
+    expect(paths).to.deep.equal(Array.from({ length: count }, (_, n) => pathOf(n)));
+    return opened.length;
+  }
+
+  it("is complete and in order, and reads no file the second time where the cache holds it", async () => {
+    const { server, opened } = await startHeld(128 * 2 ** 20);
+    expect(await mustListAll(server, opened)).to.equal(count);
+    expect(await mustListAll(server, opened)).to.equal(0);
+    expect(server.logged()).not.to.contain("warning");
+  });
+
+  it("finds as much the second time as a smaller cache holds", async () => {
+    const { server, opened } = await startHeld(8 * 2 ** 20);
+    expect(await mustListAll(server, opened)).to.equal(count);
+    expect(await mustListAll(server, opened)).to.be.within(count / 4, (count * 3) / 4);
+  });
+
+  const ends = {
+    "a lock": mustLock,
+    "a forced init": async (server: TestServer) => {
+      mustSucceed(await send(server, { method: "POST", path: "/v1/init", body: { passphrase, force: true } }));
+    },
+  };
+  for (const [what, end] of Object.entries(ends)) {
+    it(`is cut off visibly by ${what}, which waits for one part at most`, async () => {
+      const { server, hold } = await startHeld(0);
+      const { reached, release } = hold(`/${inSecondPart}.`);
+      const listing = send(server, list).then(
+        () => "complete",
+        ({ code }: NodeJS.ErrnoException) => code,
+      );
+      await reached;
+      const ending = end(server);
+      setTimeout(release, 50);
+      await ending;
+      expect(await listing).to.equal("ECONNRESET");
+    });
+  }
+});
