@@ -21,6 +21,7 @@ type Extras = {
   readonly retryAfter?: number | undefined;
   readonly requestId?: string | undefined;
   readonly credential?: Refusal["credential"] | undefined;
+  readonly reason?: Refusal["reason"] | undefined;
   readonly cause?: unknown;
 };
 
@@ -34,6 +35,8 @@ export class StrongroomError extends Error {
   readonly requestId: string | undefined;
   /** Of UNAUTHORIZED: whether the token or the passphrase was wrong. */
   readonly credential: Refusal["credential"] | undefined;
+  /** Of UNAUTHORIZED: why a client token is no longer valid. */
+  readonly reason: Refusal["reason"] | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -43,6 +46,7 @@ export class StrongroomError extends Error {
     this.retryAfter = extras.retryAfter;
     this.requestId = extras.requestId;
     this.credential = extras.credential;
+    this.reason = extras.reason;
   }
 }
 

@@ -51,7 +51,8 @@ export async function withClient<T>(
   const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const isSilent = flags.nonInteractive || flags.json || flags.quiet;
   const Client = isSilent ? StrongroomClient : UnlockingClient;
-  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs });
+  const onTokenExpiring = flags.quiet ? undefined : warnOfEnd;
+  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring });
   try {
     return await work(client);
   } catch (error) {
@@ -59,6 +60,12 @@ export async function withClient<T>(
   } finally {
     await client.close();
   }
+}
+
+function warnOfEnd(expiresAt: Date): void {
+  const minute = `${expiresAt.toISOString().slice(0, 16).replace("T", " ")}Z`;
+  const remedy = "renew it with the root token:  strongroom token rotate NAME";
+  process.stderr.write(`warning: this token ends at ${minute}: ${remedy}\n`);
 }
 
 export const exits: Readonly<Record<ErrorCode, ExitName>> = {
