@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
-const [protocol, schemas] = ["workers/protocol", "workers/body-schemas"];
+const [protocol, schemas, keyText] = ["workers/protocol", "workers/body-schemas", "workers/crypto/key-text"];
 const rules = "src/server/certificate-rules";
 const entries = ["src/access", "src/client", "src/maintenance", "src/server", "src/storage"];
 
@@ -50,11 +50,13 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "leven",
     "otpauth",
     "p-map",
+    "shamir-secret-sharing",
     "smol-toml",
     "string-width",
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",
+    keyText,
     protocol,
   ],
   "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...entries, protocol],

@@ -1,7 +1,7 @@
 /** Plaintext of an entry: what put makes of a body, and the replies of put, get and list. */
 import { hasNumber } from "./crypto/blob.js";
 import { writeString } from "./json/json-string.js";
-import { concat, scratchOf, textOf, utf8 } from "./memory.js";
+import { scratchOf, textOf, utf8 } from "./memory.js";
 import type { Bytes } from "./protocol.js";
 import type { PutBody } from "./request-bodies.js";
 
@@ -46,8 +46,9 @@ export function putReply(path: string, valueBytes: number, supplied: string, ver
   );
 }
 
-export function getReply(path: string, value: Uint8Array, metadata: Uint8Array, etag: string): Bytes {
-  return concat([`{"path":${JSON.stringify(path)},"value":`, value, ",", ...restOfEntry(metadata, etag)]);
+/** A get's reply, in pieces. */
+export function getReply(path: string, value: Uint8Array, metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
+  return [`{"path":${JSON.stringify(path)},"value":`, value, ",", ...restOfEntry(metadata, etag)];
 }
 
 /** One entry of a list, in pieces. */

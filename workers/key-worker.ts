@@ -57,6 +57,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
     inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
     seal: (request) => secrets.seal(request),
     open: (request) => secrets.open(request),
+    openMany: (request) => secrets.openMany(request),
     describe: (request) => secrets.describe(request),
     history: (request) => versions.history(request),
     openVersion: (request) => versions.openVersion(request),

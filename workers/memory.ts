@@ -128,7 +128,7 @@ export function scratchOf(...parts: readonly (Uint8Array | string)[]): Uint8Arra
   return joined;
 }
 
-function lengthOf(parts: readonly (Uint8Array | string)[]): number {
+export function lengthOf(parts: readonly (Uint8Array | string)[]): number {
   let length = 0;
   for (const part of parts) length += byteLength(part);
   return length;

@@ -59,7 +59,8 @@ export type BlobFault = "foreign" | "version" | "length";
  *   without one, which waits for `adopt` or `discard`.
  * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
- * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
+ *   `openMany` is `open` of several small blobs.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
  * - `plan` checks a batch's body, and replies what it asks for except the values; `move` and `copy` seal a secret for
  *   another path.
@@ -111,6 +112,10 @@ export interface Operations {
   open: {
     request: { op: "open"; path: string; blob: Bytes };
     reply: OpenReply | Refusal;
+  };
+  openMany: {
+    request: { op: "openMany"; paths: readonly string[]; blobs: readonly Bytes[] };
+    reply: OpenManyReply | Refusal;
   };
   history: {
     request: { op: "history"; path: string; blob: Bytes };
@@ -172,6 +177,17 @@ export type SealReply = {
 
 /** `presentLength`: length of the blob without its earlier versions; that part alone opens, too. */
 export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly presentLength: number };
+
+/**
+ * The replies one after the other, with the length of each, 0 for a damaged blob. One buffer for all: to move a buffer costs
+ * more than to open a small blob.
+ */
+export type OpenManyReply = {
+  readonly ok: true;
+  readonly reply: Bytes;
+  readonly lengths: readonly number[];
+  readonly presentLengths: readonly number[];
+};
 
 export type DescribeReply = {
   readonly ok: true;

@@ -3,6 +3,7 @@ import {
   metadataEnd,
   openMetadata,
   openPresent,
+  openPresents,
   type PathAndBlob,
   presentEtag,
   type SealingKey,
@@ -10,11 +11,14 @@ import {
 import { openPage, sealPage } from "./crypto/page.js";
 import { getReply, listEntry, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
-import { concat, fromLatin1, wipe, withScratch } from "./memory.js";
+import { allocate, concat, fromLatin1, lengthOf, wipe, withScratch } from "./memory.js";
 import { type Content, sealNext } from "./next-version.js";
 import type { DescribeReply, HistoryLimits, ReplyOf, RequestOf } from "./protocol.js";
 import { damaged, lockedNow } from "./refusals.js";
 import type { BodyReaders, PutBody } from "./request-bodies.js";
+
+/** Opens under no key. */
+const noBlob = allocate(0);
 
 export class Secrets {
   readonly #keyring: Keyring;
@@ -48,8 +52,27 @@ export class Secrets {
     return withScratch(() => {
       const opened = openPresent(key, path, blob);
       if (opened === null) return damaged(path, "restore its file from a backup, or delete it");
-      const reply = getReply(path, opened.value, opened.metadata, presentEtag(blob));
+      const reply = concat(getReply(path, opened.value, opened.metadata, presentEtag(blob)));
       return { ok: true, reply, presentLength: opened.length };
+    });
+  }
+
+  openMany({ paths, blobs }: RequestOf<"openMany">): ReplyOf<"openMany"> {
+    const key = this.#keyring.sealingKey;
+    if (key === null) return lockedNow;
+    return withScratch(() => {
+      const pairs = paths.map((path, i) => ({ path, blob: blobs[i] ?? noBlob }));
+      const opened = openPresents(key, pairs);
+      const replies = opened.map((one, i) => {
+        const { path, blob } = pairs[i] ?? { path: "", blob: noBlob };
+        return one === null ? [] : getReply(path, one.value, one.metadata, presentEtag(blob));
+      });
+      return {
+        ok: true,
+        reply: concat(replies.flat()),
+        lengths: replies.map(lengthOf),
+        presentLengths: opened.map((one) => one?.length ?? 0),
+      };
     });
   }
 

@@ -45,7 +45,7 @@ export class Versions {
       if (!("sealed" in found)) return found;
       const opened = openVersion(key, path, found.sealed);
       if (opened === null) return damagedVersion(path, version);
-      return { ok: true, reply: getReply(path, opened.value, opened.metadata, etagOf(found.sealed.metadata)) };
+      return { ok: true, reply: concat(getReply(path, opened.value, opened.metadata, etagOf(found.sealed.metadata))) };
     });
   }
 

@@ -1,5 +1,6 @@
 /** All scenarios, in the order in which they run. */
 import type { Scenario } from "../scenario.js";
+import { batchGets, batchPuts } from "./batches.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
@@ -21,6 +22,8 @@ export const scenarios: readonly Scenario[] = [
   put.large,
   list.hundred,
   list.all,
+  batchGets,
+  batchPuts,
   storm,
   start,
   growth,

@@ -5,7 +5,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: "get",
     group: "Secrets",
-    summary: "print a secret's value",
+    summary: "print the values of secrets",
     example: "get app/db/password",
     load: () => import("./commands/get.js"),
   },
@@ -55,22 +55,22 @@ export const commands: readonly CommandRow[] = [
   {
     name: "mv",
     group: "Secrets",
-    summary: "move or rename a secret",
-    example: "mv app/key app/web/key",
+    summary: "move or rename a secret or a folder",
+    example: "mv app/ web/",
     load: () => import("./commands/mv.js"),
   },
   {
     name: "cp",
     group: "Secrets",
-    summary: "copy a secret",
+    summary: "copy a secret or a folder",
     example: "cp app/db/password staging/db/password",
     load: () => import("./commands/cp.js"),
   },
   {
     name: "rm",
     group: "Secrets",
-    summary: "delete secrets",
-    example: "rm app/db/password app/key",
+    summary: "delete secrets and folders",
+    example: "rm -r app/ web/key",
     load: () => import("./commands/rm.js"),
   },
   {
@@ -142,6 +142,20 @@ export const commands: readonly CommandRow[] = [
     summary: "lock the vault and wipe its key from memory",
     example: "lock",
     load: () => import("./commands/lock.js"),
+  },
+  {
+    name: "passphrase",
+    group: "Vault",
+    summary: "change the passphrase",
+    example: "passphrase change",
+    load: () => import("./commands/passphrase.js"),
+  },
+  {
+    name: "key",
+    group: "Vault",
+    summary: "make, list and delete keys, which open the vault as the passphrase does",
+    example: "key create --label recovery",
+    load: () => import("./commands/key.js"),
   },
   {
     name: "status",

@@ -22,6 +22,7 @@ type Extras = {
   readonly requestId?: string | undefined;
   readonly credential?: Refusal["credential"] | undefined;
   readonly reason?: Refusal["reason"] | undefined;
+  readonly index?: number | undefined;
   readonly cause?: unknown;
 };
 
@@ -37,6 +38,8 @@ export class StrongroomError extends Error {
   readonly credential: Refusal["credential"] | undefined;
   /** Of UNAUTHORIZED: why a client token is no longer valid. */
   readonly reason: Refusal["reason"] | undefined;
+  /** Of a batch: which operation was refused, counted from 0; undefined when the batch as a whole was. */
+  readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
     super(message, extras.cause === undefined ? {} : { cause: extras.cause });
@@ -47,6 +50,7 @@ export class StrongroomError extends Error {
     this.requestId = extras.requestId;
     this.credential = extras.credential;
     this.reason = extras.reason;
+    this.index = extras.index;
   }
 }
 

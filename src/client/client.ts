@@ -1,18 +1,23 @@
 /** Client of a Strongroom server for programs: one method for each endpoint of the contract. */
-import type { Deleted, SecretHistory, SecretList, Secret as SecretResponse, Stored } from "./api-types.js";
+import type { Deleted, SecretList, Secret as SecretResponse, Stored } from "./api-types.js";
+import { type BatchOperation, type BatchResponse, type BatchResult, batchBody, resultOf } from "./batch-requests.js";
 import { StrongroomError } from "./client-error.js";
+import { HistoryClient } from "./history-client.js";
 import { keepsMetadata, putKeeping } from "./keeping-put.js";
 import type { ChangeOptions, ListOptions, PutOptions, Text } from "./method-options.js";
-import type { ApiRequest, CallOptions } from "./request.js";
-import type { Carried } from "./requester.js";
+import { readMany, secretOf } from "./reading-many.js";
+import type { CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
-import { conditionHeaders, encoded, secretTarget } from "./secret-target.js";
-import { VaultClient } from "./vault-client.js";
+import { encoded, secretTarget, sendChange } from "./secret-requests.js";
 
 export type {
   Acknowledgement,
+  BatchRefusal,
+  CreatedKey,
   Deleted,
   Initialized,
+  Key,
+  KeyList,
   Metadata,
   NewToken,
   Revoked,
@@ -26,6 +31,15 @@ export type {
   TokenList,
   VaultStatus,
 } from "./api-types.js";
+export type {
+  BatchOperation,
+  BatchResult,
+  CopyOperation,
+  DeleteOperation,
+  GetOperation,
+  MoveOperation,
+  PutOperation,
+} from "./batch-requests.js";
 export { type ErrorCode, StrongroomError } from "./client-error.js";
 export type { PlaceOptions } from "./discovery.js";
 export type { ChangeOptions, ClientOptions, ListOptions, PutOptions, SecretType, Text } from "./method-options.js";
@@ -37,7 +51,7 @@ export type { CreateTokenOptions, Tokens } from "./tokens.js";
  * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,
  * ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", or RATE_LIMITED. Its own comment names the other codes.
  */
-export class StrongroomClient extends VaultClient {
+export class StrongroomClient extends HistoryClient {
   /**
    * Creates the secret, or replaces its value. It keeps the present type and description, but for those given, and needs
    * a second request for that, unless both are given or `replaceMetadata` or `ifAbsent` is set.
@@ -52,7 +66,7 @@ export class StrongroomClient extends VaultClient {
     const target = secretTarget(path);
     const put = ({ type, description, ...rest }: PutOptions) => {
       const fields = { value, type: type ?? undefined, description: description ?? undefined };
-      return this.#change<Stored>("PUT", target, rest, fields);
+      return sendChange<Stored>(this.requester, ["PUT", target], rest, { fields });
     };
     if (!keepsMetadata(options)) return put(options);
     return putKeeping({ list: (query) => this.list(query), put }, path, options);
@@ -88,6 +102,38 @@ export class StrongroomClient extends VaultClient {
   }
 
   /**
+   * Returns the secrets in the order of the paths, undefined for a path that has none: one request for each 1000, or for as
+   * many as the server sends at once.
+   * @throws StrongroomError as `get`, except for NOT_FOUND
+   * @example
+   * ```ts
+   * const [user, password] = await client.getMany(["app/db/user", "app/db/password"]);
+   * ```
+   */
+  async getMany(paths: readonly string[], options: CallOptions = {}): Promise<(Secret | undefined)[]> {
+    const found: (Secret | undefined)[] = [];
+    for await (const read of readMany((gets) => this.batch(gets, options), paths)) found.push(...read.map(secretOf));
+    return found;
+  }
+
+  /**
+   * Does up to 1000 operations in one request. With any change: all or nothing. Gets alone: each for itself.
+   * @throws StrongroomError VAULT_LOCKED; with the `index` of the operation, and without having changed anything,
+   * NOT_FOUND, PRECONDITION_FAILED, INTEGRITY, and BAD_REQUEST for an invalid path or value, or a path that is changed
+   * twice; INTERNAL; BAD_REQUEST for a batch that is too large
+   * @example
+   * ```ts
+   * await client.batch([{ copy: "app/key", to: "app/old-key" }, { put: "app/key", value: "s3cr3t" }]);
+   * ```
+   */
+  async batch(operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResult[]> {
+    const body = batchBody(operations);
+    const readsOnly = operations.every((operation) => "get" in operation);
+    const { results } = await this.requester.send<BatchResponse>("POST", "/v1/batch", options, { body, readsOnly });
+    return results.map(resultOf);
+  }
+
+  /**
    * Deletes the secret.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
    * BAD_REQUEST for an invalid path
@@ -97,58 +143,7 @@ export class StrongroomClient extends VaultClient {
    * ```
    */
   async delete(path: string, options: ChangeOptions = {}): Promise<Deleted> {
-    return this.#change("DELETE", secretTarget(path), options);
-  }
-
-  /**
-   * Returns the versions that are kept, newest first, without values.
-   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
-   * @example
-   * ```ts
-   * const { versions } = await client.versions("app/db/password");
-   * ```
-   */
-  async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
-    return this.requester.send("GET", secretTarget(path, "versions"), options);
-  }
-
-  /**
-   * Returns a version that is kept, as the secret was then.
-   * @throws StrongroomError as `get`; NOT_FOUND also for a version that is not kept
-   * @example
-   * ```ts
-   * const former = (await client.version("app/db/password", 3)).reveal();
-   * ```
-   */
-  async version(path: string, version: number, options: CallOptions = {}): Promise<Secret> {
-    const target = `${secretTarget(path, "versions")}?version=${version}`;
-    return new Secret(await this.requester.send<SecretResponse>("GET", target, options));
-  }
-
-  /**
-   * Makes a version that is kept the newest: its value and metadata are stored again.
-   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
-   * INTERNAL; BAD_REQUEST for an invalid path or version
-   * @example
-   * ```ts
-   * await client.undo("app/db/password", 3);
-   * ```
-   */
-  async undo(path: string, version: number, options: ChangeOptions = {}): Promise<Stored> {
-    return this.#change("POST", secretTarget(path, "versions"), options, { version });
-  }
-
-  /**
-   * Deletes all earlier versions.
-   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
-   * INTERNAL; BAD_REQUEST for an invalid path
-   * @example
-   * ```ts
-   * const { message } = await client.prune("app/db/password");
-   * ```
-   */
-  async prune(path: string, options: ChangeOptions = {}): Promise<Deleted> {
-    return this.#change("DELETE", secretTarget(path, "versions"), options);
+    return sendChange(this.requester, ["DELETE", secretTarget(path)], options);
   }
 
   /**
@@ -181,17 +176,5 @@ export class StrongroomClient extends VaultClient {
       page = await this.list({ ...options, limit, after: page.next });
       yield page;
     }
-  }
-
-  #change<T extends object>(
-    method: ApiRequest["method"],
-    target: string,
-    { ifMatch, ifAbsent, ...options }: PutOptions,
-    fields?: Carried["fields"],
-  ): Promise<T> {
-    return this.requester.send(method, target, options, {
-      headers: conditionHeaders({ ifMatch, ifAbsent }),
-      ...(fields && { fields }),
-    });
   }
 }

@@ -16,7 +16,7 @@ export function decodeResponse<T extends object>(received: Received, place: Plac
   );
 }
 
-type ErrorContent = Pick<Refusal, "error" | "credential" | "reason"> & {
+type ErrorContent = Pick<Refusal, "error" | "credential" | "reason" | "index"> & {
   readonly code: Refusal["code"] | Failure["code"];
   readonly requestId?: string;
 };
@@ -38,7 +38,7 @@ function isError(content: object): content is ErrorContent {
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, place: Place): StrongroomError {
-  const { error, code, requestId, credential, reason } = content;
+  const { error, code, requestId, credential, reason, index } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
   return new StrongroomError(code, `${error}${hint(content, retryAfter, place)}`, {
@@ -47,6 +47,7 @@ function errorFrom({ status, headers }: Received, content: ErrorContent, place: 
     requestId,
     credential,
     reason,
+    index,
   });
 }
 

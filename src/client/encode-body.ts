@@ -16,6 +16,23 @@ export function jsonObject(fields: Readonly<Record<string, Field>>): Bytes {
     parts.push(utf8(`${parts.length === 0 ? "{" : ","}${JSON.stringify(name)}:`), fieldBytes(name, field));
   }
   parts.push(utf8(parts.length === 0 ? "{}" : "}"));
+  return joined(parts);
+}
+
+/** An object whose only field is a list of objects. @throws StrongroomError BAD_REQUEST */
+export function jsonListObject(name: string, items: readonly Readonly<Record<string, Field>>[]): Bytes {
+  const parts: Bytes[] = [utf8(`{${JSON.stringify(name)}:[`)];
+  try {
+    for (const [index, item] of items.entries()) parts.push(...(index > 0 ? [utf8(",")] : []), jsonObject(item));
+  } catch (error) {
+    for (const part of parts) part.fill(0);
+    throw error;
+  }
+  return joined([...parts, utf8("]}")]);
+}
+
+/** Wipes the parts. */
+function joined(parts: readonly Bytes[]): Bytes {
   const body = own(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

@@ -3,7 +3,7 @@ import type { ClientRequest } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { StrongroomError, systemCode } from "./client-error.js";
 import { nameOf, type Place, type TlsPlace } from "./discovery.js";
-import type { ApiRequest } from "./request.js";
+import { type ApiRequest, isRead } from "./request.js";
 
 const notListening = [
   "ECONNREFUSED",
@@ -36,8 +36,8 @@ export function failureOf(error: Error, sent: ClientRequest, request: ApiRequest
 }
 
 /** Returns a warning, for a write, that it may have been done without a response. */
-export function afterwards({ method }: ApiRequest): string {
-  return method === "GET" ? "" : "; it may have been done all the same: look before you repeat it";
+export function afterwards(request: ApiRequest): string {
+  return isRead(request) ? "" : "; it may have been done all the same: look before you repeat it";
 }
 
 function untrusted(code: string, { address, certificateSource }: TlsPlace): string {

@@ -5,9 +5,16 @@ export type ApiRequest = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: Uint8Array | undefined;
+  /** Whether a POST changes nothing. */
+  readonly readsOnly?: boolean | undefined;
   /** Besides those of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
+
+/** Whether the request changes nothing, so that it can be sent again. */
+export function isRead({ method, readsOnly }: ApiRequest): boolean {
+  return method === "GET" || readsOnly === true;
+}
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined;

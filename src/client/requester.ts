@@ -2,16 +2,18 @@
 import { StrongroomError } from "./client-error.js";
 import { decodeResponse } from "./decode-response.js";
 import { findServer, findSocket, mustHaveToken } from "./discovery.js";
-import { type Field, jsonObject } from "./encode-body.js";
+import { type Bytes, type Field, jsonObject } from "./encode-body.js";
 import type { ClientOptions } from "./method-options.js";
 import type { ApiRequest, CallOptions } from "./request.js";
 import { closed, SocketUnavailable, Transport } from "./transport.js";
 
 /** What a request carries besides its address. */
 export type Carried = {
-  /** The JSON body. */
+  /** The JSON body: an object of these fields, or one built by the caller. Wiped when it is sent. */
   readonly fields?: Readonly<Record<string, Field>>;
+  readonly body?: Bytes;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly readsOnly?: boolean;
 };
 
 export class Requester {
@@ -24,16 +26,15 @@ export class Requester {
     this.#options = options;
   }
 
-  /** Sends the token, and the fields as bytes that are wiped afterwards. */
+  /** Sends the token, and a body that is wiped afterwards. */
   async send<T extends object>(
     method: ApiRequest["method"],
     path: string,
     options: CallOptions,
-    { fields, headers }: Carried = {},
+    { fields, headers, readsOnly, body = fields && jsonObject(fields) }: Carried = {},
   ): Promise<T> {
-    const body = fields && jsonObject(fields);
     try {
-      return await this.request<T>({ method, path, body, headers }, options, true);
+      return await this.request<T>({ method, path, body, headers, readsOnly }, options, true);
     } finally {
       body?.fill(0);
     }

@@ -7,7 +7,7 @@ import type { AgentOptions, RequestOptions } from "node:https";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StrongroomError, systemCode } from "./client-error.js";
 import type { Place, TlsPlace } from "./discovery.js";
-import type { ApiRequest, CallOptions, Received } from "./request.js";
+import { type ApiRequest, type CallOptions, isRead, type Received } from "./request.js";
 import { afterwards, failureOf } from "./request-failure.js";
 
 const defaultTimeoutMs = 30_000;
@@ -128,7 +128,7 @@ function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promis
     sent.on("error", (error) => {
       if (place.socket !== null && "syscall" in error && error.syscall === "connect") reject(new SocketUnavailable());
       const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
-      reject(stale && request.method === "GET" ? new StaleConnection() : failureOf(error, sent, request, place));
+      reject(stale && isRead(request) ? new StaleConnection() : failureOf(error, sent, request, place));
     });
     sent.on("response", (response) => {
       responding = true;

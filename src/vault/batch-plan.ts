@@ -36,8 +36,25 @@ export function refusedAt(index: number, error: unknown): unknown {
   return new VaultError(code, message, { cause, index });
 }
 
+/** Returns why the operation is invalid instead of throwing it. */
+export function stepOrRefusal(
+  operation: PlannedOperation,
+  index: number,
+  body: SharedBytes,
+  permit: BatchPermit,
+): Step | VaultError {
+  try {
+    const step = stepOf(operation, index, body);
+    permit.path(step.path);
+    return step;
+  } catch (error) {
+    if (error instanceof VaultError) return error;
+    throw error;
+  }
+}
+
 /** @throws VaultError BAD_REQUEST */
-export function stepOf(operation: PlannedOperation, index: number, body: SharedBytes): Step {
+function stepOf(operation: PlannedOperation, index: number, body: SharedBytes): Step {
   const { kind, ifMatch, ifNoneMatch, start, end } = operation;
   const path = canonicalPath(operation.path);
   const onPath = { ...unconditional, ifMatch: tagsOf(ifMatch) };

@@ -6,11 +6,11 @@ import type { Bytes, PlannedOperation, SealReply, SharedBytes } from "../../work
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Change, Expected } from "../storage/secret-store.js";
+import type { Expected } from "../storage/secret-store.js";
+import { inSlices, json, type Outcome, response, wipingOnFailure } from "./batch-outcomes.js";
 import {
   type BatchPermit,
   type DeleteStep,
-  type GetStep,
   isRefusal,
   type MoveStep,
   mustPermitKinds,
@@ -19,10 +19,10 @@ import {
   pathsOf,
   refusedAt,
   type Step,
-  stepOf,
+  stepOrRefusal,
   stepsOf,
 } from "./batch-plan.js";
-import type { CachedStore, SealedBlob } from "./cached-store.js";
+import type { CachedStore } from "./cached-store.js";
 import {
   changedMeanwhile,
   isConditional,
@@ -32,10 +32,8 @@ import {
   tagOrNone,
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
+import type { Opener } from "./opener.js";
 import type { KeyedMutex } from "./sync/keyed-mutex.js";
-
-/** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
-const stepsAtOnce = 32;
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
 const maxSealedBytes = 256 * 2 ** 20;
@@ -46,13 +44,10 @@ export type BatchesOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly paths: KeyedMutex;
-  readonly get: (path: string) => Promise<TaggedReply>;
+  readonly opener: Opener;
   /** Most bytes of replies to gets. */
   readonly maxBatchBytes: number;
 };
-
-/** `reply`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. */
-type Outcome = { readonly reply: Bytes; readonly changes: readonly Change[]; readonly sealed?: SealedBlob };
 
 export class Batches {
   readonly #cached: CachedStore;
@@ -60,16 +55,16 @@ export class Batches {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #paths: KeyedMutex;
-  readonly #get: (path: string) => Promise<TaggedReply>;
+  readonly #opener: Opener;
   readonly #maxReplyBytes: number;
 
-  constructor({ cached, keyState, clock, log, paths, get, maxBatchBytes }: BatchesOptions) {
+  constructor({ cached, keyState, clock, log, paths, opener, maxBatchBytes }: BatchesOptions) {
     this.#cached = cached;
     this.#keyState = keyState;
     this.#clock = clock;
     this.#log = log;
     this.#paths = paths;
-    this.#get = get;
+    this.#opener = opener;
     this.#maxReplyBytes = maxBatchBytes;
   }
 
@@ -85,37 +80,49 @@ export class Batches {
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     let replied = 0;
-    const outcomes = await inSlices(operations, async (operation, index) => {
+    const outcomes = await inSlices(operations, async (slice, from) => {
+      if (replied > this.#maxReplyBytes)
+        return Promise.allSettled(slice.map(async () => this.#failed(this.#tooMuchRead())));
+      const results = await this.#readSlice(
+        slice.map((operation, i) => stepOrRefusal(operation, from + i, body, permit)),
+      );
+      for (const result of results) if (result.status === "fulfilled") replied += result.value.reply.length;
+      return results;
+    });
+    return response(outcomes);
+  }
+
+  async #readSlice(steps: readonly (Step | VaultError)[]): Promise<PromiseSettledResult<Outcome>[]> {
+    const paths = steps.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
+    const opened = (await this.#opener.many(paths)).values();
+    const results = steps.map(async (step) => {
       try {
-        const step = stepOf(operation, index, body) as GetStep;
-        permit.path(step.path);
-        if (replied > this.#maxReplyBytes) throw tooMuchRead(this.#maxReplyBytes);
-        const outcome = await this.#getOne(step);
-        replied += outcome.reply.length;
-        return outcome;
+        if (step instanceof VaultError) throw step;
+        return await this.#judged(step, resultOf(opened.next().value));
       } catch (error) {
         if (isRefusal(error)) return this.#failed(error);
         throw error;
       }
     });
-    return response(outcomes);
+    return Promise.allSettled(results);
   }
 
   async #change(steps: readonly Step[]): Promise<Bytes> {
     let replied = 0;
     let sealedBytes = 0;
-    const outcomes = await inSlices(steps, async (step, index) => {
+    const one = async (step: Step) => {
       try {
-        if (replied > this.#maxReplyBytes) throw tooMuchRead(this.#maxReplyBytes);
+        if (replied > this.#maxReplyBytes) throw this.#tooMuchRead();
         const outcome = await this.#outcome(step);
         if (step.kind === "get") replied += outcome.reply.length;
         sealedBytes += outcome.sealed?.blob.length ?? 0;
         if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
         return outcome;
       } catch (error) {
-        throw refusedAt(index, error);
+        throw refusedAt(step.index, error);
       }
-    });
+    };
+    const outcomes = await inSlices(steps, (slice) => Promise.allSettled(slice.map(one)));
     return wipingOnFailure(outcomes, async () => {
       await this.#commit(steps, outcomes);
       return response(outcomes);
@@ -137,19 +144,19 @@ export class Batches {
   }
 
   #outcome(step: Step): Promise<Outcome> {
-    if (step.kind === "get") return this.#getOne(step);
+    if (step.kind === "get") return this.#judged(step, this.#opener.one(step.path));
     if (step.kind === "put") return this.#put(step);
     return step.kind === "delete" ? this.#delete(step) : this.#moveOrCopy(step);
   }
 
-  async #getOne({ path, condition }: GetStep): Promise<Outcome> {
-    const got = await this.#get(path).catch((error: unknown) => {
+  async #judged({ path, condition }: Step, opened: Promise<TaggedReply>): Promise<Outcome> {
+    const { reply, tag } = await opened.catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "NOT_FOUND") requireCondition(condition, path, null);
       throw error;
     });
-    const outcome: Outcome = { reply: got.reply, changes: [] };
+    const outcome: Outcome = { reply, changes: [] };
     return wipingOnFailure([outcome], async () => {
-      requireCondition(condition, path, got.tag);
+      requireCondition(condition, path, tag);
       return outcome;
     });
   }
@@ -184,6 +191,11 @@ export class Batches {
     return { ...moved, changes: [{ path, blob: null, expected: { tag } }, ...moved.changes] };
   }
 
+  #tooMuchRead(): VaultError {
+    const problem = `the secrets of this batch have more than ${this.#maxReplyBytes} bytes`;
+    return new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
+  }
+
   /** The result of a get that is refused. */
   #failed(error: VaultError): Outcome {
     const { code, message } = error;
@@ -196,65 +208,12 @@ function written(path: string, { blob, headLength, reply }: SealReply, expected:
   return { reply, changes: [{ path, blob, ...(expected && { expected }) }], sealed: { path, blob, headLength } };
 }
 
-/** Runs work on all items, and when it fails on any, waits for what is running and wipes what the others replied. */
-async function inSlices<T>(
-  items: readonly T[],
-  work: (item: T, index: number) => Promise<Outcome>,
-): Promise<Outcome[]> {
-  const done: Outcome[] = [];
-  return wipingOnFailure(done, async () => {
-    for (let from = 0; from < items.length; from += stepsAtOnce) {
-      const running = items.slice(from, from + stepsAtOnce).map((item, i) => work(item, from + i));
-      const settled = await Promise.allSettled(running);
-      done.push(...settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
-      const failure = settled.find((one) => one.status === "rejected");
-      if (failure !== undefined) throw failure.reason;
-    }
-    return done;
-  });
-}
-
-async function wipingOnFailure<T>(outcomes: readonly Outcome[], work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    for (const { reply } of outcomes) reply.fill(0);
-    throw error;
-  }
-}
-
-const begin = text('{"ok":true,"results":[');
-const comma = text(",");
-const end = text("]}");
-
-/** One piece, because a write to the connection costs more than a copy; wipes the replies. */
-function response(outcomes: readonly Outcome[]): Bytes {
-  const results = outcomes.flatMap(({ reply }, i) => (i > 0 ? [comma, reply] : [reply]));
-  const pieces = [begin, ...results, end];
-  const joined = new Uint8Array(new ArrayBuffer(pieces.reduce((sum, piece) => sum + piece.length, 0)));
-  let at = 0;
-  for (const piece of pieces) {
-    joined.set(piece, at);
-    at += piece.length;
-  }
-  for (const { reply } of outcomes) reply.fill(0);
-  return joined;
-}
-
-function tooMuchRead(limit: number): VaultError {
-  const problem = `the secrets of this batch have more than ${limit} bytes`;
-  return new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
+async function resultOf<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {
+  if (result?.status !== "fulfilled") throw result?.reason;
+  return result.value;
 }
 
 function tooMuchWritten(): VaultError {
   const problem = `the batch writes more than ${maxSealedBytes} bytes with the histories`;
   return new VaultError("BAD_REQUEST", `${problem}: send two batches`);
-}
-
-function json(value: object): Bytes {
-  return text(JSON.stringify(value));
-}
-
-function text(characters: string): Bytes {
-  return new TextEncoder().encode(characters);
 }

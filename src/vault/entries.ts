@@ -26,6 +26,7 @@ import {
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
 import { Lister, type ListPart, type ListQuery } from "./lister.js";
+import { Opener } from "./opener.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {
@@ -46,6 +47,7 @@ export class Entries {
   readonly #cached: CachedStore;
   readonly #paths = new KeyedMutex();
   readonly #lister: Lister;
+  readonly #opener: Opener;
   readonly #batches: Batches;
 
   constructor(options: EntriesOptions) {
@@ -56,7 +58,8 @@ export class Entries {
     this.#clock = clock;
     this.#cached = cached;
     this.#lister = new Lister(cached, keyState);
-    this.#batches = new Batches({ ...options, cached, paths: this.#paths, get: (path) => this.#get(path) });
+    this.#opener = new Opener(cached, keyState);
+    this.#batches = new Batches({ ...options, cached, paths: this.#paths, opener: this.#opener });
   }
 
   put(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
@@ -68,7 +71,7 @@ export class Entries {
     const head = blob ?? (unlessTagged && (await this.#store.read(path, tagHeadBytes)));
     if (unlessTagged !== null && head && includesTag(unlessTagged, tagOf(head)))
       return { reply: null, tag: tagOf(head) };
-    return this.#get(path, blob);
+    return this.#opener.one(path, blob);
   }
 
   remove(path: string, condition: Condition): Promise<void> {
@@ -167,30 +170,10 @@ export class Entries {
     return { reply, tag: tagOf(blob) };
   }
 
-  async #get(path: string, blob = this.#cached.cachedPresent(path)): Promise<TaggedReply> {
-    return blob === undefined
-      ? this.#readAndOpen(path)
-      : { reply: (await this.#open(path, blob)).reply, tag: tagOf(blob) };
-  }
-
-  /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
-  #readAndOpen(path: string): Promise<TaggedReply> {
-    return this.#cached.readingPresent(async (keep) => {
-      const blob = await this.#mustRead(path);
-      const { reply, presentLength } = await this.#open(path, blob);
-      keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));
-      return { reply, tag: tagOf(blob) };
-    });
-  }
-
   async #mustRead(path: string): Promise<Bytes> {
     const blob = await this.#store.read(path);
     if (blob === null) throw notFound(path);
     return blob;
-  }
-
-  #open(path: string, blob: Bytes) {
-    return this.#keyState.ask({ op: "open", path, blob });
   }
 
   async #judged(path: string, condition: Condition): Promise<Expected> {

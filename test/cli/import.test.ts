@@ -337,49 +337,58 @@ describe("strongroom import, through the real command", () => {
   describe("import: many secrets, and interruptions", () => {
     const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`n-${i}`, `value ${i}`]));
 
+    /** So large that a batch holds 15 of them. */
+    const large = (count: number) => {
+      return Object.fromEntries(Array.from({ length: count }, (_, i) => [`n-${i}`, String(i % 10).repeat(2 ** 20)]));
+    };
+
     it("reports what was stored when the storage fails half-way, and continues when run again", async () => {
       const faults = failingFiles();
       const failing = await startTestServer({ files: faults.files });
       await mustInit(failing);
-      faults.failFrom(400, "ENOSPC");
-      const { code, stdout, stderr } = await importText(
-        "m",
-        { format: "json", input: many, args: ["--json"] },
-        failing,
-      );
-      expect(code).to.equal(1);
+      const source = { format: "json", input: large(16), args: ["--json"] };
+      faults.failFrom(40, "ENOSPC");
+      const { code, stdout, stderr } = await importText("m", source, failing);
+      expect(code, stdout).to.equal(1);
       faults.repair();
       const { created } = JSON.parse(stdout) as { created: number };
-      expect(created).to.be.above(0).and.below(200);
-      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 199);
-      expect(stderr).to.contain(`stopped after ${created} of 200 entries: run it again to continue`);
-      mustDo(await importText("m", { format: "json", input: many }, failing));
-      expect((await mustStatus(failing))["secretCount"]).to.equal(200);
+      expect(created).to.be.above(0).and.below(16);
+      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 15);
+      expect(stderr).to.contain(`stopped after ${created} of 16 entries: run it again to continue`);
+      mustDo(await importText("m", source, failing));
+      expect((await mustStatus(failing))["secretCount"]).to.equal(16);
     });
 
     it("exits 13 on SIGINT, and reports what was stored", async () => {
-      let atWrite = () => {};
+      let atOpen = () => {};
       const open: FileOperations["open"] = (...args) => {
-        atWrite();
+        atOpen();
         return systemFiles.open(...args);
       };
       const slow = await startTestServer({ files: { ...systemFiles, open } });
       await mustInit(slow);
-      const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input: JSON.stringify(many) });
-      let opened = 0;
-      const interrupted = new Promise<void>((resolve) => {
-        atWrite = () => {
-          if (++opened !== 30) return;
-          child.kill("SIGINT");
-          resolve();
-        };
-      });
-      await interrupted;
+      const input = JSON.stringify(large(46)); // 4 batches, of which 2 are sent at a time
+      const { child, finished } = start(slow, ["import", "--format", "json", "-"], { input });
+      atOpen = () => {
+        atOpen = () => {}; // a second signal would end it at once
+        child.kill("SIGINT");
+      };
       const { code, stdout, stderr } = await finished;
       expect(code, stderr).to.equal(13);
       const [, created] = /^(\d+) created/m.exec(stdout) ?? [];
-      expect(stderr).to.contain(`interrupted\nstrongroom: stopped after ${String(created)} of 200 entries`);
+      expect(Number(created)).to.be.above(0);
+      expect(stderr).to.contain(`interrupted\nstrongroom: stopped after ${String(created)} of 46 entries`);
       expect((await mustStatus(slow))["secretCount"]).to.equal(Number(created));
+    });
+
+    it("stores all on a server that accepts smaller batches only", async () => {
+      const small = await startTestServer({ maxBatchBytes: 20_000 });
+      await mustInit(small);
+      const input = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`n-${i}`, "x".repeat(2000)]));
+      const { stdout } = mustDo(await importText("m", { format: "json", input }, small));
+      expect(stdout).to.equal("30 created, 0 replaced, 0 unchanged, 0 skipped\n");
+      const again = mustDo(await importText("m", { format: "json", input }, small));
+      expect(again.stdout).to.equal("0 created, 0 replaced, 30 unchanged, 0 skipped\n");
     });
 
     it("shows its progress on a terminal", async function () {

@@ -1,10 +1,10 @@
-/** mv, cp and rm: what they keep, refuse, and report when only partly done. */
+/** mv, cp and rm of single secrets: what they keep, refuse, and do when the disk fails. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { systemFiles } from "../../src/files/durable.js";
+import { failingFiles } from "../support/failing-files.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
+import { mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm", () => {
@@ -61,21 +61,22 @@ describe("mv, cp and rm", () => {
       "a dry run that would overwrite": { args: ["mv", "tls/key", "app/db/name", "--dry-run"], exit: 7 },
     });
 
-    it("mv and rm report what was done when a path cannot be deleted", async () => {
-      const unlink = async (path: Parameters<typeof systemFiles.unlink>[0]) => {
-        if (!String(path).endsWith("stuck.sealed")) return systemFiles.unlink(path);
-        throw Object.assign(new Error("the disk says no"), { code: "EROFS" });
-      };
-      const stuck = await startTestServer({ files: { ...systemFiles, unlink } });
-      await mustInit(stuck);
-      await mustPut(stuck, "stuck", "v");
-      const { code, stderr } = await strongroom({ STRONGROOM_HOME: stuck.home }, ["mv", "stuck", "free"]);
-      expect(code).to.equal(1);
-      expect(stderr).to.contain("free has the secret, and stuck may have it too");
-      for (const path of ["stuck", "free"]) expect((await mustGet(stuck, path))["value"]).to.equal("v");
-      const removed = await strongroom({ STRONGROOM_HOME: stuck.home }, ["rm", "-f", "free", "stuck"]);
-      expect(removed.code).to.equal(1);
-      expect(removed.stderr).to.contain("deleted before that: free");
+    it("mv, cp and rm do nothing when the disk refuses", async () => {
+      const faults = failingFiles();
+      const full = await startTestServer({ files: faults.files });
+      await mustInit(full);
+      for (const path of ["a", "b"]) await mustPut(full, path, "v");
+      faults.fail("rename", "ENOSPC");
+      for (const args of [
+        ["mv", "a", "c"],
+        ["cp", "a", "c"],
+        ["rm", "-f", "a", "b"],
+      ]) {
+        const { code, stderr } = await strongroom({ STRONGROOM_HOME: full.home }, args);
+        expect(code, stderr).to.equal(1);
+      }
+      faults.repair();
+      expect((await mustList(full)).map(({ path }) => path)).to.deep.equal(["a", "b"]);
     });
   });
 

@@ -72,6 +72,32 @@ describe("get, ls, find and put", () => {
         exit: 0,
         out: new RegExp(`^\\{"entries":\\[\\{${entry}[^\\]]*\\],"damaged":\\[\\]\\}\n$`),
       },
+      "several values": { args: ["get", "app/db/password", "app/db/name"], exit: 0, out: "s3cr3t\ntäglich\n" },
+      "several as JSON": {
+        args: ["get", "app/db/name", "tls/key", "--json"],
+        exit: 0,
+        out: /^\{"secrets":\[\{"path":"app\/db\/name".*"value":"täglich"\},\{"path":"tls\/key".*"value":"line 1\\nline 2\\n"\}\]\}\n$/,
+      },
+      "several, one of several lines": {
+        args: ["get", "app/db/name", "tls/key"],
+        exit: 2,
+        err: /^strongroom: tls\/key: a value of several lines.*--json/,
+      },
+      "several, some missing": {
+        args: ["get", "app/db/name", "app/none", "no"],
+        exit: 4,
+        err: /^strongroom: no secret at app\/none, no: /,
+      },
+      "several to the clipboard": {
+        args: ["get", "app/db/name", "tls/key", "-c"],
+        exit: 2,
+        err: /--copy takes one path/,
+      },
+      "a version of several": {
+        args: ["get", "app/db/name", "tls/key", "--version", "1"],
+        exit: 2,
+        err: /--version takes one path/,
+      },
       "found by path": { args: ["find", "DB/NA"], exit: 0, out: "app/db/name\n" },
       "found by description": { args: ["find", "main data"], exit: 0, out: "app/db/password\n" },
       "a text that only a value contains": { args: ["find", "s3cr3t"], exit: 4, err: /strongroom ls/ },

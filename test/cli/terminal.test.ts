@@ -38,6 +38,7 @@ describe("the command line on a terminal", () => {
       ],
       ["can be cancelled with Ctrl-C", [{ question: "New passphrase: ", keys: "\u0003" }], 13, /nothing was done/],
     ];
+    const noKey: Reaction = { question: "Make a recovery key", keys: "n\r" };
     it("init accepts a strong passphrase typed twice, warns of a weak one, and echoes neither", async () => {
       await pMap(rows, runRow, { concurrency: 3 });
     });
@@ -45,7 +46,11 @@ describe("the command line on a terminal", () => {
     async function runRow([what, reactions, want, says]: (typeof rows)[number]): Promise<void> {
       const empty = await startTestServer();
       const home = { STRONGROOM_HOME: empty.home };
-      const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(["init"], reactions, home);
+      const { code, shown, echoedWhileAsking, echoesAfter } = await runOnTerminal(
+        ["init"],
+        [...reactions, noKey],
+        home,
+      );
       expect(code, `${what}: ${shown}`).to.equal(want);
       expect({ echoedWhileAsking, echoesAfter }, what).to.deep.equal({ echoedWhileAsking: false, echoesAfter: true });
       expect(shown, what)

@@ -217,6 +217,9 @@ describe("the client library's connections", () => {
     proxy.breakKept();
     expect((await client.get("a")).reveal()).to.equal("v");
     expect(proxy.connections()).to.equal(2);
+    proxy.breakKept();
+    expect((await client.getMany(["a"])).map((secret) => secret?.reveal())).to.deep.equal(["v"]);
+    expect(proxy.connections()).to.equal(3);
   });
 
   it("report a write whose connection closed, and do not send it again", async () => {

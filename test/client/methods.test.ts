@@ -131,7 +131,9 @@ describe("the client library", () => {
   });
 
   it("documents every method with its errors and an example, an operation with all of its own codes", () => {
-    const source = ["client", "vault-client"].map((name) => readFileSync(`src/client/${name}.ts`, "utf8")).join("\n");
+    const source = ["client", "history-client", "vault-client"]
+      .map((name) => readFileSync(`src/client/${name}.ts`, "utf8"))
+      .join("\n");
     for (const method of ["constructor", ...clientMethods()]) {
       const found = new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\n {2}(?:async )?\\*?${method}\\(`).exec(source);
       expect(found?.[1], method)

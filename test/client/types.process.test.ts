@@ -21,6 +21,11 @@ console.log(value, bytes, locked, code, type, found);
 const { etag, version }: { etag: string; version: number } = await client.get("a");
 await client.put("a", "v", { ifMatch: etag, description: null, replaceMetadata: version > 1 });
 await client.delete("a", { ifMatch: (await client.undo("a", 1, { ifMatch: etag })).etag });
+const many: readonly (string | undefined)[] = (await client.getMany(["a", "b"])).map((secret) => secret?.reveal());
+const [result] = await client.batch([{ put: "a", value: "v", ifAbsent: true }, { move: "b", to: "c", ifMatch: etag }]);
+console.log(many, result);
+// @ts-expect-error: an operation has one of get, put, delete, move and copy
+await client.batch([{ path: "a" }]);
 // @ts-expect-error: a deletion cannot ask for a missing secret
 await client.delete("a", { ifAbsent: true });
 // @ts-expect-error: no such type of secret

@@ -104,7 +104,7 @@ while True:
     if ready: shown += os.read(master, 65536)
     line = shown[seen:].rsplit(b"\\n", 1)[-1].decode(errors="replace")
     keys = ""
-    if line.endswith("[y/N] "): keys = "y\\r"
+    if line.endswith("[y/N] "): keys = "n\\r" if "recovery key" in line else "y\\r"
     elif line.endswith(": ") and not echoes(): keys = order["value" if "alue" in line else "passphrase"] + "\\r"
     if keys:
         seen = len(shown)

@@ -72,7 +72,8 @@ async function killAfter(enough: number, server: ServerProcess, subject: Subject
 }
 
 async function startedAndInspected(home: string, subject: Subject): Promise<ServerProcess> {
-  const server = await startProcess([], { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+  const settings = { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0", STRONGROOM_SCRYPT_LOG_N: "14" };
+  const server = await startProcess([], settings);
   if (subject.started) await inspect(server, subject);
   else await mustInit(server, { passphrase: subject.passphrase });
   subject.started = true;

@@ -4,7 +4,7 @@ import { Ledger, type Operation } from "./ledger.js";
 
 /**
  * Steps, separated by commas: `a=1` an acknowledged put, `a=` an acknowledged delete; with a `?`, not acknowledged (yet);
- * `a!` the acknowledgement; `init?` a forced init begins, `init!` it is acknowledged.
+ * `a!` the acknowledgement; `a=1&b=2` a batch; `init?` a forced init begins, `init!` it is acknowledged.
  */
 type History = string;
 type Found = Readonly<Record<string, string>>;
@@ -32,12 +32,28 @@ const rows: readonly Row[] = [
       { a: "1", b: "2", c: "1" },
     ],
   ],
+  ["an acknowledged batch is there, whole", "a=1,a=&b=2", [{ b: "2" }], [{}, { a: "1" }, { a: "1", b: "2" }]],
+  [
+    "an unanswered batch has happened whole or not at all",
+    "a=1,b=1,a=2&b=&c=2?",
+    [
+      { a: "1", b: "1" },
+      { a: "2", c: "2" },
+    ],
+    [{ a: "2", b: "1" }, { a: "1", c: "2" }, { a: "2", b: "1", c: "2" }, { a: "2" }],
+  ],
 ];
 
 const initRows: readonly Row[] = [
   ["what was there before is gone", "a=1,init?", [{}], [{ a: "1" }]],
   ["a put answered beside it came before or after", "a=old,init?,a=new", [{}, { a: "new" }], [{ a: "old" }]],
   ["so did one that began before it", "a=old,a=new?,init?,a!", [{}, { a: "new" }], [{ a: "old" }]],
+  [
+    "an unanswered batch has happened after it, whole, or not at all",
+    "init?,a=1&b=1?",
+    [{}, { a: "1", b: "1" }],
+    [{ a: "1" }],
+  ],
   ["an unanswered put may have happened after it", "a=old,a=new?,init?", [{}, { a: "new" }], [{ a: "old" }]],
 ];
 
@@ -93,8 +109,11 @@ function take(ledger: Ledger, open: Map<string, Operation>, step: string): void 
 }
 
 function takeWrite(ledger: Ledger, open: Map<string, Operation>, step: string): void {
-  const [, path = "", text, mark] = /^(\w+)(?:=(\w*))?([?!]?)$/.exec(step) ?? [];
-  const operation = mark === "!" ? open.get(path) : ledger.begin(path, text || null);
+  const [, changes = "", mark] = /^([^?!]+)([?!]?)$/.exec(step) ?? [];
+  const parts = changes.split("&").map((change) => change.split("="));
+  const [path = ""] = parts.map(([name = ""]) => name);
+  const batch = parts.map(([name = "", text = ""]) => ({ path: name, text: text || null }));
+  const operation = mark === "!" ? open.get(path) : ledger.beginBatch(batch);
   if (operation === undefined) throw new Error(`no operation is open on ${path}`);
   if (mark === "?") open.set(path, operation);
   else ledger.acknowledge(operation);

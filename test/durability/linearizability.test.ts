@@ -1,10 +1,18 @@
-/** Linearizability of a secret: one order of operations explains what eight concurrent clients saw. */
+/** Linearizability of a pair of secrets: one order of operations explains what eight concurrent clients saw. */
 import { expect } from "chai";
 import { startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import type { TestServer } from "../support/server.js";
-import { mustInit, mustRefuse, mustSucceed, secretTarget, send } from "../support/test-client.js";
-import { type Event, isLinearizable, type Timed } from "./register.js";
+import {
+  type Answer,
+  type Json,
+  mustInit,
+  mustRefuse,
+  mustSucceed,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
+import { type Act, type Cells, type Event, isLinearizable } from "./register.js";
 
 const clients = 8;
 const pathsAtOnce = 3;
@@ -16,7 +24,7 @@ const tellEvery = 1_000;
 describe("concurrent clients", function () {
   this.timeout(0);
 
-  it(`see one order of operations on each path (${histories} histories of ${clients} clients)`, async () => {
+  it(`see one order of operations, conditions, moves and batches on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
     const server = await startProcess();
     await mustInit(server);
     const numbers = Array.from({ length: histories }, (_, n) => n).values();
@@ -34,46 +42,123 @@ async function checkPath(server: TestServer, n: number): Promise<void> {
   const path = `register/${n % 100}/${n}`;
   const random = new Random(runSeed + n);
   const scripts = Array.from({ length: clients }, () => new Random(random.below(2 ** 32)));
-  const seen = await Promise.all(scripts.map((script, client) => play(server, path, client, script)));
-  const last = await timed(() => get(server, path));
-  const events = [...seen.flat(), last];
+  const seen = await Promise.all(scripts.map((script, client) => play({ server, path, known: null }, client, script)));
+  const last = { server, path, known: null };
+  const events = [...seen.flat(), await timed(() => get(last)), await timed(() => getOther(last))];
   const told = `STRONGROOM_SEED=${runSeed}, ${path}: ${JSON.stringify(events)}`;
   expect(isLinearizable(events), told).to.equal(true);
 }
 
+/** `known`: the last state of the first cell that this client has seen; null before, and for an empty cell. */
+type Client = { readonly server: TestServer; readonly path: string; known: { value: string; etag: string } | null };
+type Play = (client: Client, value: string) => Promise<Act>;
+
+const plays: readonly [Play, ...Play[]] = [get, get, remove, put, put, swap, swap, putBoth, putBothIf, getBoth, move];
+
 /** Two or three operations in sequence. */
-async function play(server: TestServer, path: string, client: number, random: Random): Promise<Event[]> {
+async function play(client: Client, number: number, random: Random): Promise<Event[]> {
   const events: Event[] = [];
   for (let n = 2 + random.below(2); n > 0; n--) {
-    const act = random.pick([get, get, remove, put, put]);
-    events.push(await timed(() => act(server, path, `client ${client}, ${n} to go`)));
+    const act = random.pick(plays);
+    events.push(await timed(() => act(client, `client ${number}, ${n} to go`)));
   }
   return events;
 }
 
-type Untimed<E> = E extends Timed ? Omit<E, keyof Timed> : never;
-
-async function timed(act: () => Promise<Untimed<Event>>): Promise<Event> {
+async function timed(act: () => Promise<Act>): Promise<Event> {
   const call = performance.now();
   const event = await act();
   return { ...event, call, return: performance.now() };
 }
 
-async function put(server: TestServer, path: string, value: string): Promise<Untimed<Event>> {
-  mustSucceed(await send(server, { method: "PUT", path: secretTarget(path), body: { value } }));
+async function put(client: Client, value: string): Promise<Act> {
+  const { etag } = mustSucceed(await putIf(client, value, {}));
+  client.known = { value, etag: String(etag) };
   return { do: "put", value };
 }
 
-async function get(server: TestServer, path: string): Promise<Untimed<Event>> {
-  const answer = await send(server, { path: secretTarget(path) });
-  if (answer.status === 200) return { do: "get", value: String(answer.json["value"]) };
-  mustRefuse(answer, 404, "NOT_FOUND");
-  return { do: "get", value: null };
+/** From what the client has seen last, or as a creation. */
+async function swap(client: Client, value: string): Promise<Act> {
+  const { known } = client;
+  const condition = known === null ? { "if-none-match": "*" } : { "if-match": `"${known.etag}"` };
+  const answer = await putIf(client, value, condition);
+  const done = answer.status === 200;
+  if (done) client.known = { value, etag: String(answer.json["etag"]) };
+  else mustRefuse(answer, 412, "PRECONDITION_FAILED");
+  return { do: "swap", from: known?.value ?? null, value, done };
 }
 
-async function remove(server: TestServer, path: string): Promise<Untimed<Event>> {
+function putIf({ server, path }: Client, value: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
+  return send(server, { method: "PUT", path: secretTarget(path), headers, body: { value } });
+}
+
+async function get(client: Client): Promise<Act> {
+  const answer = await send(client.server, { path: secretTarget(client.path) });
+  client.known = null;
+  if (answer.status !== 200) {
+    mustRefuse(answer, 404, "NOT_FOUND");
+    return { do: "get", value: null };
+  }
+  const value = String(answer.json["value"]);
+  client.known = { value, etag: String(answer.json["etag"]) };
+  return { do: "get", value };
+}
+
+async function getOther({ server, path }: Client): Promise<Act> {
+  const answer = await send(server, { path: secretTarget(`${path}/other`) });
+  if (answer.status === 200) return { do: "get", cell: 1, value: String(answer.json["value"]) };
+  mustRefuse(answer, 404, "NOT_FOUND");
+  return { do: "get", cell: 1, value: null };
+}
+
+async function remove({ server, path }: Client): Promise<Act> {
   const answer = await send(server, { method: "DELETE", path: secretTarget(path) });
   if (answer.status === 200) return { do: "delete", found: true };
   mustRefuse(answer, 404, "NOT_FOUND");
   return { do: "delete", found: false };
+}
+
+async function putBoth(client: Client, value: string): Promise<Act> {
+  const { path } = client;
+  const values: Cells = [value, `other of ${value}`];
+  const [first, other] = values;
+  mustSucceed(await batch(client, [{ put: path, value: first }, { put: `${path}/other`, value: other }])); // biome-ignore format: one line
+  return { do: "put both", values, done: true };
+}
+
+async function putBothIf(client: Client, value: string): Promise<Act> {
+  const { path, known } = client;
+  const values: Cells = [value, `other of ${value}`];
+  const condition = known === null ? { ifNoneMatch: "*" } : { ifMatch: known.etag };
+  const [first, other] = values;
+  const answer = await batch(client, [
+    { put: `${path}/other`, value: other },
+    { put: path, value: first, ...condition },
+  ]);
+  const done = answer.status === 200;
+  if (!done) mustRefuse(answer, 412, "PRECONDITION_FAILED");
+  return { do: "put both", from: known?.value ?? null, values, done };
+}
+
+/** With a change, so that both are of one moment. */
+async function getBoth(client: Client): Promise<Act> {
+  const { path } = client;
+  const answer = await batch(client, [{ get: path }, { get: `${path}/other` }, { put: "register/reader", value: "" }]);
+  if (answer.status !== 200) {
+    mustRefuse(answer, 404, "NOT_FOUND");
+    return { do: "get both", values: null };
+  }
+  const [first, second] = answer.json["results"] as Json[];
+  return { do: "get both", values: [String(first?.["value"]), String(second?.["value"])] };
+}
+
+async function move(client: Client): Promise<Act> {
+  const answer = await batch(client, [{ move: client.path, to: `${client.path}/other` }]);
+  if (answer.status === 200) return { do: "move", found: true };
+  mustRefuse(answer, 404, "NOT_FOUND");
+  return { do: "move", found: false };
+}
+
+function batch({ server }: Client, operations: readonly object[]): Promise<Answer> {
+  return send(server, { method: "POST", path: "/v1/batch", body: { operations } });
 }

@@ -22,7 +22,7 @@ describe("a power cut", function () {
   }
 
   for (const writers of [1, 6]) {
-    it(`loses no acknowledged put or delete of ${writers} writing client(s) (${cuts} cuts)`, async () => {
+    it(`loses no acknowledged put, delete or batch of ${writers} writing client(s), and leaves no part of one (${cuts} cuts)`, async () => {
       const rig = await startRig();
       for (let cut = 1; cut <= cuts; cut++) {
         expect(await rig.live(writers, cut % 2 ? "writing" : "at rest"), `cut ${cut}`).to.deep.equal([]);
@@ -62,7 +62,7 @@ describe("a power cut", function () {
 /** A vault on a disk. `live` writes, cuts the power, restarts the server and returns what was lost. */
 async function startRig(syncsOff?: string) {
   const disk = new Disk();
-  const ledger = new Ledger();
+  const ledger = new Ledger(syncsOff === undefined);
   let server = await startOn(disk);
   await mustInit(server);
   await goOn();

@@ -1,13 +1,18 @@
 /** The linearizability checker against written histories, and against brute force on small ones. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Event, isLinearizable } from "./register.js";
+import { type Act, type Cells, type Event, isLinearizable } from "./register.js";
 
 type Row = readonly [name: string, events: readonly Event[]];
 
 const put = (value: string, call: number, end: number): Event => ({ do: "put", value, call, return: end });
 const get = (value: string | null, call: number, end: number): Event => ({ do: "get", value, call, return: end });
 const del = (found: boolean, call: number, end: number): Event => ({ do: "delete", found, call, return: end });
+const at = (act: Act, call: number, end: number): Event => ({ ...act, call, return: end });
+const swap = (from: string | null, value: string, done: boolean): Act => ({ do: "swap", from, value, done });
+const both = (...values: Cells): Act => ({ do: "put both", values, done: true });
+const seen = (values: Cells | null): Act => ({ do: "get both", values });
+const move = (found: boolean): Act => ({ do: "move", found });
 
 const right: readonly Row[] = [
   ["no events", []],
@@ -20,6 +25,29 @@ const right: readonly Row[] = [
   ["of two deletes beside each other one finds it", [put("a", 0, 1), del(true, 2, 9), del(false, 2, 9)]],
   ["a delete, then nothing", [put("a", 0, 1), del(true, 2, 3), get(null, 4, 5), del(false, 6, 7)]],
   ["a put and a delete beside each other: never there", [put("a", 0, 9), del(false, 0, 9), get("a", 10, 11)]],
+  [
+    "of two swaps from one value one is done",
+    [put("a", 0, 1), at(swap("a", "b", true), 2, 9), at(swap("a", "c", false), 2, 9)],
+  ],
+  ["a creation, then none", [at(swap(null, "a", true), 0, 1), at(swap(null, "b", false), 2, 3), get("a", 4, 5)]],
+  [
+    "a get of both cells before or after a put to both",
+    [at(both("a", "b"), 0, 9), at(seen(null), 1, 2), at(seen(["a", "b"]), 3, 4)],
+  ],
+  [
+    "a put to both cells that is refused",
+    [put("a", 0, 1), at({ do: "put both", from: "x", values: ["b", "b"], done: false }, 2, 3), get("a", 4, 5)],
+  ],
+  [
+    "a move",
+    [
+      put("a", 0, 1),
+      at(move(true), 2, 3),
+      at({ do: "get", value: "a", cell: 1 }, 4, 5),
+      get(null, 6, 7),
+      at(move(false), 8, 9),
+    ],
+  ],
   ["ends that meet are beside each other", [put("a", 0, 1), get(null, 1, 2)]],
 ];
 
@@ -32,6 +60,22 @@ const wrong: readonly Row[] = [
     [...[put("a", 0, 9), put("b", 0, 9)], ...[get("a", 10, 11), get("b", 12, 13)]],
   ],
   ["a lost update", [put("a", 0, 1), put("b", 2, 3), del(true, 4, 5), get("b", 6, 7)]],
+  ["two swaps from one value", [put("a", 0, 1), at(swap("a", "b", true), 2, 9), at(swap("a", "c", true), 2, 9)]],
+  ["a swap that is refused for no reason", [put("a", 0, 1), at(swap("a", "b", false), 2, 3)]],
+  ["two creations", [at(swap(null, "a", true), 0, 9), at(swap(null, "b", true), 0, 9)]],
+  [
+    "a mixture of two puts to both cells",
+    [at(both("a", "b"), 0, 9), at(both("c", "d"), 0, 9), at(seen(["a", "d"]), 1, 8)],
+  ],
+  [
+    "a part of a put to both cells",
+    [at(both("a", "b"), 0, 9), get("a", 1, 2), at({ do: "get", value: null, cell: 1 }, 3, 4)],
+  ],
+  ["a secret in both places during a move", [put("a", 0, 1), at(move(true), 2, 9), at(seen(["a", "a"]), 3, 4)]],
+  [
+    "a secret in no place during a move",
+    [put("a", 0, 1), at(move(true), 2, 9), get(null, 3, 4), at({ do: "get", value: null, cell: 1 }, 5, 6)],
+  ],
   ["a lost put", [put("a", 0, 1), del(false, 2, 3)]],
   ["a phantom", [get("a", 0, 1), put("a", 2, 3)]],
   ["a value that was never written", [put("a", 0, 1), get("b", 2, 3)]],
@@ -62,9 +106,15 @@ describe("the linearizability checker", () => {
   });
 });
 
-const anyEvent = fc.oneof(
+const value = fc.constantFrom("a", "b", "c");
+const maybe = fc.constantFrom("a", "b", null);
+const anyEvent: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant("put" as const), value: fc.constantFrom("a", "b", "c") }),
-  fc.record({ do: fc.constant("get" as const), value: fc.constantFrom("a", "b", null) }),
+  fc.record({ do: fc.constant("get" as const), value: maybe, cell: fc.constantFrom(0 as const, 1 as const) }),
+  fc.record({ do: fc.constant("swap" as const), from: maybe, value, done: fc.boolean() }),
+  fc.record({ do: fc.constant("put both" as const), from: maybe, values: fc.tuple(value, value), done: fc.boolean() }),
+  fc.record({ do: fc.constant("get both" as const), values: fc.oneof(fc.tuple(value, value), fc.constant(null)) }),
+  fc.record({ do: fc.constant("move" as const), found: fc.boolean() }),
   fc.record({ do: fc.constant("delete" as const), found: fc.boolean() }),
 );
 const span = fc.record({ call: fc.nat(12), length: fc.nat(8) });
@@ -80,11 +130,32 @@ function everyOrder(events: readonly Event[]): Event[][] {
 
 /** Brute force: time does not run backwards, and every result fits the state before it. */
 function isOrderOf(events: readonly Event[]): boolean {
-  let state: string | null = null;
-  return events.every((event, n) => {
-    if (events.slice(n).some((later) => later.return < event.call)) return false;
-    const fits = event.do === "put" || (event.do === "get" ? event.value === state : event.found === (state !== null));
-    if (event.do !== "get") state = event.do === "put" ? event.value : null;
-    return fits;
-  });
+  const state: (string | null)[] = [null, null];
+  return events.every(
+    (event, n) => !events.slice(n).some((later) => later.return < event.call) && happens(event, state),
+  );
+}
+
+/** Changes the state; returns whether the result fits. */
+function happens(event: Act, state: (string | null)[]): boolean {
+  const [first = null, second = null] = state;
+  if (event.do === "get") return event.value === state[event.cell ?? 0];
+  if (event.do === "get both")
+    return event.values === null ? first === null || second === null : event.values.join() === state.join();
+  const [fits, next] = effectOf(event, first, second);
+  state.splice(0, 2, ...next);
+  return fits;
+}
+
+function effectOf(
+  event: Exclude<Act, { do: "get" | "get both" }>,
+  first: string | null,
+  second: string | null,
+): readonly [boolean, Cells] {
+  if (event.do === "put") return [true, [event.value, second]];
+  if (event.do === "delete") return [event.found === (first !== null), [null, second]];
+  if (event.do === "move") return [event.found === (first !== null), event.found ? [null, first] : [first, second]];
+  const fits = event.done === (event.from === undefined || event.from === first);
+  if (!event.done) return [fits, [first, second]];
+  return [fits, event.do === "swap" ? [event.value, second] : event.values];
 }

@@ -3,11 +3,13 @@
 import type { ServerProcess } from "../support/process.js";
 import type { Random } from "../support/random.js";
 import { type Answer, mustSucceed, type Send, secretTarget, send } from "../support/test-client.js";
-import { Ledger } from "./ledger.js";
+import { Ledger, type TextChange } from "./ledger.js";
 
 const pathsPerWriter = 20;
 const deleteShare = 0.35;
 const initShare = 1 / 500;
+const batchShare = 0.1;
+const pathsOfBatches = 100;
 
 /** What is known of the vault across restarts. */
 export class Subject {
@@ -24,8 +26,8 @@ export class Subject {
   #texts = 0;
 
   /** A unique value, mostly short, sometimes many blocks long. */
-  newText(path: string, random: Random): string {
-    const longest = random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]);
+  newText(path: string, random: Random, most = 200_000): string {
+    const longest = Math.min(most, random.pick([0, 10, 100, 100, 1_000, 5_000, 20_000, 200_000]));
     const filler = String.fromCharCode(97 + random.below(26)).repeat(random.below(longest + 1));
     return `${this.#texts++} ${path} ${filler}`;
   }
@@ -52,6 +54,7 @@ export async function untilKilled(work: () => Promise<void>): Promise<void> {
 async function step(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
   const path = pathOf(writer, random.below(pathsPerWriter));
   if (random.chance(initShare) && !subject.ledger.initUnderWay) await forceInit(server, subject);
+  else if (random.chance(batchShare)) await batch(server, subject, writer, random);
   else if (random.chance(deleteShare)) await remove(server, subject, path);
   else await put(server, subject, path, subject.newText(path, random));
 }
@@ -97,6 +100,52 @@ async function remove(server: ServerProcess, subject: Subject, path: string): Pr
   mustSucceed(answer);
   if (!before.something) throw new Error(`a delete of ${path} succeeded where no secret was`);
   subject.acknowledged++;
+}
+
+type Operation = { readonly operation: object; readonly changes: readonly TextChange[] };
+
+/** Puts, deletes and moves from 2 to 100 of the writer's own secrets at once. */
+async function batch(server: ServerProcess, subject: Subject, writer: number, random: Random): Promise<void> {
+  const { ledger } = subject;
+  const operations = batchOperations(subject, writer, random);
+  const open = ledger.beginBatch(operations.flatMap(({ changes }) => changes));
+  const body = { operations: operations.map(({ operation }) => operation) };
+  const answer = await answerOf(server, { method: "POST", path: "/v1/batch", body });
+  if (answer.status === 404 && (open.crossedInit || ledger.initUnderWay)) return ledger.refuse(open); // its secrets are gone
+  mustSucceed(answer);
+  ledger.acknowledge(open);
+  subject.acknowledged += open.changes.length;
+}
+
+function batchOperations(subject: Subject, writer: number, random: Random): Operation[] {
+  const size = 2 + random.below(pathsOfBatches - 1);
+  const first = random.below(pathsOfBatches);
+  const paths = Array.from({ length: size }, (_, n) => pathOf(writer, (first + 7 * n) % pathsOfBatches));
+  const operations: Operation[] = [];
+  for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
+    const text = subject.ledger.certainText(path);
+    const to = text !== null && random.chance(0.3) ? paths.pop() : undefined;
+    if (to !== undefined) operations.push(moveOf(path, to, text));
+    else if (text !== null && random.chance(deleteShare)) operations.push(deleteOf(path));
+    else operations.push(putOf(path, subject.newText(path, random, 5_000)));
+  }
+  return operations;
+}
+
+function putOf(put: string, text: string): Operation {
+  return { operation: { put, value: text, description: descriptionOf(text) }, changes: [{ path: put, text }] };
+}
+
+function deleteOf(path: string): Operation {
+  return { operation: { delete: path }, changes: [{ path, text: null }] };
+}
+
+function moveOf(path: string, to: string, text: string | null): Operation {
+  const changes = [
+    { path, text: null },
+    { path: to, text },
+  ];
+  return { operation: { move: path, to }, changes };
 }
 
 export async function forceInit(server: ServerProcess, subject: Subject): Promise<void> {

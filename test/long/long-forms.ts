@@ -10,12 +10,12 @@ export type LongForm = {
 
 export const longForms: Readonly<Record<string, LongForm>> = {
   crash: {
-    meaning: "kills a server again and again under writes, and checks every acknowledged one",
+    meaning: "kills a server again and again under writes and batches, and checks every acknowledged one",
     files: ["durability/crash.test"],
     numbers: { STRONGROOM_KILLS: "200", STRONGROOM_KILL_WRITES: "50000" },
   },
   power: {
-    meaning: "cuts the power under writing clients (Linux, root, loop devices)",
+    meaning: "cuts the power under clients that write one by one and in batches (Linux, root, loop devices)",
     files: ["durability/power-cut.test"],
     numbers: { STRONGROOM_CUTS: "40" },
   },
@@ -25,7 +25,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
   },
   linearizability: {
-    meaning: "checks histories of 8 concurrent clients",
+    meaning: "checks histories of 8 concurrent clients, with conditions and batches",
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },

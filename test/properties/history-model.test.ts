@@ -1,4 +1,4 @@
-/** The history of secrets compared with a model over random sequences of put, undo, prune, delete, restart and settings. */
+/** The history of secrets compared with a model over random sequences of changes, batches of them, restarts and settings. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
@@ -18,7 +18,14 @@ type Content = { readonly value: string; readonly description?: string };
 type Version = { readonly version: number; readonly content: Content };
 type Limits = { readonly keepVersions: number; readonly keepVersionBytes: number };
 
+type Operation =
+  | { readonly put: string; readonly content: Content }
+  | { readonly delete: string }
+  | { readonly move: string; readonly to: string }
+  | { readonly copy: string; readonly to: string };
+
 type Step =
+  | { readonly do: "batch"; readonly operations: readonly Operation[] }
   | { readonly do: "put"; readonly path: string; readonly content: Content }
   | { readonly do: "undo"; readonly path: string; readonly back: number }
   | { readonly do: "prune" | "delete"; readonly path: string }
@@ -29,6 +36,12 @@ const content: fc.Arbitrary<Content> = fc.record(
   { value: fc.constantFrom("", "one", "zwö\n", "x".repeat(300)), description: fc.constantFrom("d", "e") },
   { requiredKeys: ["value"] },
 );
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  fc.record({ put: path, content }),
+  fc.record({ delete: path }),
+  fc.record({ move: path, to: path }),
+  fc.record({ copy: path, to: path }),
+);
 const limits: fc.Arbitrary<Limits> = fc.record({
   keepVersions: fc.constantFrom(0, 1, 2, 10, 100),
   keepVersionBytes: fc.constantFrom(0, 500, 1_000, 262_144),
@@ -38,6 +51,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant("undo" as const), path, back: fc.integer({ min: -1, max: 4 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("batch" as const),
+      operations: fc.array(operation, { minLength: 1, maxLength: 3 }),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("prune" as const, "delete" as const), path }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), limits }) },
@@ -65,6 +85,25 @@ class Model {
     return version;
   }
 
+  /** Returns the status; nothing has changed unless it is 200. */
+  batch(operations: readonly Operation[]): 200 | 400 | 404 {
+    const changed = operations.flatMap(changedBy);
+    const toItself = operations.some((one) => "copy" in one && one.copy === one.to);
+    if (toItself || new Set(changed).size < changed.length) return 400;
+    const before = new Map(this.secrets);
+    if (operations.some((one) => !("put" in one) && !before.has(sourceOf(one)))) return 404;
+    for (const one of operations) this.#change(one, before);
+    return 200;
+  }
+
+  #change(one: Operation, before: ReadonlyMap<string, readonly Version[]>): void {
+    if ("put" in one) return void this.put(one.put, one.content);
+    const versions = before.get(sourceOf(one)) ?? [];
+    if (!("copy" in one)) this.secrets.delete(sourceOf(one));
+    if ("move" in one) this.secrets.set(one.to, versions);
+    if ("copy" in one) this.secrets.set(one.to, [{ version: 1, content: versions[0]?.content ?? { value: "" } }]);
+  }
+
   #kept(versions: readonly Version[]): readonly Version[] {
     const { keepVersions, keepVersionBytes } = this.limits;
     const few = versions.slice(0, keepVersions);
@@ -77,6 +116,17 @@ function sameContent(a: Content | undefined, b: Content): boolean {
   return a?.value === b.value && a.description === b.description;
 }
 
+function sourceOf(one: Exclude<Operation, { put: string }>): string {
+  if ("delete" in one) return one.delete;
+  return "move" in one ? one.move : one.copy;
+}
+
+function changedBy(one: Operation): string[] {
+  if ("put" in one) return [one.put];
+  if ("copy" in one) return [one.to];
+  return "move" in one ? [one.move, one.to] : [one.delete];
+}
+
 async function take(server: TestServer, model: Model, next: Step): Promise<TestServer> {
   if (next.do === "restart") {
     await server.stop();
@@ -84,6 +134,10 @@ async function take(server: TestServer, model: Model, next: Step): Promise<TestS
     const again = await startTestServer({ home: server.home, ...next.limits });
     await mustUnlock(again, passphrase);
     return again;
+  }
+  if (next.do === "batch") {
+    await checkBatch(server, model, next.operations);
+    return server;
   }
   if (next.do === "put") await checkPut(server, model, next.path, next.content);
   else if (next.do === "undo") await checkUndo(server, model, next.path, next.back);
@@ -95,6 +149,13 @@ async function take(server: TestServer, model: Model, next: Step): Promise<TestS
 async function checkPut(server: TestServer, model: Model, at: string, body: Content): Promise<void> {
   const answer = mustSucceed(await send(server, { method: "PUT", path: secretTarget(at), body }));
   expect(answer["version"]).to.equal(model.put(at, body));
+}
+
+async function checkBatch(server: TestServer, model: Model, operations: readonly Operation[]): Promise<void> {
+  const body = { operations: operations.map((one) => ("put" in one ? { put: one.put, ...one.content } : one)) };
+  const answer = await send(server, { method: "POST", path: "/v1/batch", body });
+  expect(answer.status, answer.text).to.equal(model.batch(operations));
+  for (const at of new Set(operations.flatMap(changedBy))) await checkHistory(server, model, at);
 }
 
 async function checkUndo(server: TestServer, model: Model, at: string, back: number): Promise<void> {

@@ -78,9 +78,56 @@ describe("a batch", () => {
       expect(replayed).to.be.deep.oneOf([old, changed]);
       seen.add("b/c" in replayed ? old : changed);
       for (const again of ofReplay) expect(await contentsOf(await open(again))).to.deep.equal(replayed);
-      expect(existsSync(join(picture, "gen-1", "journal"))).to.equal(false);
+      expect(existsSync(join(picture, "gen-1", "journal-1"))).to.equal(false);
     }
     expect([...seen]).to.deep.equal([old, changed]);
+  }).timeout(240_000);
+
+  it("is one of several that wait to be applied: after a kill at any step all earlier ones are there, too", async () => {
+    const vault = await madeVault();
+    const { pictures, files } = picturesOf(vault);
+    const store = await FileStore.open(vault, files);
+    const states: Record<string, string>[] = [old];
+    const committed: number[] = [];
+    const history: readonly (readonly (readonly [string, string | null])[])[] = [
+      [
+        ["a", "1"],
+        ["b/c", null],
+      ],
+      [
+        ["a", null],
+        ["b/c", "2"],
+        ["d", "2"],
+      ],
+      [
+        ["d", null],
+        ["a", "3"],
+      ],
+      [["a", "4"]], // single changes of paths that wait
+      [["b/c", null]],
+      [
+        ["b/c", "5"],
+        ["b/d", "5"],
+      ],
+    ];
+    for (const some of history) {
+      const state = { ...states.at(-1) };
+      for (const [path, text] of some) {
+        if (text === null) delete state[path];
+        else state[path] = text;
+      }
+      states.push(state);
+      await store.commit(some.map(([path, text]) => ({ path, blob: text === null ? null : blobOf(text) })));
+      expect(await contentsOf(store)).to.deep.equal(state);
+      committed.push(pictures.length);
+    }
+    await store.close();
+    expect(await contentsOf(await open(vault))).to.deep.equal(states.at(-1));
+    for (const [at, picture] of pictures.entries()) {
+      const done = committed.filter((count) => count <= at).length;
+      const found = await contentsOf(await open(picture));
+      expect(found, `picture ${at}`).to.be.deep.oneOf(states.slice(done, done + 2));
+    }
   }).timeout(240_000);
 
   it("is durable before anything of it is applied, and applied before its journal goes", async () => {
@@ -96,11 +143,11 @@ describe("a batch", () => {
     await store.close();
     const generation = join(vault, "gen-1");
     const wanted = [
-      `rename ${join(generation, "journal")}`,
+      `rename ${join(generation, "journal-1")}`,
       `sync ${generation}`,
       `rename ${join(generation, "secrets", "d", "e", "f.sealed")}`,
       `sync ${join(generation, "secrets", "d", "e")}`,
-      `unlink ${join(generation, "journal")}`,
+      `unlink ${join(generation, "journal-1")}`,
       `sync ${generation}`,
     ];
     let at = -1;
@@ -144,7 +191,7 @@ describe("a damaged journal", () => {
     const file = join(vault, "gen-1", "journal");
     writeFileSync(file, journal.subarray(1), { mode: 0o600 });
     const outcome = await FileStore.open(vault).catch((error: Error) => error.message);
-    expect(outcome).to.contain(`${file}, which completes the last batch of changes, is damaged`);
+    expect(outcome).to.contain(`${file}, which completes a batch of changes, is damaged`);
     expect(readFileSync(file)).to.deep.equal(journal.subarray(1));
   });
 

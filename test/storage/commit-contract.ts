@@ -197,7 +197,7 @@ async function stateOf(store: SecretStore): Promise<State> {
   return state;
 }
 
-/** The second commit needs the first one to be applied. */
+/** The snapshot needs the commits to be applied. */
 async function commitFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
   await store.startNewVault(header);
   await seed(store);
@@ -209,6 +209,7 @@ async function commitFaulty(store: SecretStore, withFault: WithFault): Promise<C
       { path: "a/b", blob: tagged("new") },
       { path: "kept", blob: tagged("old") },
     ]);
+    await store.snapshot();
   });
   const state = await stateOf(store);
   expect(state).to.be.deep.oneOf(done ? [after] : [before, after]);

@@ -32,7 +32,7 @@ export async function everyStep(
   let occurred = true;
   let store = await engine.open();
   for (let k = 1; occurred; k++) {
-    expect(k, "steps of one operation").to.be.below(60);
+    expect(k, "steps of one operation").to.be.below(120);
     const withFault: WithFault = async (work) => {
       engine.failOnce(k, fault);
       const refused = await refusal(work);

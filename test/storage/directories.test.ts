@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { BlobTree } from "../../src/storage/files/blob-tree.js";
+import { NameIndex } from "../../src/storage/files/name-index.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";
@@ -40,7 +41,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
     const header = new Uint8Array(1);
-    const tree = new BlobTree(failingOnce(secrets), { directory, secrets, header }, []);
+    const tree = new BlobTree(failingOnce(secrets), { directory, secrets, header }, new NameIndex());
     const puts = ["a/x", "beside"].map((path) => tree.write(path, new Uint8Array(1)));
     const outcomes = await Promise.allSettled(puts);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
@@ -52,7 +53,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     mkdirSync(secrets);
     const { files, fail } = failingFiles();
     fail("sync", "EIO");
-    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
     const outcome = await tree.write("a/b/x", new Uint8Array(1)).catch(({ code }: { code: string }) => code);
     expect([outcome, readdirSync(secrets)]).to.deep.equal(["EIO", []]);
   });
@@ -68,7 +69,7 @@ describe("a directory whose parent's fsync fails after its creation", () => {
       const secrets = join(directory, "secrets");
       mkdirSync(secrets);
       const { files, lasting } = forgettingDisk(secrets, failing);
-      const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+      const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
       const outcomes: string[] = [];
       for (const path of paths) {
         const put = tree.write(path, new Uint8Array(1));
@@ -145,7 +146,7 @@ describe("a delete whose fsync failed", () => {
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
     const { files, lasting } = forgettingDisk(secrets, undefined, 1);
-    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, []);
+    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
     await tree.write("a", new Uint8Array(1));
     const refusal = await tree.remove("a").catch(({ code }: { code: string }) => code);
     expect([refusal, [...lasting]]).to.deep.equal(["EIO", ["a.sealed"]]);

@@ -3,11 +3,11 @@ import { type ClientOptions, StrongroomClient } from "strongroom/client";
 import { later } from "./clean-up.js";
 import type { TestServer } from "./server.js";
 
-/** The names of the client's methods, those of its base class included. */
-export function clientMethods(): string[] {
-  const base: object = Object.getPrototypeOf(StrongroomClient.prototype);
-  const names = [StrongroomClient.prototype, base].flatMap(Object.getOwnPropertyNames);
-  return [...new Set(names)].filter((name) => name !== "constructor");
+/** The names of the client's methods, those of its base classes included. */
+export function clientMethods(type: object = StrongroomClient.prototype): string[] {
+  if (type === Object.prototype) return [];
+  const own = Object.getOwnPropertyNames(type).filter((name) => name !== "constructor");
+  return [...new Set([...own, ...clientMethods(Object.getPrototypeOf(type))])];
 }
 
 export function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {

@@ -23,7 +23,7 @@
  */
 import { allocate, base64url, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
-import { type Box, nonceBytes, open, seal, tagBytes, type XaesKey } from "./xaes.js";
+import { type Box, nonceBytes, open, type Sealed, seal, tagBytes, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const formatVersion = 2;
@@ -108,6 +108,8 @@ export function openVersionsMetadata(
   );
 }
 
+const noVersion: SealedVersion = { metadata: noBox, value: noBox };
+
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** `length`: of the blob without its past. */
@@ -115,20 +117,35 @@ export type OpenedPresent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
-  const [metadata, value] = open(key.masterKey, [
-    { box: version.metadata, aad: metadataAad(key, path) },
-    { box: version.value, aad: valueAad(key, path, version.metadata.subarray(0, nonceBytes)) },
-  ]);
+  const [metadata, value] = open(key.masterKey, boxesOf(key, path, version));
   return metadata && value ? { metadata, value } : null;
+}
+
+function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): Sealed[] {
+  return [
+    { box: metadata, aad: metadataAad(key, path) },
+    { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
+  ];
 }
 
 /** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
 export function openPresent(key: SealingKey, path: string, blob: Uint8Array): OpenedPresent | null {
-  const split = splitBlob(blob);
-  if (!split?.isWhole) return null;
-  const opened = openVersion(key, path, split.present);
-  if (opened === null || ofItsFormat(opened.metadata, blob) === null) return null;
-  return { metadata: opened.metadata, value: opened.value, length: split.presentLength };
+  return openPresents(key, [{ path, blob }])[0] ?? null;
+}
+
+/** As `openPresent`; the subkeys of all are derived together. */
+export function openPresents(key: SealingKey, blobs: readonly PathAndBlob[]): (OpenedPresent | null)[] {
+  const splits = blobs.map(({ blob }) => splitBlob(blob));
+  const boxes = blobs.flatMap(({ path }, i) => {
+    const present = splits[i]?.isWhole === true ? splits[i].present : null;
+    return boxesOf(key, path, present ?? noVersion);
+  });
+  const opened = open(key.masterKey, boxes);
+  return blobs.map(({ blob }, i) => {
+    const [metadata = null, value = null] = opened.slice(2 * i, 2 * i + 2);
+    const whole = metadata && value && ofItsFormat(metadata, blob);
+    return whole && { metadata, value, length: splits[i]?.presentLength ?? 0 };
+  });
 }
 
 /** A blob whose format byte was changed could pass for the other format: only version 2 has the number of the version. */

@@ -2,8 +2,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { feed, output } from "../session/programs.js";
 import type { ClearOrder } from "./clipboard.js";
-import { feed, output } from "./clipboard-tools.js";
 
 const { clipboard, key, mac, seconds } = JSON.parse(await text(process.stdin)) as ClearOrder;
 await sleep(seconds * 1000);

@@ -6,7 +6,8 @@ import type { Command } from "commander";
 import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
-import { type Clipboard, feed, findClipboard } from "./clipboard-tools.js";
+import { feed } from "../session/programs.js";
+import { type Clipboard, findClipboard } from "./clipboard-tools.js";
 
 export type ClipboardFlags = {
   readonly copy?: true;

@@ -9,7 +9,7 @@ import { exportLine } from "../run/shell-quote.js";
 import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
+import { listSecrets, refuseMissing, secretsAt } from "../session/fetch-secrets.js";
 import { explainEmptyFolder } from "../session/missing-secrets.js";
 import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
@@ -26,9 +26,6 @@ Without --prefix, dotenv and shell use the project file .strongroom.toml of this
 directory or one above, if there is one: the variables are then those of run. See
 strongroom help allow.
 `;
-
-/** How many values are in memory at a time. */
-const sliceSize = 64;
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
@@ -129,16 +126,13 @@ function unwritable(paths: readonly string[], format: Format): string {
 
 /** In the list's order. */
 async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
-  for (let done = 0; done < entries.length; done += sliceSize) {
-    const paths = entries.slice(done, done + sliceSize).map(({ path }) => path);
-    yield* (await inOrder(client, paths)).values();
-    bar.show(done + paths.length, entries.length);
+  const paths = entries.map(({ path }) => path);
+  let done = 0;
+  for await (const [path, secret] of secretsAt(client, paths)) {
+    if (secret === undefined) refuseMissing([path]);
+    else yield secret;
+    bar.show(++done, entries.length);
   }
-}
-
-async function inOrder(client: StrongroomClient, paths: readonly string[]) {
-  const secrets = await fetchSecrets(client, paths);
-  return paths.flatMap((path) => secrets.get(path) ?? []);
 }
 
 function report(count: number, file: string, { json, quiet }: Flags): void {

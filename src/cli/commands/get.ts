@@ -1,23 +1,38 @@
-/** `strongroom get`: prints the value, the secret as JSON, or copies the value to the clipboard. */
+/** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
+import type { Secret } from "../../client/client.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import { mustGetVersion, versionOption } from "../secrets/secret-versions.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { fetchSecrets } from "../session/fetch-secrets.js";
 import { mustGet } from "../session/missing-secrets.js";
-import { type OutputFlags, printJson, printValue, report, withResult } from "../session/output.js";
+import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../session/output.js";
 import { mustBePath } from "../session/secret-arguments.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags & { readonly version?: number };
 
+const details = `
+The values of several secrets are printed one per line, in the order of the
+paths; a value of several lines is refused then. With --json, the object has one
+member, secrets, in which they are listed. If one is missing, none is printed.`;
+
 export function define(command: Command): void {
   command
     .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
-    .argument("<path>", "the secret's path")
+    .argument("<path...>", "the secret's path, or several")
     .addOption(versionOption("--version <number>", "an earlier version, as history lists it"));
-  withResult(withConnection(withClipboard(command))).action(get);
+  withResult(withConnection(withClipboard(command)))
+    .addHelpText("after", details)
+    .action(get);
 }
 
-async function get(path: string, flags: Flags): Promise<void> {
+async function get(given: readonly string[], flags: Flags): Promise<void> {
+  const [path = "", ...others] = given;
+  return others.length === 0 ? getOne(path, flags) : getSeveral(given, flags);
+}
+
+async function getOne(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
   const wanted = mustBePath(path);
   const { version } = flags;
@@ -30,6 +45,26 @@ async function get(path: string, flags: Flags): Promise<void> {
     const text = `${secret.path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
     return report(flags, { path: secret.path, copied: true, clearedAfterSeconds: seconds }, text);
   }
-  if (flags.json) printJson({ ...secret.toJSON(), value: secret.reveal() });
+  if (flags.json) printJson(asJson(secret));
   else printValue(value);
+}
+
+async function getSeveral(given: readonly string[], flags: Flags): Promise<void> {
+  for (const flag of ["copy", "version"] as const) {
+    if (flags[flag] !== undefined) throw new CommandFailure("usage", `--${flag} takes one path: give only one`);
+  }
+  const paths = given.map(mustBePath);
+  const found = await withClient(flags, (client) => fetchSecrets(client, paths));
+  const secrets = paths.flatMap((path) => found.get(path) ?? []);
+  if (flags.json) return printJson({ secrets: secrets.map(asJson) });
+  const broken = secrets.filter((secret) => /[\r\n]/.test(secret.reveal())).map(({ path }) => printable(path));
+  if (broken.length > 0) {
+    const problem = `${broken.join(", ")}: a value of several lines cannot be told from several values`;
+    throw new CommandFailure("usage", `${problem}: use --json, or get it alone`);
+  }
+  printValue(Buffer.from(secrets.map((secret) => `${secret.reveal()}\n`).join("")));
+}
+
+function asJson(secret: Secret): object {
+  return { ...secret.toJSON(), value: secret.reveal() };
 }

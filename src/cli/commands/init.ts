@@ -1,11 +1,13 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
+import { createKeyWith, keyAdvice } from "../keys/create-key.js";
+import { confirm } from "../prompt/confirm.js";
 import { readNewPassphrase } from "../prompt/new-passphrase.js";
 import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
+import { type OutputFlags, printLine, report, withDryRun, withOutput } from "../session/output.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly force?: true; readonly dryRun?: true };
 
@@ -37,6 +39,19 @@ async function make(passphrase: Bytes, plan: Plan, flags: Flags): Promise<void> 
   }
   const made = await withClient(flags, (client) => client.init(passphrase, { force: flags.force }));
   report(flags, { vaultPath: made.vaultPath, message: made.message }, `${made.message} (${made.vaultPath})`);
+  if (isTyped(flags)) await offerRecoveryKey(passphrase, flags);
+}
+
+function isTyped({ passphraseFile, passphraseFd, nonInteractive, json, quiet }: Flags): boolean {
+  return passphraseFile === undefined && passphraseFd === undefined && !nonInteractive && !json && !quiet;
+}
+
+/** The vault is there already: a no, or Ctrl-C, is no failure. */
+async function offerRecoveryKey(passphrase: Bytes, flags: Flags): Promise<void> {
+  const question = "Make a recovery key, which opens the vault when the passphrase is forgotten?";
+  if (!(await confirm(question).catch(() => false))) return;
+  await createKeyWith(passphrase, flags, "recovery", async ({ key }) => printLine(key));
+  process.stderr.write(keyAdvice);
 }
 
 function alreadyExists(vaultPath: string): CommandFailure {

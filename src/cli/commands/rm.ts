@@ -1,57 +1,107 @@
-/** `strongroom rm`: asks first, and reports a deletion that was only partly done. */
+/** `strongroom rm`: asks first, and deletes all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { mustConfirm } from "../prompt/confirm.js";
-import { type ConnectionFlags, failureOf, withClient, withConnection } from "../session/connection.js";
+import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../secrets/all-or-nothing.js";
+import { folderPrefix, listFolder } from "../secrets/folder.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { explainMissing } from "../session/missing-secrets.js";
-import { type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
-import { canonical, lookAt } from "../session/secret-arguments.js";
+import { explainEmptyFolder, explainMissing } from "../session/missing-secrets.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
+import { lookAt, mustBePath } from "../session/secret-arguments.js";
 
 type Flags = OutputFlags &
-  ConnectionFlags & { readonly force?: true; readonly dryRun?: true; readonly nonInteractive?: true };
+  ConnectionFlags &
+  StepFlags & {
+    readonly force?: true;
+    readonly recursive?: true;
+    readonly dryRun?: true;
+    readonly nonInteractive?: true;
+  };
+
+/** `shown`: what the user is told, folders by their names. */
+type Found = { readonly paths: readonly string[]; readonly shown: readonly string[] };
 
 export function define(command: Command): void {
   command
-    .description("Deletes secrets permanently. If one of them does not exist, none is deleted.")
-    .argument("<path...>", "the secrets' paths")
+    .description("Deletes secrets and their earlier versions permanently: all of them or, if one does not exist, none.")
+    .argument("<path...>", "the secrets' paths; with -r, folders too")
+    .option("-r, --recursive", "delete folders with all that is in them")
     .option("-f, --force", "do not ask")
     .option("--non-interactive", "never prompt: fail without --force");
-  withOutput(withConnection(withDryRun(command))).action(rm);
+  withOutput(withConnection(withDryRun(withSteps(command)))).action(rm);
 }
 
 async function rm(given: readonly string[], flags: Flags): Promise<void> {
-  const paths = [...new Set(given.map(canonical))];
-  await withClient(flags, (client) => mustBeThere(client, paths));
+  const { paths, shown } = await withClient(flags, (client) => mustFind(client, given, flags));
+  mustBeAtOnce(paths.length, flags);
+  const names = shown.join(", ");
   if (flags.dryRun) {
-    return report(flags, { dryRun: true, deleted: paths }, `would be deleted: ${paths.join(", ")}: nothing was done`);
+    return report(flags, { dryRun: true, deleted: paths }, `would be deleted: ${names}: nothing was done`);
   }
-  if (!flags.force) await mustConfirm(`Delete ${paths.map(printable).join(", ")}?`, flags.nonInteractive);
+  if (!flags.force) await mustConfirm(`Delete ${shown.map(printable).join(", ")}?`, flags.nonInteractive);
   await withClient(flags, (client) => deleteAll(client, paths));
-  report(flags, { deleted: paths }, `deleted: ${paths.join(", ")}`);
+  report(flags, { deleted: paths }, `deleted: ${names}`);
 }
 
-async function mustBeThere(client: StrongroomClient, paths: readonly string[]): Promise<void> {
+async function mustFind(client: StrongroomClient, given: readonly string[], flags: Flags): Promise<Found> {
+  const found: Found[] = [];
   const missing: string[] = [];
-  for (const path of paths) if ((await lookAt(client, path)) === null) missing.push(path);
-  if (missing.length === 0) return;
-  const [first = "", ...others] = missing;
-  if (others.length === 0)
-    throw new CommandFailure("notFound", `nothing was done: ${await explainMissing(client, first)}`);
-  const names = missing.map(printable).join(", ");
-  throw new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
+  for (const name of given) {
+    const folder = flags.recursive ? await findFolder(client, name) : null;
+    const path = folder === null ? mustBeSecret(name) : "";
+    if (folder === null && (await lookAt(client, path)) === null) missing.push(path);
+    found.push(folder ?? { paths: [path], shown: [path] });
+  }
+  if (missing.length > 0) throw await missingSecrets(client, missing);
+  return { paths: unique(found.flatMap(({ paths }) => paths)), shown: unique(found.flatMap(({ shown }) => shown)) };
 }
 
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)];
+}
+
+/** Returns null for what may be a secret, and is no folder. */
+async function findFolder(client: StrongroomClient, name: string): Promise<Found | null> {
+  const paths = [...(await listFolder(client, mustBeFolder(name))).keys()];
+  if (paths.length > 0) return { paths, shown: [`${folderPrefix(name)} (${counted(paths.length, "secret")})`] };
+  if (!name.endsWith("/")) return null;
+  throw new CommandFailure("notFound", `nothing was done: ${await explainEmptyFolder(client, name)}`);
+}
+
+/** @throws CommandFailure usage, for the whole vault */
+function mustBeFolder(name: string): string {
+  if (folderPrefix(name) !== "") return name;
+  const ways = "delete its folders one by one, or replace the vault with  strongroom init --force";
+  throw new CommandFailure("usage", `this would delete every secret: ${ways}`);
+}
+
+function mustBeSecret(name: string): string {
+  if (!/[^/]\/$/.test(name)) return mustBePath(name);
+  const shown = printable(name);
+  throw new CommandFailure("usage", `${shown}: this is a folder: delete it with  strongroom rm -r ${shown}`);
+}
+
+async function missingSecrets(client: StrongroomClient, missing: readonly string[]): Promise<CommandFailure> {
+  const [first = "", ...others] = missing;
+  if (others.length === 0) {
+    const asFolder = `strongroom rm -r ${printable(first)}/`;
+    return new CommandFailure("notFound", `nothing was done: ${await explainMissing(client, first, asFolder)}`);
+  }
+  const names = missing.map(printable).join(", ");
+  return new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
+}
+
+/** @throws CommandFailure notFound, for a secret that another program has deleted meanwhile */
 async function deleteAll(client: StrongroomClient, paths: readonly string[]): Promise<void> {
-  for (const [index, path] of paths.entries()) {
-    try {
-      await client.delete(path);
-    } catch (error) {
-      const isFailure = error instanceof StrongroomError || error instanceof CommandFailure;
-      if (!isFailure || index === 0) throw error;
-      const { exit, message } = await failureOf(error, client);
-      const gone = paths.slice(0, index).map(printable).join(", ");
-      throw new CommandFailure(exit, `${message}; deleted before that: ${gone}`);
-    }
+  try {
+    await changeAll(
+      client,
+      paths.map((path) => ({ delete: path })),
+    );
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    const path = printable(paths[error.index ?? 0] ?? "");
+    throw new CommandFailure("notFound", `${path} has been deleted meanwhile: nothing was done; try again`);
   }
 }

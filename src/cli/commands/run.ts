@@ -21,8 +21,8 @@ type Flags = ConnectionFlags & {
 };
 
 const details = `
-Without --prefix, --set and --env-file, the project file .strongroom.toml of this
-directory or one above chooses the secrets: see strongroom help allow.
+Without --prefix, --set and --env-file, the project file .strongroom.toml of
+this directory or one above chooses the secrets: see strongroom help allow.
 
 variables, from lowest to highest precedence: the current environment;
 --env-file, in the order given; --prefix; --set.

@@ -1,33 +1,54 @@
 /** `strongroom unlock`. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
 import type { Acknowledgement } from "../../client/client.js";
+import { askKeyFromShares } from "../keys/ask-shares.js";
+import { findKeyring } from "../keys/desktop-keyring.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { unlockOnTerminal } from "../prompt/unlocking-client.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
 import { type OutputFlags, report, withOutput } from "../session/output.js";
 
-type Flags = OutputFlags & ConnectionFlags & PassphraseSource;
+type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly keyring?: true; readonly shares?: true };
 
 export function define(command: Command): void {
-  command.description("Unlocks the vault with its passphrase. Does nothing if it is unlocked already.");
+  const sources = ["passphraseFile", "passphraseFd"];
+  command
+    .description("Unlocks the vault with its passphrase or a key. Does nothing if it is unlocked already.")
+    .addOption(new Option("--keyring", "use the key in the desktop's keyring").conflicts([...sources, "shares"]))
+    .addOption(new Option("--shares", "ask for shares of a key until there are enough").conflicts(sources));
   withOutput(withConnection(withPassphrase(command))).action(unlock);
 }
 
 async function unlock(flags: Flags): Promise<void> {
-  const { initialized, locked } = await withClient(flags, (client) => client.status());
+  const { initialized, locked, vaultPath } = await withClient(flags, (client) => client.status());
   if (!initialized) throw noVaultYet();
   if (!locked) return report(flags, { changed: false }, "the vault is already unlocked");
-  const typed = asks(flags) ? await withClient(flags, (client) => unlockOnTerminal(client)) : null;
-  const { message } = typed ?? (await unlockFromSource(flags));
+  const { message } = await unlockBy(flags, vaultPath);
   report(flags, { changed: true }, message);
+}
+
+async function unlockBy(flags: Flags, vaultPath: string): Promise<Acknowledgement> {
+  if (flags.keyring) return unlockWith(await mustLookUp(vaultPath), flags);
+  if (flags.shares) return unlockWith(await askKeyFromShares(flags.nonInteractive), flags);
+  const typed = asks(flags) ? await withClient(flags, (client) => unlockOnTerminal(client)) : null;
+  return typed ?? unlockWith(await readPassphrase(flags, "Passphrase of the vault: "), flags);
 }
 
 function asks({ passphraseFile, passphraseFd, nonInteractive }: Flags): boolean {
   return passphraseFile === undefined && passphraseFd === undefined && !nonInteractive;
 }
 
-async function unlockFromSource(flags: Flags): Promise<Acknowledgement> {
-  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+async function mustLookUp(vaultPath: string): Promise<Bytes> {
+  const key = await findKeyring().lookup(vaultPath);
+  if (key !== null) return key;
+  const remedy = "unlock the keyring, or make one with  strongroom key create --keyring";
+  throw new CommandFailure("wrongPassphrase", `the keyring has no key for ${vaultPath}: ${remedy}`);
+}
+
+/** Wipes the text. */
+async function unlockWith(passphrase: Bytes, flags: Flags): Promise<Acknowledgement> {
   try {
     return await withClient(flags, (client) => client.unlock(passphrase));
   } finally {

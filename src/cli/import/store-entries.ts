@@ -1,11 +1,13 @@
-/** Storing of imported entries, several requests at a time, and the tally of the results. */
+/** Storing of imported entries in batches, and the tally of the results. */
 import pMap from "p-map";
-import { type PutOptions, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { type Read, readMany } from "../../client/reading-many.js";
+import { listFolder } from "../secrets/folder.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { concurrency, getIfThere } from "../session/fetch-secrets.js";
 import { isConflict } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSizes } from "../session/server-limits.js";
 import type { ImportEntry, Refused } from "./formats/import-entry.js";
+import { batchesOf } from "./import-batches.js";
 
 export type Tally = {
   created: number;
@@ -25,6 +27,9 @@ export type ImportOptions = {
   readonly signal: AbortSignal;
 };
 
+/** One is stored while the next is prepared. */
+const batchesAtOnce = 2;
+
 /** Stores the entries; the tally is right even when an error ends the work. @throws the first such error */
 export async function storeAll(
   client: StrongroomClient,
@@ -34,79 +39,105 @@ export async function storeAll(
   tick: (done: number) => void,
 ): Promise<void> {
   const limits = await limitsOf(client);
-  const existing = await existingPaths(client, options.folder);
+  const existing = await listFolder(client, options.folder);
+  const store = new EntryStore(client, options, tally);
   let stopped: unknown = null;
   let done = 0;
-  const storeOne = async (entry: ImportEntry) => {
-    if (options.signal.aborted) stopped ??= new CommandFailure("aborted", "interrupted");
+  const storeBatch = async (batch: readonly ImportEntry[]) => {
     if (stopped !== null) return;
     try {
-      await store(client, entry, { ...options, limits, exists: existing.has(entry.path) }, tally);
-      tick(++done);
+      const fit = batch.filter((entry) => !store.refuses(entry, problemOf(entry, limits)));
+      await store.compare(fit, (path) => existing.has(path));
+      done += batch.length;
+      tick(done);
     } catch (error) {
       stopped ??= error;
     }
   };
-  await pMap(entries, storeOne, { concurrency });
+  await pMap(batchesOf(entries), storeBatch, { concurrency: batchesAtOnce });
   if (stopped !== null) throw stopped;
 }
 
-type EntryOptions = ImportOptions & { readonly limits: Limits; readonly exists: boolean };
+type Write = { readonly entry: ImportEntry; readonly result: "created" | "replaced" };
 
-async function store(client: StrongroomClient, entry: ImportEntry, options: EntryOptions, tally: Tally): Promise<void> {
-  const problem = problemOf(entry, options.limits);
-  const refusal = problem === null ? await storeOrRefuse(client, entry, options, tally) : { problem };
-  if (refusal !== null) tally.refused.push({ origin: `${entry.origin} (${entry.path})`, ...refusal });
-}
+class EntryStore {
+  readonly #client: StrongroomClient;
+  readonly #options: ImportOptions;
+  readonly #tally: Tally;
 
-/** Returns why this entry alone cannot be stored; null when it is done. */
-async function storeOrRefuse(
-  client: StrongroomClient,
-  entry: ImportEntry,
-  options: EntryOptions,
-  tally: Tally,
-): Promise<Omit<Refused, "origin"> | null> {
-  try {
-    const result = await resultFor(client, entry, options);
-    if (isWrite(result) && !options.dryRun) await put(client, entry, options.force);
-    if (result === "skipped") tally.skipped.push(entry.path);
-    else tally[result]++;
-    return null;
-  } catch (error) {
-    if (isConflict(error)) return storeOrRefuse(client, entry, { ...options, exists: true }, tally); // created meanwhile
-    return refusalOf(error);
+  constructor(client: StrongroomClient, options: ImportOptions, tally: Tally) {
+    this.#client = client;
+    this.#options = options;
+    this.#tally = tally;
+  }
+
+  /** Notes why an entry alone cannot be stored, if there is a reason. */
+  refuses({ origin, path }: ImportEntry, problem: string | null, damaged?: true): boolean {
+    if (problem === null) return false;
+    this.#tally.refused.push({ origin: `${origin} (${path})`, problem, ...(damaged && { damaged }) });
+    return true;
+  }
+
+  /** Stores what differs from the vault. */
+  async compare(entries: readonly ImportEntry[], exists: (path: string) => boolean): Promise<void> {
+    const there = entries.filter(({ path }) => exists(path));
+    const writes: Write[] = entries.filter(({ path }) => !exists(path)).map((entry) => ({ entry, result: "created" }));
+    let done = 0;
+    for await (const results of readMany(
+      (gets) => this.#client.batch(gets),
+      there.map(({ path }) => path),
+    )) {
+      for (const read of results) {
+        const entry = there[done++];
+        if (entry !== undefined) writes.push(...this.#writesFor(entry, read));
+      }
+    }
+    if (!this.#options.dryRun) return this.#write(writes);
+    for (const { result } of writes) this.#tally[result]++;
+  }
+
+  #writesFor(entry: ImportEntry, read: Read): Write[] {
+    if ("code" in read) {
+      if (read.code === "NOT_FOUND") return [{ entry, result: "created" }];
+      this.refuses(entry, read.error, read.code === "INTEGRITY" || undefined);
+      return [];
+    }
+    if (isSame(read, entry)) this.#tally.unchanged++;
+    else if (this.#options.force) return [{ entry, result: "replaced" }];
+    else this.#tally.skipped.push(entry.path);
+    return [];
+  }
+
+  /** One entry that is refused must not keep the others out: they are stored without it. */
+  async #write(writes: readonly Write[]): Promise<void> {
+    if (writes.length === 0) return;
+    if (this.#options.signal.aborted) throw new CommandFailure("aborted", "interrupted");
+    try {
+      await this.#client.batch(writes.map(({ entry }) => this.#putOf(entry)));
+      for (const { result } of writes) this.#tally[result]++;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      if (writes.length === 1 && writes[0] !== undefined) return this.#judge(writes[0].entry, error);
+      const at = error.index ?? Math.floor(writes.length / 2);
+      for (const part of [writes.slice(0, at), writes.slice(at, at + 1), writes.slice(at + 1)]) await this.#write(part);
+    }
+  }
+
+  /** A conflict means that another program has stored a secret there meanwhile. */
+  async #judge(entry: ImportEntry, error: StrongroomError): Promise<void> {
+    if (isConflict(error)) return this.compare([entry], () => true);
+    this.refuses(entry, error.message, error.code === "INTEGRITY" || undefined);
+  }
+
+  #putOf({ path, value, type, description }: ImportEntry): PutOperation {
+    const known = type as PutOperation["type"]; // problemOf has checked it
+    return { put: path, value, type: known, description, ifAbsent: !this.#options.force };
   }
 }
 
-/** @throws the error, unless it is about this entry alone */
-function refusalOf(error: unknown): Omit<Refused, "origin"> {
-  if (!(error instanceof StrongroomError)) throw error;
-  if (error.code === "BAD_REQUEST") return { problem: error.message };
-  if (error.code === "INTEGRITY") return { problem: error.message, damaged: true };
-  throw error;
-}
-
-type Result = keyof Omit<Tally, "refused">;
-
-function isWrite(result: Result): boolean {
-  return result === "created" || result === "replaced";
-}
-
-async function resultFor(
-  client: StrongroomClient,
-  entry: ImportEntry,
-  { exists, force }: EntryOptions,
-): Promise<Result> {
-  const stored = exists ? await getIfThere(client, entry.path) : null;
-  if (stored === null) return "created";
-  if (isSame(stored, entry)) return "unchanged";
-  return force ? "replaced" : "skipped";
-}
-
-function put(client: StrongroomClient, entry: ImportEntry, force: boolean): Promise<unknown> {
-  const { path, value, description } = entry;
-  const type = entry.type as PutOptions["type"]; // problemOf has checked it
-  return client.put(path, value, { type, description, replaceMetadata: true, ifAbsent: !force });
+/** Whether the request was refused for what is in it. */
+function isRefusal(error: unknown): error is StrongroomError {
+  return error instanceof StrongroomError && ["BAD_REQUEST", "PRECONDITION_FAILED", "INTEGRITY"].includes(error.code);
 }
 
 function isSame(stored: Secret, { value, type, description }: ImportEntry): boolean {
@@ -120,13 +151,4 @@ function problemOf({ value, type, description }: ImportEntry, limits: Limits): s
   if (/\p{Surrogate}/u.test(`${value} ${description ?? ""}`))
     return "it has a lone surrogate, which UTF-8 cannot express";
   return type === undefined || limits.types.includes(type) ? null : `its type is not one of ${limits.types.join(", ")}`;
-}
-
-/** Paths in the vault, those with damaged metadata included. */
-async function existingPaths(client: StrongroomClient, prefix: string): Promise<ReadonlySet<string>> {
-  const paths = new Set<string>();
-  for await (const { entries, damaged = [] } of client.pages({ prefix, limit: 1000 })) {
-    for (const path of [...entries.map((entry) => entry.path), ...damaged]) paths.add(path);
-  }
-  return paths;
 }

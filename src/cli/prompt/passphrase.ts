@@ -6,6 +6,7 @@ import { isUtf8 } from "node:buffer";
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import { integer } from "../../config/readers.js";
+import { keyProblem } from "../keys/key-problem.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { readBytes } from "./read-bytes.js";
 import { askHidden } from "./terminal.js";
@@ -42,9 +43,11 @@ export async function askPassphrase(question: string, cancelled?: string): Promi
 
 function mustBeValid(passphrase: Bytes): Bytes {
   const problem = problemOf(passphrase);
-  if (problem === null) return passphrase;
+  const mistyped = keyProblem(passphrase);
+  if (problem === null && mistyped === null) return passphrase;
   passphrase.fill(0);
-  throw new CommandFailure("usage", `the passphrase ${problem}`);
+  if (problem !== null) throw new CommandFailure("usage", `the passphrase ${problem}`);
+  throw new CommandFailure("wrongPassphrase", mistyped ?? "");
 }
 
 async function readSource(source: PassphraseSource, question: string): Promise<Bytes> {

@@ -3,6 +3,7 @@
 import type { Bytes } from "../../../workers/protocol.js";
 import {
   type Acknowledgement,
+  type BatchOperation,
   type CallOptions,
   type ChangeOptions,
   type ListOptions,
@@ -49,6 +50,10 @@ export class UnlockingClient extends StrongroomClient {
     return this.#whenUnlocked(() => super.prune(path, options));
   }
 
+  override batch(operations: readonly BatchOperation[], options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.batch(operations, options));
+  }
+
   override list(options: ListOptions = {}) {
     return this.#whenUnlocked(() => super.list(options));
   }
@@ -80,13 +85,24 @@ export class UnlockingClient extends StrongroomClient {
 export async function unlockOnTerminal(client: StrongroomClient, first = question): Promise<Acknowledgement | null> {
   let text = first;
   for (let left = tries - 1; left >= 0; left -= 1) {
-    const passphrase = await askPassphrase(text, "cancelled: the vault is still locked");
-    if (passphrase === null) return null;
-    const unlocked = await tryPassphrase(client, passphrase).finally(() => passphrase.fill(0));
+    const asked = await askOrExplain(text);
+    if (asked === null) return null;
+    const unlocked = typeof asked === "string" ? null : await tryPassphrase(client, asked).finally(() => asked.fill(0));
     if (unlocked !== null) return unlocked;
-    text = `wrong passphrase, ${left} ${left === 1 ? "try" : "tries"} left\n${question}`;
+    const problem = typeof asked === "string" ? asked : "wrong passphrase";
+    text = `${problem}, ${left} ${left === 1 ? "try" : "tries"} left\n${question}`;
   }
   throw new CommandFailure("wrongPassphrase", wrongEveryTime);
+}
+
+/** Returns the passphrase, null without a terminal, or what is mistyped in a key. */
+async function askOrExplain(text: string): Promise<Bytes | string | null> {
+  try {
+    return await askPassphrase(text, "cancelled: the vault is still locked");
+  } catch (error) {
+    if (error instanceof CommandFailure && error.exit === "wrongPassphrase") return error.message;
+    throw error;
+  }
 }
 
 /** Returns null when the passphrase is wrong. */

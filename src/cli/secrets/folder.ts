@@ -9,6 +9,19 @@ export function folderPrefix(folder: string): string {
   return path === "" ? "" : `${path}/`;
 }
 
+/** Tags by path; none for a damaged secret. */
+export type Listed = ReadonlyMap<string, string | undefined>;
+
+/** Lists the secrets of a folder, those that are damaged too. */
+export async function listFolder(client: StrongroomClient, folder: string): Promise<Listed> {
+  const found = new Map<string, string | undefined>();
+  for await (const { entries, damaged = [] } of client.pages({ prefix: folderPrefix(folder), limit: 1000 })) {
+    for (const { path, etag } of entries) found.set(path, etag);
+    for (const path of damaged) found.set(path, undefined);
+  }
+  return found;
+}
+
 /** Lists a folder; where there is none, but a secret of this name, lists that. */
 export async function* pagesOf(client: StrongroomClient, name: string): AsyncGenerator<SecretList, void, void> {
   const prefix = folderPrefix(name);

@@ -1,12 +1,9 @@
-/** Reading many secrets: their list, and their values by path, a few requests at a time. */
-import pMap from "p-map";
+/** Reading many secrets: their list, and their values by path, in few requests. */
 import type { Secret, SecretEntry, StrongroomClient } from "../../client/client.js";
+import { readMany, secretOf } from "../../client/reading-many.js";
 import { folderPrefix } from "../secrets/folder.js";
 import { CommandFailure } from "./exit-codes.js";
 import { printable } from "./output.js";
-
-/** Concurrent requests. */
-export const concurrency = 16;
 
 /**
  * Lists a folder, by default the whole vault.
@@ -30,14 +27,26 @@ export async function fetchSecrets(
 ): Promise<ReadonlyMap<string, Secret>> {
   const secrets = new Map<string, Secret>();
   const missing: string[] = [];
-  const fetchOne = async (path: string) => {
-    const secret = await getIfThere(client, path);
-    if (secret === null) missing.push(path);
+  for await (const [path, secret] of secretsAt(client, [...new Set(paths)])) {
+    if (secret === undefined) missing.push(path);
     else secrets.set(path, secret);
-  };
-  await pMap(new Set(paths), fetchOne, { concurrency });
-  if (missing.length === 0) return secrets;
-  const names = missing.sort().map(printable).join(", ");
+  }
+  refuseMissing(missing);
+  return secrets;
+}
+
+/** Yields the secrets in order; in memory at a time are those of one request, which the server bounds. */
+export async function* secretsAt(client: StrongroomClient, paths: readonly string[]) {
+  let done = 0;
+  for await (const results of readMany((gets) => client.batch(gets), paths)) {
+    for (const result of results) yield [paths[done++] ?? "", secretOf(result)] as const;
+  }
+}
+
+/** @throws CommandFailure notFound, unless nothing is missing */
+export function refuseMissing(missing: readonly string[]): void {
+  if (missing.length === 0) return;
+  const names = missing.toSorted().map(printable).join(", ");
   throw new CommandFailure("notFound", `no secret at ${names}: store it, or correct the path`);
 }
 

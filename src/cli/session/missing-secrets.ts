@@ -13,10 +13,14 @@ export async function mustGet(client: StrongroomClient, path: string): Promise<S
   throw new CommandFailure("notFound", await explainMissing(client, path));
 }
 
-/** Returns what to say of a path that has no secret. */
-export async function explainMissing(client: StrongroomClient, path: string): Promise<string> {
+/** Returns what to say of a path that has no secret; `asFolder`: what to do if it is a folder. */
+export async function explainMissing(
+  client: StrongroomClient,
+  path: string,
+  asFolder = `strongroom ls ${printable(path)}/`,
+): Promise<string> {
   const shown = printable(path);
-  if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: strongroom ls ${shown}/`;
+  if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: ${asFolder}`;
   return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
 }
 

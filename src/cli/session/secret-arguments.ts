@@ -46,7 +46,7 @@ export async function creating<T>(path: string, remedy: string, put: () => Promi
 }
 
 /** Whether the condition of a change did not hold. */
-export function isConflict(error: unknown): boolean {
+export function isConflict(error: unknown): error is StrongroomError & { readonly code: "PRECONDITION_FAILED" } {
   return error instanceof StrongroomError && error.code === "PRECONDITION_FAILED";
 }
 

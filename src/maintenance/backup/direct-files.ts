@@ -12,7 +12,7 @@ import { filesOf, namesIn, readAhead, type SnapshotFile } from "./snapshot-files
 
 export async function* directFiles(directory: string): AsyncGenerator<SnapshotFile> {
   const pending = await pendingChanges(systemFiles, directory);
-  const changed = new Map([...(pending ?? [])].map(([path, blob]) => [blobFile(secretsName, path), blob]));
+  const changed = new Map([...pending].map(([path, blob]) => [blobFile(secretsName, path), blob]));
   const read = async (name: string) =>
     fileOfBatch(name, changed) ?? { ...(await readAhead(join(directory, name))), name };
   yield* filesOf(await sortedNames(directory, changed), read);

@@ -6,7 +6,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { ignoring, isTempName, makeDirectory, systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
-import { journalName, maxJournalBytes } from "../../storage/files/batch-tree.js";
+import { isJournal, maxJournalBytes } from "../../storage/files/batch-tree.js";
 import { documentFile, isDocumentFile } from "../../storage/files/documents.js";
 import { restoredMark } from "../../storage/files/generations.js";
 import { decodeJournal } from "../../storage/files/journal-format.js";
@@ -47,7 +47,7 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
   for (const entry of entries) {
     const path = join(directory, entry.name);
     if (["header.json", "secrets", tokensFile].includes(entry.name)) continue;
-    if (entry.name === journalName) await examineJournal(inspection, path);
+    if (isJournal(entry.name)) await examineJournal(inspection, path);
     else if (isDocumentFile(entry.name)) await examine(inspection, path, "file");
     else if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);
     else if (isCurrent) await reportTemp(inspection, path);
@@ -55,12 +55,12 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
   return entries;
 }
 
-/** The next start completes the batch in a journal. */
+/** The next start applies it. */
 async function examineJournal(inspection: Inspection, path: string): Promise<void> {
   if ((await examine(inspection, path, "file")) === null) return;
   const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxJournalBytes));
   if (bytes === null || decodeJournal(bytes) !== null) return;
-  const message = "it is damaged: the last batch of changes cannot be completed, and the server does not start";
+  const message = "it is damaged: a batch of changes cannot be completed, and the server does not start";
   const remedy = "restore the vault from a backup, or move it away; the batch may then be incomplete";
   inspection.report({ code: "journal-damaged", path, message, remedy, fix: null });
 }

@@ -1,8 +1,9 @@
 /**
- * Blobs of one vault with atomic batches. A redo journal, written and synced first, is the commit point; then the batch is
- * applied to the tree, and the journal removed. Meanwhile reads are served from memory. One batch at a time.
+ * Blobs of one vault with atomic batches. The redo journal of a batch, a file of its own that is written and synced first, is
+ * the commit point. Behind the commits, the batches are applied to the tree in their order, and their journals removed in
+ * the same order. Meanwhile reads of their paths are served from memory.
  */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
 import { StartError } from "../../errors.js";
@@ -11,17 +12,32 @@ import { readFileBytes } from "../../files/read-file.js";
 import { BlobTree } from "./blob-tree.js";
 import type { Generation } from "./generations.js";
 import { type BatchChanges, decodeJournal, encodeJournal } from "./journal-format.js";
-import type { NameIndex } from "./name-index.js";
+import { NameIndex } from "./name-index.js";
 import type { Snapshot } from "./snapshot.js";
 
-export const journalName = "journal";
+/** One without a number is older than all others. */
+const journalName = /^journal(?:-([1-9][0-9]{0,14}))?$/;
+
+export function isJournal(name: string): boolean {
+  return journalName.test(name);
+}
 
 /** Larger than any batch with its paths. */
 export const maxJournalBytes = 2 ** 30;
-const appliedAtOnce = 32;
+
+/** Few, so that the commits' own work does not queue behind it in the thread pool. */
+const appliedAtOnce = 4;
+
+/** A commit waits while more than this is not applied yet: it is in memory, and the next start after a kill applies it. */
+const maxPendingChanges = 10_000;
+const maxPendingBytes = 64 * 2 ** 20;
 
 type Batch = {
   readonly changes: BatchChanges;
+  readonly bytes: number;
+  readonly journal: string;
+  /** Settles, without an error, when its commit has ended. */
+  readonly ended: Promise<unknown>;
   /** The journal is certain to survive a power cut; nothing is applied before. */
   durable: boolean;
   applied: boolean;
@@ -30,40 +46,41 @@ type Batch = {
 };
 
 export class BatchTree {
+  /** All secrets, the pending batches included. */
+  readonly names: NameIndex;
   readonly #files: FileOperations;
   readonly #tree: BlobTree;
-  readonly #journal: string;
-  /** Committed, and not yet certain to be in the tree. */
-  #pending: Batch | null = null;
+  /** Committed, and not yet certain to be in the tree; oldest first. */
+  readonly #pending: Batch[] = [];
+  /** The last pending batch that changes a path. */
+  readonly #changedBy = new Map<string, Batch>();
   #draining: Promise<void> | null = null;
+  #finishing: Promise<void> = Promise.resolve();
   #last: Promise<unknown> = Promise.resolve();
+  #number = 0;
 
   /** `paths`: all secrets in the tree. */
   constructor(files: FileOperations, generation: Generation, paths: readonly string[]) {
     this.#files = files;
-    this.#tree = new BlobTree(files, generation, paths);
-    this.#journal = join(generation.directory, journalName);
+    this.names = new NameIndex(paths);
+    this.#tree = new BlobTree(files, generation, this.names, (path) => this.#changedBy.has(path));
   }
 
   get generation(): Generation {
     return this.#tree.generation;
   }
 
-  get names(): NameIndex {
-    return this.#tree.names;
-  }
-
-  /** Replays the journal of a batch that a crash interrupted; on a disk that refuses, it stays. @throws StartError */
+  /** Replays the journals of batches that a crash interrupted; on a disk that refuses, they stay. @throws StartError */
   async replay(): Promise<void> {
-    const changes = await pendingChanges(this.#files, this.generation.directory);
-    if (changes === null) return;
-    // The process that wrote it may have been killed before the fsync.
-    this.#show({ changes, durable: false, applied: false, removalInDoubt: false });
+    for (const { journal, changes } of await readJournals(this.#files, this.generation.directory)) {
+      this.#number = numberOf(basename(journal));
+      this.#show(batchOf(changes, journal, Promise.resolve())); // not durable: its writer may have been killed before the fsync
+    }
     await this.drain().catch(() => {});
   }
 
   async read(path: string, first: number): Promise<Bytes | null> {
-    const pending = this.#pending?.changes.get(path);
+    const pending = this.#changedBy.get(path)?.changes.get(path);
     return pending === undefined ? this.#tree.read(path, first) : (pending?.slice(0, first) ?? null);
   }
 
@@ -72,62 +89,112 @@ export class BatchTree {
     return this.names.has(path) || this.#tree.isUnconfirmed(path);
   }
 
+  /** DANGER: a path of a pending batch changes by a journal, too, or a replay would undo the change. */
   async write(path: string, blob: Bytes): Promise<void> {
-    if (this.#pending?.changes.has(path)) await this.drain();
-    await this.#tree.write(path, blob);
+    if (this.#changedBy.has(path)) await this.commit(new Map([[path, blob]]));
+    else await this.#tree.write(path, blob);
   }
 
   async remove(path: string): Promise<boolean> {
-    if (this.#pending?.changes.has(path)) await this.drain();
-    return this.isPresent(path) && (await this.#tree.remove(path));
+    if (!this.isPresent(path)) return false;
+    if (!this.#changedBy.has(path)) return this.#tree.remove(path);
+    await this.commit(new Map([[path, null]]));
+    return true;
   }
 
   commit(changes: BatchChanges): Promise<void> {
-    const committed = this.#last.then(() => this.#commit(changes));
-    this.#last = committed.catch(() => {});
-    return committed;
+    return this.#inTurn(() => this.#commit(changes));
   }
 
   async snapshot(vaultPath: string): Promise<Snapshot> {
-    while (this.#pending !== null) await this.drain();
-    return this.#tree.snapshot(vaultPath);
+    // DANGER: await nothing between the end of the drain and the call, which lists the names.
+    const begun = await this.#inTurn(async () => {
+      await this.drain();
+      return { snapshot: this.#tree.snapshot(vaultPath) };
+    });
+    return begun.snapshot;
   }
 
-  /** Resolves once no batch is pending. Concurrent calls share one attempt. */
+  /** Resolves once no batch is pending. Concurrent calls share an attempt that begins after them. */
   async drain(): Promise<void> {
-    if (this.#pending === null) return;
-    this.#draining ??= this.#finish(this.#pending).finally(() => {
+    await this.#draining?.catch(() => {});
+    if (this.#pending.length === 0) return;
+    this.#draining ??= this.#finishAll().finally(() => {
       this.#draining = null;
     });
     await this.#draining;
   }
 
+  /** Commits and snapshots run one at a time. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const current = this.#last.then(work);
+    this.#last = current.catch(() => {});
+    return current;
+  }
+
   async #commit(changes: BatchChanges): Promise<void> {
-    await this.drain();
-    const batch: Batch = { changes, durable: false, applied: false, removalInDoubt: false };
-    await moveIntoPlace(this.#files, this.#journal, encodeJournal(changes));
+    if (this.#pending.some(({ durable }) => !durable)) await this.drain();
+    while (this.#isFull()) await this.#makeRoom();
+    const bytes = encodeJournal(changes);
+    if (bytes.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
+    const journal = join(this.generation.directory, `journal-${++this.#number}`);
+    await moveIntoPlace(this.#files, journal, bytes);
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const batch = batchOf(changes, journal, ended);
     this.#show(batch); // whatever happens next: a start would replay it
-    await syncDirectory(this.#files, this.generation.directory);
-    batch.durable = true;
-    this.drain().catch(() => {}); // tried again before the next change of any of its paths, and at the next start
+    try {
+      await syncDirectory(this.#files, this.generation.directory);
+      batch.durable = true;
+    } finally {
+      end();
+    }
+    this.drain().catch(() => {}); // tried again by the next commit, and at the next start
   }
 
   /** From here on all see the batch. */
   #show(batch: Batch): void {
-    this.#pending = batch;
+    this.#pending.push(batch);
     for (const [path, blob] of batch.changes) {
+      this.#changedBy.set(path, batch);
       if (blob === null) this.names.delete(path);
       else this.names.add(path);
     }
   }
 
+  #hide(batch: Batch): void {
+    this.#pending.shift();
+    for (const path of batch.changes.keys()) if (this.#changedBy.get(path) === batch) this.#changedBy.delete(path);
+  }
+
+  #isFull(): boolean {
+    const changes = this.#pending.reduce((sum, batch) => sum + batch.changes.size, 0);
+    return changes >= maxPendingChanges || this.#pending.reduce((sum, { bytes }) => sum + bytes, 0) >= maxPendingBytes;
+  }
+
+  async #makeRoom(): Promise<void> {
+    if (this.#draining === null) await this.drain();
+    else await this.#finishing.catch(() => this.drain());
+  }
+
+  async #finishAll(): Promise<void> {
+    for (let [oldest] = this.#pending; oldest !== undefined; [oldest] = this.#pending) {
+      this.#finishing = this.#finish(oldest);
+      await this.#finishing;
+    }
+  }
+
+  /** DANGER: the oldest first, and its journal durably gone before that of the next, or a replay would be in another order. */
   async #finish(batch: Batch): Promise<void> {
-    if (!batch.durable) await replaceFile(this.#files, this.#journal, encodeJournal(batch.changes));
+    await batch.ended;
+    if (!batch.durable) await replaceFile(this.#files, batch.journal, encodeJournal(batch.changes));
     batch.durable = true;
     if (!batch.applied) await this.#apply(batch.changes);
     batch.applied = true;
     await this.#removeJournal(batch);
-    this.#pending = null;
+    this.#hide(batch);
   }
 
   async #apply(changes: BatchChanges): Promise<void> {
@@ -138,29 +205,53 @@ export class BatchTree {
     await Promise.all(work).finally(() => Promise.allSettled(work)); // a retry must not run beside it
   }
 
-  /** DANGER: must be durable before any path of the batch changes again, or a replay would undo that change. */
+  /** DANGER: must be durable before any path of the batch changes without a journal, or a replay would undo that change. */
   async #removeJournal(batch: Batch): Promise<void> {
     if (!batch.removalInDoubt) {
       batch.removalInDoubt = true;
-      return removeFile(this.#files, this.#journal);
+      return removeFile(this.#files, batch.journal);
     }
-    await replaceFile(this.#files, this.#journal, encodeJournal(new Map()));
-    await removeFile(this.#files, this.#journal).catch(() => {}); // an empty one is harmless
+    await replaceFile(this.#files, batch.journal, encodeJournal(new Map()));
+    await removeFile(this.#files, batch.journal).catch(() => {}); // an empty one is harmless
   }
 }
 
-/** Returns the changes in a vault's journal; null when there is none. @throws StartError when it is damaged. */
-export async function pendingChanges(files: FileOperations, directory: string): Promise<BatchChanges | null> {
-  const journal = join(directory, journalName);
-  const bytes = await readFileBytes(files, journal, maxJournalBytes);
-  const changes = bytes && decodeJournal(bytes);
-  if (bytes !== null && changes === null) throw damagedJournal(journal);
-  return changes;
+function batchOf(changes: BatchChanges, journal: string, ended: Promise<unknown>): Batch {
+  let bytes = 0;
+  for (const blob of changes.values()) bytes += blob?.length ?? 0;
+  return { changes, bytes, journal, ended, durable: false, applied: false, removalInDoubt: false };
+}
+
+function numberOf(journal: string): number {
+  return Number(journalName.exec(journal)?.[1] ?? 0);
+}
+
+type Journal = { readonly journal: string; readonly changes: BatchChanges };
+
+/** Oldest first. @throws StartError for a damaged one */
+async function readJournals(files: FileOperations, directory: string): Promise<Journal[]> {
+  const names = (await files.readdir(directory)).filter(isJournal).sort((a, b) => numberOf(a) - numberOf(b));
+  const found: Journal[] = [];
+  for (const name of names) {
+    const journal = join(directory, name);
+    const bytes = await readFileBytes(files, journal, maxJournalBytes);
+    if (bytes === null) continue; // removed meanwhile, by the server whose vault a backup reads
+    const changes = decodeJournal(bytes);
+    if (changes === null) throw damagedJournal(journal);
+    found.push({ journal, changes });
+  }
+  return found;
+}
+
+/** Returns the changes in a vault's journals. @throws StartError for a damaged one */
+export async function pendingChanges(files: FileOperations, directory: string): Promise<BatchChanges> {
+  const journals = await readJournals(files, directory);
+  return new Map(journals.flatMap(({ changes }) => [...changes]));
 }
 
 function damagedJournal(path: string): StartError {
   return new StartError(
-    `${path}, which completes the last batch of changes, is damaged: restore the vault from a backup, or move it away ` +
+    `${path}, which completes a batch of changes, is damaged: restore the vault from a backup, or move it away ` +
       "(the batch may then be incomplete), then start again",
   );
 }

@@ -7,7 +7,7 @@ import { readFileBytes } from "../../files/read-file.js";
 import { Directories } from "./directories.js";
 import { DirectorySyncs } from "./directory-syncs.js";
 import type { Generation } from "./generations.js";
-import { NameIndex } from "./name-index.js";
+import type { NameIndex } from "./name-index.js";
 import { Snapshot } from "./snapshot.js";
 import { blobFile } from "./tree-scan.js";
 
@@ -18,17 +18,24 @@ export class BlobTree {
   readonly generation: Generation;
   readonly names: NameIndex;
   readonly #files: FileOperations;
+  readonly #isPending: (path: string) => boolean;
   readonly #syncs: DirectorySyncs;
   readonly #directories: Directories;
   readonly #snapshots = new Set<Snapshot>();
   /** Paths whose file is gone, but whose delete failed before it was durable. */
   readonly #unconfirmed = new Set<string>();
 
-  /** `paths`: all secrets in the tree. */
-  constructor(files: FileOperations, generation: Generation, paths: readonly string[]) {
+  /** `names`: all secrets. `isPending`: a change of the path, later than the tree's, has been made in them already. */
+  constructor(
+    files: FileOperations,
+    generation: Generation,
+    names: NameIndex,
+    isPending: (path: string) => boolean = () => false,
+  ) {
     this.#files = files;
     this.generation = generation;
-    this.names = new NameIndex(paths);
+    this.names = names;
+    this.#isPending = isPending;
     this.#syncs = new DirectorySyncs(files);
     this.#directories = new Directories(files, this.#syncs, generation.secrets);
   }
@@ -90,7 +97,7 @@ export class BlobTree {
   #replaceBlob(path: string, directory: string, blob: Bytes): Promise<void> {
     return this.#syncs.holding(directory, async (held) => {
       await moveIntoPlace(this.#files, this.#fileOf(path), blob, 0o600, () => this.#keepOld(path));
-      this.names.add(path);
+      this.#setName(path, true);
       await held.sync();
     });
   }
@@ -102,13 +109,13 @@ export class BlobTree {
       this.#syncs.holding(dirname(file), async (directory) => {
         await this.#keepOld(path);
         await this.#files.unlink(file);
-        this.names.delete(path);
+        this.#setName(path, false);
         this.#unconfirmed.add(path);
         await directory.sync();
         return true;
       }),
     );
-    this.names.delete(path);
+    this.#setName(path, false);
     if (existed === null && this.#unconfirmed.has(path)) await this.#confirmGone(file);
     return this.#unconfirmed.delete(path);
   }
@@ -127,6 +134,12 @@ export class BlobTree {
       }),
     );
     if (made === null) await this.#syncs.syncNearest(dirname(dirname(file)));
+  }
+
+  #setName(path: string, isThere: boolean): void {
+    if (this.#isPending(path)) return;
+    if (isThere) this.names.add(path);
+    else this.names.delete(path);
   }
 
   async #keepOld(path: string): Promise<void> {

@@ -69,12 +69,13 @@ export class SnapshotHolder {
   }
 
   async #removeUnlessRead(): Promise<void> {
-    if (this.#taken === null) return;
-    const reader = await findHolder(this.#taken.directory).catch(() => null);
+    const taken = this.#taken; // the expiry of a snapshot and the next one may come together
+    if (taken === null) return;
+    const reader = await findHolder(taken.directory).catch(() => null);
     if (reader !== null) throw busy(`a backup (pid ${reader.pid}) is reading a snapshot`);
     this.#cancelExpiry();
-    await removeTree(this.#files, this.#taken.directory);
-    this.#taken = null;
+    await removeTree(this.#files, taken.directory);
+    if (this.#taken === taken) this.#taken = null;
   }
 
   #expireLater(): void {

@@ -1,6 +1,8 @@
-/** Parts of the requests for one secret: their URL path and the headers of their conditions. */
+/** Requests for one secret: their URL path, and the headers of their conditions. */
 import { StrongroomError } from "./client-error.js";
 import type { PutOptions } from "./method-options.js";
+import type { ApiRequest } from "./request.js";
+import type { Carried, Requester } from "./requester.js";
 
 /** Refuses an empty path, which would request the list. @throws StrongroomError BAD_REQUEST */
 export function secretTarget(path: string, root: "secrets" | "versions" = "secrets"): string {
@@ -17,14 +19,18 @@ export function encoded(text: string): string {
   }
 }
 
-export type Condition = Pick<PutOptions, "ifMatch" | "ifAbsent">;
-
-/** @throws StrongroomError BAD_REQUEST */
-export function conditionHeaders({ ifMatch, ifAbsent }: Condition): Readonly<Record<string, string>> {
-  return {
+/** Sends a change under its condition. @throws StrongroomError */
+export async function sendChange<T extends object>(
+  requester: Requester,
+  [method, target]: readonly [ApiRequest["method"], string],
+  { ifMatch, ifAbsent, ...options }: PutOptions,
+  carried: Carried = {},
+): Promise<T> {
+  const headers = {
     ...(ifMatch !== undefined && { "if-match": entityTag(ifMatch) }),
     ...(ifAbsent && { "if-none-match": "*" }),
   };
+  return requester.send(method, target, options, { ...carried, headers });
 }
 
 function entityTag(etag: string): string {

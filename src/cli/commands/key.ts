@@ -1,0 +1,134 @@
+/** `strongroom key`: further ways into the vault. */
+import { hostname, userInfo } from "node:os";
+import { Argument, type Command, Option } from "commander";
+import type { CreatedKey, Key } from "../../client/client.js";
+import { integer } from "../../config/readers.js";
+import { createKey, keyAdvice } from "../keys/create-key.js";
+import { findKeyring } from "../keys/desktop-keyring.js";
+import { splitKey } from "../keys/shares.js";
+import { padded, widthOf } from "../listing/text-width.js";
+import { mustConfirm } from "../prompt/confirm.js";
+import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { nonEmpty } from "../session/flags.js";
+import { type OutputFlags, printable, printJson, printLine, report, withResult } from "../session/output.js";
+import { checkTarget, writeOut } from "../session/plaintext-file.js";
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  PassphraseSource & {
+    readonly label?: string;
+    readonly output?: string;
+    readonly force?: true;
+    readonly keyring?: true;
+    readonly shares?: number;
+    readonly threshold?: number;
+  };
+
+/** The flags of each action, besides those of every command. */
+const actions: Readonly<Record<string, readonly (keyof Flags)[]>> = {
+  create: ["label", "output", "force", "keyring"],
+  split: ["label", "output", "force", "shares", "threshold"],
+  ls: [],
+  rm: ["force"],
+};
+
+export function define(command: Command): void {
+  const count = integer(2, 255);
+  command
+    .description(
+      "create makes a key that opens the vault as the passphrase does, and shows it once; split makes one and shows it " +
+        "as shares, of which some are enough; ls lists the keys, rm deletes one.",
+    )
+    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .argument("[key]", "for rm: the key's label or id")
+    .option("--label <text>", "name of the new key (recovery)", nonEmpty)
+    .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)
+    .option("--force", "replace the output file; delete without asking")
+    .addOption(new Option("--keyring", "create: store the key in the desktop's keyring").conflicts("output"))
+    .addOption(new Option("--shares <number>", "split: how many shares to make (5)").argParser(count))
+    .addOption(new Option("--threshold <number>", "split: how many of them give the key (3)").argParser(count));
+  withResult(withConnection(withPassphrase(command))).action(key);
+}
+
+async function key(action: string, name: string | undefined, flags: Flags): Promise<void> {
+  refuseOthersFlags(action, flags);
+  if ((action === "rm") !== (name !== undefined)) {
+    const problem = action === "rm" ? "rm needs the key's label or id" : `${action} takes no key`;
+    throw new CommandFailure("usage", `${problem}: strongroom key ls  lists the keys`);
+  }
+  if (action === "create") return flags.keyring ? createInKeyring(flags) : create(flags);
+  if (action === "split") return split(flags);
+  return action === "ls" ? list(flags) : remove(name ?? "", flags);
+}
+
+function refuseOthersFlags(action: string, flags: Flags): void {
+  const all = Object.values(actions).flat();
+  const wrong = all.find((flag) => flags[flag] !== undefined && !actions[action]?.includes(flag));
+  if (wrong !== undefined) throw new CommandFailure("usage", `--${wrong} does not apply to  key ${action}`);
+}
+
+async function create(flags: Flags): Promise<void> {
+  await checkTarget(flags);
+  await createKey(flags, flags.label ?? "recovery", async (created) => {
+    await show(created, [created.key], flags);
+    if (!flags.json && !flags.quiet) process.stderr.write(keyAdvice);
+  });
+}
+
+/** Prints the lines, or writes them to the output file. */
+async function show({ id, label, key }: CreatedKey, lines: readonly string[], flags: Flags): Promise<void> {
+  if (flags.output !== undefined) {
+    await writeOut([`${lines.join("\n")}\n`], flags);
+    report(flags, { id, label, output: flags.output }, `the key "${label}" is in ${flags.output}`);
+  } else if (flags.json) printJson({ ok: true, id, label, ...(lines.length > 1 ? { shares: lines } : { key }) });
+  else for (const line of lines) printLine(line);
+}
+
+async function createInKeyring(flags: Flags): Promise<void> {
+  const keyring = findKeyring();
+  const { vaultPath } = await withClient(flags, (client) => client.status());
+  const label = flags.label ?? `keyring of ${userInfo().username} on ${hostname()}`;
+  await createKey(flags, label, async ({ id, key }) => {
+    await keyring.store(vaultPath, key);
+    const text = `the key "${label}" is in the keyring: unlock with  strongroom unlock --keyring`;
+    report(flags, { id, label }, text);
+  });
+}
+
+async function split(flags: Flags): Promise<void> {
+  const { shares = 5, threshold = 3 } = flags;
+  if (threshold > shares) throw new CommandFailure("usage", `${shares} shares cannot have a threshold of ${threshold}`);
+  await checkTarget(flags);
+  await createKey(flags, flags.label ?? "shares", async (created) => {
+    await show(created, await splitKey(created.key, shares, threshold), flags);
+    const text = `Any ${threshold} of these ${shares} shares open the vault:  strongroom unlock --shares\n`;
+    if (!flags.json && !flags.quiet) process.stderr.write(text);
+  });
+}
+
+async function list(flags: Flags): Promise<void> {
+  const found = await withClient(flags, (client) => client.keys());
+  if (flags.json) return printJson(found);
+  const labels = found.keys.map(({ label }) => printable(label));
+  const width = Math.max(...labels.map((label) => widthOf(label)));
+  for (const [i, { id, createdAt }] of found.keys.entries()) {
+    printLine(`${padded(labels[i] ?? "", width)}  ${createdAt.slice(0, 10)}  ${id}`);
+  }
+}
+
+async function remove(name: string, flags: Flags): Promise<void> {
+  const { keys } = await withClient(flags, (client) => client.keys());
+  const { id, label } = mustFind(keys, name);
+  if (!flags.force) await mustConfirm(`Delete the key "${printable(label)}"?`, flags.nonInteractive);
+  const { message } = await withClient(flags, (client) => client.deleteKey(id));
+  report(flags, { id, label }, message);
+}
+
+function mustFind(keys: readonly Key[], name: string): Key {
+  const found = keys.find(({ label }) => label === name) ?? keys.find(({ id }) => id === name);
+  if (found !== undefined) return found;
+  const labels = keys.map(({ label }) => `"${printable(label)}"`).join(", ");
+  throw new CommandFailure("notFound", `there is no key "${printable(name)}"; there are ${labels}`);
+}

@@ -1,0 +1,55 @@
+/** `strongroom passphrase`. */
+import { Argument, type Command, Option } from "commander";
+import { integer } from "../../config/readers.js";
+import { readNewPassphrase } from "../prompt/new-passphrase.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { type OutputFlags, report, withOutput } from "../session/output.js";
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  PassphraseSource & { readonly newPassphraseFile?: string; readonly newPassphraseFd?: number };
+
+export function define(command: Command): void {
+  const file = new Option("--new-passphrase-file <file>", "read the new passphrase from a file; - is standard input");
+  const descriptor = new Option("--new-passphrase-fd <number>", "read the new passphrase from an open file descriptor");
+  command
+    .description(
+      "Changes the passphrase of the vault, which stays locked or unlocked. The old one opens nothing afterwards. Where " +
+        "the passphrase is forgotten, type a key: strongroom key create  makes one.",
+    )
+    .addArgument(new Argument("<action>").choices(["change"]))
+    .addOption(file.conflicts("newPassphraseFd"))
+    .addOption(descriptor.argParser(integer(0, 9_999_999)));
+  withOutput(withConnection(withPassphrase(command))).action(change);
+}
+
+async function change(_action: string, flags: Flags): Promise<void> {
+  if (flags.passphraseFile === "-" && flags.newPassphraseFile === "-") {
+    throw new CommandFailure("usage", "both passphrases would come from standard input: put one into a file");
+  }
+  const { initialized } = await withClient(flags, (client) => client.status());
+  if (!initialized) throw noVaultYet();
+  const present = await readPassphrase(flags, "Passphrase of the vault, or a key: ");
+  try {
+    await replace(present, flags);
+  } finally {
+    present.fill(0);
+  }
+}
+
+async function replace(present: Uint8Array<ArrayBuffer>, flags: Flags): Promise<void> {
+  const { newPassphraseFile: passphraseFile, newPassphraseFd: passphraseFd, nonInteractive } = flags;
+  const next = await readNewPassphrase({
+    ...(passphraseFile !== undefined && { passphraseFile }),
+    ...(passphraseFd !== undefined && { passphraseFd }),
+    ...(nonInteractive && { nonInteractive }),
+  });
+  try {
+    const { message } = await withClient(flags, (client) => client.changePassphrase(present, next));
+    report(flags, { message }, message);
+  } finally {
+    next.fill(0);
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Shamir's shares of a key: any `threshold` of them give it back, fewer tell nothing about it. A share's text is
+ * `SRS-` and groups of Crockford's base32, of: threshold (1) ‖ set (3) ‖ share ‖ first 4 bytes of SHA-256 of these.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { combine, split } from "shamir-secret-sharing";
+import { keyBytes, keyTextLength, readKeyText, writeKeyText } from "../../../workers/crypto/key-text.js";
+import type { Bytes } from "../../../workers/protocol.js";
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const prefix = "SRS-";
+const groupLetters = 5;
+const setBytes = 3;
+const headBytes = 1 + setBytes;
+const checkBytes = 4;
+
+export type Share = {
+  readonly threshold: number;
+  /** The same in all shares of one key. */
+  readonly set: string;
+  /** Which of the shares it is. */
+  readonly number: number;
+  readonly bytes: Bytes;
+};
+
+/** Takes the text of a key; returns the texts of its shares. */
+export async function splitKey(key: string, shares: number, threshold: number): Promise<string[]> {
+  const secret = new Uint8Array(new ArrayBuffer(keyBytes));
+  readKeyText(new TextEncoder().encode(key), secret);
+  const set = randomBytes(setBytes);
+  const parts = await split(secret, shares, threshold).finally(() => secret.fill(0));
+  return parts.map((part) => {
+    const body = Buffer.concat([Uint8Array.of(threshold), set, part]);
+    part.fill(0);
+    return prefix + grouped(lettersOf(Buffer.concat([body, checkOf(body)])));
+  });
+}
+
+/** Returns null for a text that is no share, or mistyped. */
+export function readShare(text: Uint8Array): Share | null {
+  const letters = Buffer.from(text).toString("latin1").toUpperCase().replace(/\s/g, "");
+  if (!letters.startsWith(prefix)) return null;
+  const bytes = bytesOf(letters.slice(prefix.length));
+  if (bytes === null || bytes.length <= headBytes + checkBytes) return null;
+  const body = bytes.subarray(0, -checkBytes);
+  if (!checkOf(body).equals(bytes.subarray(-checkBytes))) return null;
+  const set = body.subarray(1, headBytes).toString("hex");
+  const number = body.at(-1) ?? 0; // the library puts the share's coordinate last
+  return { threshold: body[0] ?? 0, set, number, bytes: new Uint8Array(body.subarray(headBytes)) };
+}
+
+/** Returns the key's text, which the caller wipes. The shares must be different ones of one set, as many as its threshold. */
+export async function keyOf(shares: readonly Share[]): Promise<Bytes> {
+  const key = await combine(shares.map(({ bytes }) => bytes)).finally(() => {
+    for (const { bytes } of shares) bytes.fill(0);
+  });
+  const text = new Uint8Array(new ArrayBuffer(keyTextLength));
+  writeKeyText(key, text);
+  key.fill(0);
+  return text;
+}
+
+function checkOf(body: Uint8Array): Buffer {
+  return createHash("sha256").update(body).digest().subarray(0, checkBytes);
+}
+
+function lettersOf(bytes: Uint8Array): string {
+  const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join("");
+  const fives = bits.match(/.{1,5}/g) ?? [];
+  return fives.map((five) => alphabet[Number.parseInt(five.padEnd(5, "0"), 2)]).join("");
+}
+
+function grouped(letters: string): string {
+  return (letters.match(new RegExp(`.{1,${groupLetters}}`, "g")) ?? []).join("-");
+}
+
+/** Dashes do not matter; I and L are read as 1, O as 0. */
+function bytesOf(text: string): Buffer | null {
+  const letters = text.replaceAll("-", "").replace(/[IL]/g, "1").replaceAll("O", "0");
+  const values = Array.from(letters, (letter) => alphabet.indexOf(letter));
+  if (values.includes(-1)) return null;
+  const bits = values.map((value) => value.toString(2).padStart(5, "0")).join("");
+  return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+}
