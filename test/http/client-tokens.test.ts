@@ -151,7 +151,8 @@ describe("the end of a client token", () => {
     clock.advance(1);
     await mustBeGone(server(), token, "expired");
     clock.advance(30 * dayMs - 1);
-    await mustBeGone(server(), token, "expired");
+    for (let i = 0; i < 1_000; i++) await mustBeGone(server(), token, "expired"); // no one is locked out
+    await self(server());
     clock.advance(1);
     const answer = await send(server(), { path: "/v1/tokens/self", token });
     expect(answer.json).to.include({ code: "UNAUTHORIZED" }).and.not.to.have.property("reason");
