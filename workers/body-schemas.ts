@@ -6,6 +6,7 @@
 export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
 export const maxPassphraseBytes = 1024;
 export const maxLabelBytes = 64;
+export const mostKeys = 15;
 export const maxDescriptionBytes = 4096;
 export const maxVersion = 999_999_999_999_999;
 export const maxPathBytes = 1024;
@@ -38,6 +39,13 @@ export function bodySchemas(maxValueBytes: number) {
     text: { min: 1, max: maxLabelBytes },
     description: "Name of the key, for people: unique, without control characters and outer white space.",
     examples: ["recovery"],
+  };
+  const keys = {
+    type: "array",
+    maxItems: mostKeys,
+    items: { text: { min: 1, max: maxPassphraseBytes } },
+    description: "The texts of the keys that open the vault from now on, too; all others open nothing any more.",
+    examples: [["SRK-00000-00001-00002-00003-00004-00005-00006-00007-00008-00009-0000A-0000B-0000C"]],
   };
   const force = {
     type: "boolean",
@@ -92,6 +100,7 @@ export function bodySchemas(maxValueBytes: number) {
       properties: { passphrase: opener, newPassphrase },
       required: ["passphrase", "newPassphrase"],
     },
+    rotate: { type: "object", properties: { passphrase, keys }, required: ["passphrase", "keys"] },
     createKey: { type: "object", properties: { passphrase: opener, label }, required: ["passphrase", "label"] },
     put: { type: "object", properties: { value, type, description }, required: ["value"] },
     undo: { type: "object", properties: { version }, required: ["version"] },

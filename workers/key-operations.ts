@@ -2,54 +2,32 @@
 import { isLabel, mostSlots } from "./crypto/header.js";
 import type { Header, Slot } from "./crypto/header-members.js";
 import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "./crypto/key-text.js";
-import { changeSlots, withSlots } from "./crypto/master-key.js";
-import {
-  type Access,
-  deriveKek,
-  findAccess,
-  isKeySlot,
-  isMistypedKey,
-  kekOfKey,
-  newSalt,
-  passphraseSlotOf,
-  wrap,
-} from "./crypto/slots.js";
+import { withSlots } from "./crypto/master-key.js";
+import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "./crypto/slots.js";
+import { type HeaderAccess, type HeaderOutcome, noHeader, type Opened, refusing } from "./header-access.js";
 import type { Keyring } from "./keyring.js";
 import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "./memory.js";
-import type { Bytes, Refusal, ReplyOf, RequestOf, SharedBytes } from "./protocol.js";
-import {
-  changedHeader,
-  keyLikePassphrase,
-  lastWayIn,
-  lockedMeanwhile,
-  lockedNow,
-  mistypedKey,
-  noKey,
-  notInitialized,
-  notMounted,
-  sameLabel,
-  tooManyKeys,
-  unfitLabel,
-  wrongPassphrase,
-} from "./refusals.js";
+import type { Bytes, Refusal, ReplyOf, RequestOf } from "./protocol.js";
+import { keyLikePassphrase, lastWayIn, lockedNow, noKey, sameLabel, tooManyKeys, unfitLabel } from "./refusals.js";
 import type { BodyReaders, CreateKeyBody, PassphraseBody } from "./request-bodies.js";
-import type { Outcome, Turns } from "./turns.js";
+import type { Turns } from "./turns.js";
 
 /** Id and label of the passphrase's slot. */
 const passphraseName = "passphrase";
 
-type HeaderReply = ReplyOf<"changePassphrase">;
-type Opened = { readonly header: Header; readonly access: Access; readonly lockings: number };
+type KeyReply = ReplyOf<"changePassphrase">;
 
 export class KeyOperations {
   readonly #keyring: Keyring;
   readonly #readers: BodyReaders;
   readonly #turns: Turns;
+  readonly #access: HeaderAccess;
 
-  constructor(keyring: Keyring, readers: BodyReaders, turns: Turns) {
+  constructor(keyring: Keyring, readers: BodyReaders, turns: Turns, access: HeaderAccess) {
     this.#keyring = keyring;
     this.#readers = readers;
     this.#turns = turns;
+    this.#access = access;
   }
 
   keys(): ReplyOf<"keys"> {
@@ -58,23 +36,27 @@ export class KeyOperations {
     return { ok: true, reply: utf8(JSON.stringify({ keys: header.slots.map(described) })) };
   }
 
-  changePassphrase(request: RequestOf<"changePassphrase">): Promise<HeaderReply> {
+  changePassphrase(request: RequestOf<"changePassphrase">): Promise<KeyReply> {
     const { body } = request;
     const read = this.#readers.changePassphrase(body);
     if (!read.ok) return refusing(body, read);
     const { passphrase } = read.fields;
-    return this.#changing(body, passphrase.bytes, (opened) => this.#changePassphrase(opened, request, read.fields));
+    return this.#access.changing(body, passphrase.bytes, (opened) =>
+      this.#changePassphrase(opened, request, read.fields),
+    );
   }
 
-  createKey(request: RequestOf<"createKey">): Promise<HeaderReply> {
+  createKey(request: RequestOf<"createKey">): Promise<KeyReply> {
     const { body } = request;
     const read = this.#readers.createKey(body);
     if (!read.ok) return refusing(body, read);
     const { passphrase } = read.fields;
-    return this.#changing(body, passphrase.bytes, async (opened) => this.#createKey(opened, request.now, read.fields));
+    return this.#access.changing(body, passphrase.bytes, async (opened) =>
+      this.#createKey(opened, request.now, read.fields),
+    );
   }
 
-  deleteKey({ id }: RequestOf<"deleteKey">): Promise<HeaderReply> {
+  deleteKey({ id }: RequestOf<"deleteKey">): Promise<KeyReply> {
     return this.#turns.take(null, async () => {
       const { header, sealingKey } = this.#keyring;
       if (!header || sealingKey === null) return { reply: lockedNow };
@@ -83,38 +65,19 @@ export class KeyOperations {
       if (rest.length === 0) return { reply: lastWayIn };
       const { masterKey } = sealingKey;
       const changed = withScratch(() => withSlots(header, rest, masterKey));
-      return this.#propose(changed, utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}'));
+      return this.#access.propose(
+        changed,
+        null,
+        utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}'),
+      );
     });
-  }
-
-  /** Proves the passphrase, then lets `change` propose another header. */
-  #changing(
-    body: SharedBytes,
-    passphrase: Uint8Array,
-    change: (opened: Opened) => Promise<Outcome<HeaderReply>>,
-  ): Promise<HeaderReply> {
-    const refusal = this.#whyNot(passphrase);
-    if (refusal !== null) return refusing(body, refusal);
-    return this.#turns.take(body, async () => {
-      const { header, lockings } = this.#keyring;
-      if (!header) return { reply: noHeader(header) };
-      const access = await findAccess(header, passphrase);
-      if (access === null) return { reply: wrongPassphrase };
-      return change({ header, access, lockings }).finally(() => wipe(access.kek));
-    });
-  }
-
-  #whyNot(passphrase: Uint8Array): Refusal | null {
-    const { header } = this.#keyring;
-    if (!header) return noHeader(header);
-    return isMistypedKey(header, passphrase) ? mistypedKey : null;
   }
 
   async #changePassphrase(
     opened: Opened,
     { logN, now }: RequestOf<"changePassphrase">,
     { newPassphrase }: PassphraseBody,
-  ): Promise<Outcome<HeaderReply>> {
+  ): Promise<HeaderOutcome> {
     const { header } = opened;
     const before = passphraseSlotOf(header);
     const keys = header.slots.filter(isKeySlot);
@@ -128,13 +91,13 @@ export class KeyOperations {
     try {
       const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
       const reply = utf8('{"ok":true,"message":"the passphrase is changed"}');
-      return this.#withChange(opened, (masterKey) => [wrapped(masterKey), ...keys], reply);
+      return this.#access.withSlots(opened, (masterKey) => [wrapped(masterKey), ...keys], reply);
     } finally {
       wipe(kek);
     }
   }
 
-  #createKey(opened: Opened, now: number, body: CreateKeyBody): Outcome<HeaderReply> {
+  #createKey(opened: Opened, now: number, body: CreateKeyBody): HeaderOutcome {
     const { header } = opened;
     const label = body.label.toString();
     const refusal = whyNoKey(header, label, body.passphrase.bytes);
@@ -145,25 +108,10 @@ export class KeyOperations {
     const kek = kekOfKey(key, salt);
     try {
       const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
-      return this.#withChange(opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyReply(plan, key));
+      return this.#access.withSlots(opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyReply(plan, key));
     } finally {
       wipe(key, kek);
     }
-  }
-
-  #withChange(
-    { header, access, lockings }: Opened,
-    change: (masterKey: Bytes) => readonly Slot[],
-    reply: Bytes,
-  ): Outcome<HeaderReply> {
-    if (lockings !== this.#keyring.lockings) return { reply: lockedMeanwhile };
-    const changed = withScratch(() => changeSlots(header, access, change));
-    return changed === null ? { reply: changedHeader } : this.#propose(changed, reply);
-  }
-
-  #propose(changed: Header, reply: Bytes): Outcome<HeaderReply> {
-    const until = this.#keyring.propose(changed, null);
-    return { reply: { ok: true, header: concat([changed.bytes]), reply }, until };
   }
 }
 
@@ -200,13 +148,4 @@ function idOf(slot: Slot): string {
 
 function labelOf(slot: Slot): string {
   return slot.kind === "key" ? slot.label : passphraseName;
-}
-
-function noHeader(header: null | undefined): Refusal {
-  return header === null ? notInitialized : notMounted;
-}
-
-async function refusing(body: SharedBytes, refusal: Refusal): Promise<Refusal> {
-  wipe(body);
-  return refusal;
 }

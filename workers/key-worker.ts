@@ -4,6 +4,7 @@
  */
 import { Batches } from "./batch-operations.js";
 import { faultOf } from "./crypto/blob.js";
+import { HeaderAccess } from "./header-access.js";
 import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
@@ -11,6 +12,7 @@ import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings
 import { Records } from "./record-operations.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
+import { Rotation } from "./rotation-operations.js";
 import { Secrets } from "./secret-operations.js";
 import { Turns } from "./turns.js";
 import { Versions } from "./version-operations.js";
@@ -37,7 +39,9 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const keyring = new Keyring();
   const turns = new Turns();
   const lifecycle = new Lifecycle(keyring, readers, turns, minScryptLogN);
-  const keys = new KeyOperations(keyring, readers, turns);
+  const access = new HeaderAccess(keyring, turns);
+  const keys = new KeyOperations(keyring, readers, turns, access);
+  const rotation = new Rotation(keyring, readers, turns, access);
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
   const records = new Records(keyring);
@@ -54,6 +58,9 @@ function operationTable(settings: WorkerSettings): OperationTable {
     changePassphrase: (request) => keys.changePassphrase(request),
     createKey: (request) => keys.createKey(request),
     deleteKey: (request) => keys.deleteKey(request),
+    rotate: (request) => rotation.rotate(request),
+    reseal: (request) => rotation.reseal(request),
+    finishRotation: (request) => rotation.finishRotation(request),
     inspect: ({ blobs }) => ({ ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) }),
     seal: (request) => secrets.seal(request),
     open: (request) => secrets.open(request),

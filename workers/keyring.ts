@@ -27,7 +27,7 @@ export class Keyring {
 
   get sealingKey(): SealingKey | null {
     if (this.#keys === null || !this.#header) return null;
-    return { masterKey: this.#keys.masterKey, vaultId: this.#header.vaultId };
+    return { ...this.#keys, vaultId: this.#header.vaultId };
   }
 
   /** Sets the header, and locks: a key that is held belongs to another header. */
@@ -52,7 +52,7 @@ export class Keyring {
   }
 
   /**
-   * Holds a new header aside, with the keys of a new vault; resolves once it is adopted or discarded, so that nothing else
+   * Holds a new header aside, with the keys of a new vault or of a rotation; resolves once it is adopted or discarded, so that nothing else
    * derives meanwhile.
    */
   propose(header: Header, keys: VaultKeys | null): Promise<void> {
@@ -70,6 +70,7 @@ export class Keyring {
     if (candidate === null) return false;
     this.#header = candidate.header;
     if (candidate.keys !== null) this.unlock(candidate.keys);
+    if (candidate.header.oldKey === null) this.#endOldKey();
     this.#settle(candidate);
     return true;
   }
@@ -79,6 +80,12 @@ export class Keyring {
     if (candidate === null) return;
     endKeys(candidate.keys);
     this.#settle(candidate);
+  }
+
+  #endOldKey(): void {
+    if (!this.#keys?.oldKey) return;
+    this.#keys.oldKey.end();
+    this.#keys = { ...this.#keys, oldKey: null };
   }
 
   #settle(candidate: Candidate): void {

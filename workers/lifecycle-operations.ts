@@ -1,6 +1,6 @@
 /** Lifecycle operations of the key worker: mount, init, adopt or discard, unlock, lock. */
 import { parseHeader } from "./crypto/header.js";
-import { createVault, endKeys, openHeader } from "./crypto/master-key.js";
+import { createVault, endKeys, openHeader, rotationOf } from "./crypto/master-key.js";
 import { findAccess, isMistypedKey } from "./crypto/slots.js";
 import { strongerKdf, withStrongerKdf } from "./crypto/stronger-kdf.js";
 import type { Keyring } from "./keyring.js";
@@ -38,7 +38,7 @@ export class Lifecycle {
     const parsed = header && parseHeader(header, this.#minScryptLogN);
     if (header && !parsed) return brokenHeader;
     this.#keyring.mount(parsed);
-    return done;
+    return { ok: true, rotation: rotationOf(parsed) };
   }
 
   async init(request: RequestOf<"init">): Promise<ReplyOf<"init">> {
@@ -51,7 +51,8 @@ export class Lifecycle {
   }
 
   adopt(): ReplyOf<"adopt"> {
-    return this.#keyring.adopt() ? done : notMounted;
+    if (!this.#keyring.adopt()) return notMounted;
+    return { ok: true, rotation: rotationOf(this.#keyring.header ?? null) };
   }
 
   discard(): ReplyOf<"discard"> {

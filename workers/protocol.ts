@@ -57,6 +57,8 @@ export type BlobFault = "foreign" | "version" | "length";
  *   the cost `logN`, when the slot's is below, waits for `adopt` or `discard`.
  * - `keys` lists the slots of the header; `changePassphrase`, `createKey` and `deleteKey` make a header with another slot or
  *   without one, which waits for `adopt` or `discard`.
+ * - `rotate` makes a header with a new master key, and the old one sealed under it, which waits as well; `reseal` seals anew
+ *   what is in a blob under the old key, and `finishRotation` makes the header without that key.
  * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
@@ -69,12 +71,12 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  */
 export interface Operations {
-  mount: { request: { op: "mount"; header: Bytes | null }; reply: Done | Refusal };
+  mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
   init: {
     request: { op: "init"; body: SharedBytes; logN: number; now: number };
     reply: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
-  adopt: { request: { op: "adopt" }; reply: Done | Refusal };
+  adopt: { request: { op: "adopt" }; reply: Mounted | Refusal };
   discard: { request: { op: "discard" }; reply: Done };
   unlock: {
     request: { op: "unlock"; body: SharedBytes; logN?: number };
@@ -87,6 +89,15 @@ export interface Operations {
   };
   createKey: { request: { op: "createKey"; body: SharedBytes; now: number }; reply: HeaderReply | Refusal };
   deleteKey: { request: { op: "deleteKey"; id: string }; reply: HeaderReply | Refusal };
+  rotate: { request: { op: "rotate"; body: SharedBytes; logN: number }; reply: HeaderReply | Refusal };
+  reseal: {
+    request: { op: "reseal"; path: string; blob: Bytes };
+    reply: ResealReply | Refusal;
+  };
+  finishRotation: {
+    request: { op: "finishRotation"; rotation: string };
+    reply: { readonly ok: true; readonly header: Bytes } | Refusal;
+  };
   lock: { request: { op: "lock" }; reply: Done };
   drain: { request: { op: "drain" }; reply: Done };
   inspect: {
@@ -162,6 +173,21 @@ export type PlannedOperation = {
   readonly ifNoneMatch: string | null;
   readonly start: number;
   readonly end: number;
+};
+
+/** `rotation`: names the rotation of the master key that the header is in; null when it is in none. */
+export type Mounted = { readonly ok: true; readonly rotation: string | null };
+
+/**
+ * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its present. `intact`: every version
+ * has metadata under either key.
+ */
+export type ResealReply = {
+  readonly ok: true;
+  readonly blob: Bytes | null;
+  readonly intact: boolean;
+  readonly headLength: number;
+  readonly presentLength: number;
 };
 
 /** `header`: waits for `adopt` or `discard`. */

@@ -2,6 +2,8 @@
  * MACs of records that the vault keeps in the clear, such as client tokens. Only this thread, and only while the vault is
  * unlocked, can make or check them.
  *
+ * While the master key is being rotated, MACs of the old one are valid, too.
+ *
  *   mac = HMAC-SHA-256(K("client token"), the record's text); K(use) = `XaesKey.deriveKey` of the master key
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -29,8 +31,10 @@ export class Records {
   verify({ texts, macs }: RequestOf<"verifyRecords">): ReplyOf<"verifyRecords"> {
     const key = this.#keyring.sealingKey;
     if (key === null) return lockedNow;
-    const valid = macsOf(key.masterKey, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
-    return { ok: true, valid };
+    const isValid = (masterKey: XaesKey) => macsOf(masterKey, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
+    const valid = isValid(key.masterKey);
+    const older = key.oldKey === null ? [] : isValid(key.oldKey);
+    return { ok: true, valid: valid.map((is, i) => is || older[i] === true) };
   }
 }
 

@@ -29,6 +29,16 @@ export const unfitLabel = refuse(
 );
 export const sameLabel = refuse("ALREADY_EXISTS", "there is a key with this label: choose another, or delete that key");
 export const tooManyKeys = refuse("BAD_REQUEST", "the vault has 15 keys, the most it can have: delete one first");
+export const unknownKey = refuse("UNAUTHORIZED", "a key among keys opens nothing: GET /v1/keys lists those that do");
+export const alreadyRotating = refuse(
+  "ALREADY_EXISTS",
+  "the master key is being rotated: wait until GET /v1/status says no rotation",
+);
+export const notRotating = refuse("BAD_REQUEST", "the master key is not being rotated");
+export const needsPassphrase = refuse(
+  "BAD_REQUEST",
+  "a rotation wraps the new master key under the passphrase: send the passphrase itself, or delete it first",
+);
 export const noKey = refuse("NOT_FOUND", "there is no such key: GET /v1/keys lists them");
 export const lastWayIn = refuse("BAD_REQUEST", "this is the last way into the vault: create another key first");
 export const changedHeader = refuse(

@@ -9,19 +9,21 @@ import {
   maxPassphraseBytes,
   maxPathBytes,
   maxVersion,
+  mostKeys,
   type OperationKind,
   operationKinds,
   secretTypes,
 } from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
-import { readObject } from "./json/json-reader.js";
-import { inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
+import { readElements, readObject } from "./json/json-reader.js";
+import { code, decodeString, inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
 import type { Refusal } from "./protocol.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };
 export type PassphraseBody = UnlockBody & { readonly newPassphrase: JsonText };
 export type CreateKeyBody = UnlockBody & { readonly label: JsonText };
+export type RotateBody = UnlockBody & { readonly keys: readonly JsonText[] };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
 export type UndoBody = { readonly version: number };
 
@@ -45,6 +47,7 @@ export interface BodyReaders {
   readonly unlock: Reader<UnlockBody>;
   readonly changePassphrase: Reader<PassphraseBody>;
   readonly createKey: Reader<CreateKeyBody>;
+  readonly rotate: Reader<RotateBody>;
   readonly put: Reader<PutBody>;
   readonly undo: Reader<UndoBody>;
   readonly operation: Reader<OperationBody>;
@@ -80,19 +83,21 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     passphrase: `passphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
     newPassphrase: `newPassphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
     label: `label must be a non-empty string of at most ${maxLabelBytes} bytes of UTF-8`,
+    keys: `keys must be an array of at most ${mostKeys} texts of keys`,
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
     version: `version must be a whole number from 1 to ${maxVersion}`,
   };
-  const reader = <T>(name: Exclude<keyof BodyReaders, "operation">, memory: Memory): Reader<T> =>
+  const reader = <T>(name: Exclude<keyof BodyReaders, "operation" | "rotate">, memory: Memory): Reader<T> =>
     bodyReader(validators[name], Object.keys(schemas[name].properties), sentences, memory);
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
     changePassphrase: reader<PassphraseBody>("changePassphrase", inPlace),
     createKey: reader<CreateKeyBody>("createKey", inPlace),
+    rotate: rotateReader(validators.rotate, sentences),
     put: reader<PutBody>("put", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
     operation: operationReader(validators, schemas, sentences),
@@ -126,18 +131,38 @@ function operationReader(validators: Validators, schemas: Schemas, sentences: Se
 
 const oneKind = `an operation must be a JSON object with one of ${operationKinds.join(", ")}`;
 
-function bodyReader<T>(validate: Validator, names: readonly string[], sentences: Sentences, memory: Memory): Reader<T> {
+/** Decodes in place, after which the body is no JSON any more: so it finds all texts first. */
+function rotateReader(validate: Validator, sentences: Sentences): Reader<RotateBody> {
   return (body) => {
-    const found = readObject(body, names, memory);
-    if (found === null) return badRequest("the body must be one JSON object in UTF-8");
-    const fields: unknown = Object.fromEntries(found);
-    if (validate(fields)) return { ok: true, fields: fields as T };
-    return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "the body is not valid");
+    const spans = readElements(body, "keys");
+    const found = readObject(body, ["passphrase", "keys"], inPlace);
+    if (found === null) return badRequest(notAnObject);
+    const keys = spans?.map(({ start, end }) => textAt(body, start, end));
+    return judged(validate, { ...Object.fromEntries(found), ...(keys && { keys }) }, sentences);
   };
 }
 
+/** Null for a value that is no string. */
+function textAt(body: Uint8Array, start: number, end: number): JsonText | null {
+  return body[start] === code('"') ? decodeString(body.subarray(start + 1, end - 1), inPlace) : null;
+}
+
+function bodyReader<T>(validate: Validator, names: readonly string[], sentences: Sentences, memory: Memory): Reader<T> {
+  return (body) => {
+    const found = readObject(body, names, memory);
+    return found === null ? badRequest(notAnObject) : judged(validate, Object.fromEntries(found), sentences);
+  };
+}
+
+const notAnObject = "the body must be one JSON object in UTF-8";
+
+function judged<T>(validate: Validator, fields: object, sentences: Sentences): ReturnType<Reader<T>> {
+  if (validate(fields)) return { ok: true, fields: fields as T };
+  return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "the body is not valid");
+}
+
 function faultyField(fault: Fault | undefined): string {
-  return fault?.params.missingProperty ?? fault?.instancePath.slice(1) ?? "";
+  return fault?.params.missingProperty ?? fault?.instancePath.split("/")[1] ?? "";
 }
 
 function badRequest(detail: string): Refusal {

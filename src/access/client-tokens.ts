@@ -114,6 +114,11 @@ export class ClientTokens {
     return this.#ledger.verify();
   }
 
+  /** See `TokenLedger.resign`. */
+  resign(): Promise<void> {
+    return this.#ledger.resign();
+  }
+
   /** A forced init has replaced the vault of these tokens: they count as revoked. */
   vaultReplaced(): void {
     for (const { name } of this.#ledger.state.tokens) this.#end(name);

@@ -21,6 +21,7 @@ export const needs: Readonly<Record<string, Need>> = {
   "POST /v1/shutdown": "root",
   "POST /v1/snapshot": "root",
   "POST /v1/passphrase": "root",
+  "POST /v1/rotate": "root",
   "GET /v1/keys": "root",
   "POST /v1/keys": "root",
   "DELETE /v1/keys/:id": "root",

@@ -141,6 +141,18 @@ export class TokenLedger {
     return this.#vault.hold(() => this.#inTurn(verify));
   }
 
+  /** Makes the MACs anew, durably: the master key is being rotated. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  async resign(): Promise<void> {
+    if (this.#state.tokens.length === 0) return;
+    await this.change(async (state) => {
+      const genuine = state.tokens.filter((record) => this.#genuine.has(record));
+      const macs = await this.#vault.signRecords(genuine.map(signedText));
+      const tokens = genuine.map((record, i) => ({ ...record, mac: macs[i] ?? "" }));
+      for (const record of tokens) this.#genuine.add(record);
+      return { state: { ...state, tokens }, result: null };
+    });
+  }
+
   /** Forgets the records: another vault has taken the place of theirs. */
   clear(): void {
     this.#state = { ...nothing, ended: this.#state.ended };

@@ -49,6 +49,9 @@ class Parser extends Command {
   }
 }
 
+/** Where the help goes instead of standard output, and its columns. */
+export type HelpOutput = { readonly writeOut?: (text: string) => void; readonly getOutHelpWidth?: () => number };
+
 export type Program = {
   /** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
   readonly run: () => Promise<void>;
@@ -56,9 +59,13 @@ export type Program = {
   readonly printsJson: () => boolean;
 };
 
-export async function loadProgram(rows: readonly CommandRow[], given: readonly string[]): Promise<Program> {
+export async function loadProgram(
+  rows: readonly CommandRow[],
+  given: readonly string[],
+  output: HelpOutput = {},
+): Promise<Program> {
   const args = commandFirst(given);
-  const program = await buildProgram(rows, args);
+  const program = await buildProgram(rows, args, output);
   const named = program.commands.find((command) => namesOf([command]).includes(args[0] ?? ""));
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   return {
@@ -77,11 +84,15 @@ function namesOf(commands: readonly Command[]): string[] {
   return commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
-async function buildProgram(rows: readonly CommandRow[], args: readonly string[]): Promise<Command> {
+async function buildProgram(
+  rows: readonly CommandRow[],
+  args: readonly string[],
+  output: HelpOutput,
+): Promise<Command> {
   const program = new Parser("strongroom")
     .enablePositionalOptions()
     .configureHelp({ styleTitle: (title) => title.toLowerCase() })
-    .configureOutput({ outputError: () => {} }) // the failure that follows has the message
+    .configureOutput({ ...output, outputError: () => {} }) // the failure that follows has the message
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
     .commandsGroup("Other:")

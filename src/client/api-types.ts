@@ -22,6 +22,14 @@ export interface PassphraseRequest {
   readonly newPassphrase: string;
 }
 
+/** Body of a rotation. Other fields are ignored. */
+export interface RotateRequest {
+  /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
+  readonly passphrase: string;
+  /** The texts of the keys that open the vault from now on, too; all others open nothing any more. */
+  readonly keys: readonly string[];
+}
+
 /** Body of a new key. Other fields are ignored. */
 export interface KeyRequest {
   /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
@@ -218,6 +226,7 @@ export interface VaultStatus {
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
+  readonly rotation?: RotationProgress;
 }
 
 /** A way into the vault. */
@@ -248,6 +257,24 @@ export interface CreatedKey {
   readonly label: string;
   /** Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group. */
   readonly key: string;
+}
+
+/** Confirms that the master key is rotated. */
+export interface Rotated {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** What was done, for people. */
+  readonly message: string;
+  /** The labels of the keys that open nothing any more. */
+  readonly removed: readonly string[];
+}
+
+/** Progress of a rotation of the master key. */
+export interface RotationProgress {
+  /** Number of secrets that are sealed under the new key since the server started. */
+  readonly done: number;
+  /** Number of secrets. */
+  readonly total: number;
 }
 
 /** Metadata stored with the value; a field that was not supplied is absent. */

@@ -1,8 +1,10 @@
 /** Decoding of the server's responses: into the contract's objects, or an error. Their bytes are wiped. */
+import type { IncomingHttpHeaders } from "node:http";
 import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
 import { nameOf, type Place } from "./discovery.js";
-import type { Received } from "./request.js";
+
+export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
 
 /** @throws StrongroomError with the server's code, or PROTOCOL when a Strongroom server did not send this. */
 export function decodeResponse<T extends object>(received: Received, place: Place): T {

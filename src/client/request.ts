@@ -1,5 +1,4 @@
-/** A request of the client, and what it received. */
-import type { IncomingHttpHeaders } from "node:http";
+/** A request of the client. Its types need no types of Node, as those of the whole package. */
 
 export type ApiRequest = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
@@ -21,5 +20,3 @@ export type CallOptions = {
   /** Milliseconds to wait for the whole response (default 30,000); 0 waits forever. */
   readonly timeoutMs?: number | undefined;
 };
-
-export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };

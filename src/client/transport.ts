@@ -6,8 +6,9 @@ import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage
 import type { AgentOptions, RequestOptions } from "node:https";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StrongroomError, systemCode } from "./client-error.js";
+import type { Received } from "./decode-response.js";
 import type { Place, TlsPlace } from "./discovery.js";
-import { type ApiRequest, type CallOptions, isRead, type Received } from "./request.js";
+import { type ApiRequest, type CallOptions, isRead } from "./request.js";
 import { afterwards, failureOf } from "./request-failure.js";
 
 const defaultTimeoutMs = 30_000;

@@ -9,7 +9,8 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   FORBIDDEN: "the client token's scope does not cover the operation or the path",
   VAULT_LOCKED: "unlock (or init) the vault first",
   NOT_FOUND: "no such secret, key, token, endpoint or method (`Allow` lists the methods)",
-  ALREADY_EXISTS: "the vault is already initialized; there is a key with this label, or a token with this name",
+  ALREADY_EXISTS:
+    "the vault is already initialized; the label of a key or the name of a token is taken; the master key is being rotated",
   PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
   INTERNAL: "a failure inside; the log has more under the answer's `requestId`",

@@ -36,6 +36,7 @@ function publishedKeyword(keyword: string, value: unknown, { text, description }
     const properties = Object.entries(value as Readonly<Record<string, Schema>>);
     return [[keyword, Object.fromEntries(properties.map(([name, property]) => [name, published(property)]))]];
   }
+  if (keyword === "items") return [[keyword, published(value as Schema)]];
   if (keyword === "text") return Object.entries(publishedText(value as TextRule));
   if (keyword !== "description" || text === undefined) return [[keyword, value]];
   return [[keyword, `${String(description)} ${boundsOf(text as TextRule)}`]];

@@ -48,6 +48,7 @@ export function componentSchemas(maxValueBytes: number): Schema {
       ...published(bodies.changePassphrase),
       description: "Body of a change of the passphrase. Other fields are ignored.",
     },
+    RotateRequest: { ...published(bodies.rotate), description: "Body of a rotation. Other fields are ignored." },
     KeyRequest: { ...published(bodies.createKey), description: "Body of a new key. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
     BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
@@ -117,18 +118,23 @@ const responses = {
   Revoked: object("Confirms that a token was revoked.", { ok, name: tokenName, message }),
   Acknowledgement: object("Confirms an operation on the vault.", { ok, message }),
   Initialized: object("Confirms that a vault was created.", { ok, message, vaultPath }),
-  VaultStatus: object("State of the vault that anyone on this machine may read.", {
-    initialized: { type: "boolean", description: "Whether a vault exists." },
-    locked: { type: "boolean", description: "Whether the vault is locked; true before init." },
-    secretCount: count("Number of stored secrets, also while locked."),
-    vaultPath,
-    serverRunning: { type: "boolean", description: "False once the server has begun to shut down." },
-    port: { type: "integer", minimum: 1, maximum: 65_535, description: "The listening port.", examples: [13_100] },
-    idleTimeoutMs: count("Milliseconds without activity after which the vault locks; 0 means never."),
-    lastActivity: time(
-      "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
-    ),
-  }),
+  VaultStatus: object(
+    "State of the vault that anyone on this machine may read.",
+    {
+      initialized: { type: "boolean", description: "Whether a vault exists." },
+      locked: { type: "boolean", description: "Whether the vault is locked; true before init." },
+      secretCount: count("Number of stored secrets, also while locked."),
+      vaultPath,
+      serverRunning: { type: "boolean", description: "False once the server has begun to shut down." },
+      port: { type: "integer", minimum: 1, maximum: 65_535, description: "The listening port.", examples: [13_100] },
+      idleTimeoutMs: count("Milliseconds without activity after which the vault locks; 0 means never."),
+      lastActivity: time(
+        "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
+      ),
+      rotation: schemaNamed("RotationProgress"),
+    },
+    ["rotation"],
+  ),
   Key: object("A way into the vault.", {
     id: keyId,
     kind: { ...text("The passphrase, or a generated key.", "key"), enum: ["passphrase", "key"] },
@@ -146,6 +152,15 @@ const responses = {
       "Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group.",
       "SRK-00000-00001-00002-00003-00004-00005-00006-00007-00008-00009-0000A-0000B-0000C",
     ),
+  }),
+  Rotated: object("Confirms that the master key is rotated.", {
+    ok,
+    message,
+    removed: list("The labels of the keys that open nothing any more.", keyLabel),
+  }),
+  RotationProgress: object("Progress of a rotation of the master key.", {
+    done: count("Number of secrets that are sealed under the new key since the server started."),
+    total: count("Number of secrets."),
   }),
   Metadata: object(
     "Metadata stored with the value; a field that was not supplied is absent.",

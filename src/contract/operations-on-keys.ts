@@ -79,4 +79,27 @@ export const keyOperations: readonly Operation[] = [
     },
     errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL"],
   },
+  {
+    id: "rotate",
+    method: "post",
+    path: "/v1/rotate",
+    tag: "vault",
+    summary: "Rotate the master key",
+    description:
+      "Makes a new master key, wrapped for the passphrase and for the keys whose texts are given; all other keys open nothing " +
+      "any more. From then on everything is sealed under the new key, and what the old one sealed is sealed anew in the " +
+      "background while the vault is unlocked, until nothing of the old key is left. Reads and writes go on; the status says " +
+      `how far it is. The vault stays locked or unlocked, as it is. ${counted}`,
+    body: { schema: "RotateRequest", example: { passphrase, keys: [] } },
+    response: {
+      schema: "Rotated",
+      description: "The master key is rotated.",
+      example: {
+        ok: true,
+        message: "the master key is rotated: what the old one sealed is sealed anew in the background",
+        removed: ["recovery"],
+      },
+    },
+    errors: ["VAULT_LOCKED", "ALREADY_EXISTS", "INTERNAL", "INTEGRITY"],
+  },
 ];

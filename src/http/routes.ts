@@ -6,7 +6,7 @@ import { parseSecretPath } from "../paths/secret-path.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { batch } from "./endpoints/batch-endpoint.js";
-import { changePassphrase, createKey, deleteKey, keys, unlock } from "./endpoints/key-endpoints.js";
+import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./endpoints/key-endpoints.js";
 import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
@@ -54,12 +54,13 @@ const resources = new Map<string, Resource>([
   [tokensRoot, { route: tokensRoot, methods: { GET: listTokens, POST: createToken }, secret: false }],
   [`${tokensRoot}/self`, selfResource],
   ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
+  ["/v1/rotate", { route: "/v1/rotate", methods: { POST: rotate }, secret: false }],
   [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
   [secretsRoot, listResource],
   ["/v1/batch", { route: "/v1/batch", methods: { POST: batch }, secret: true }],
 ]);
 
-const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", keysRoot]);
+const passphrasePaths = new Set(["/v1/unlock", "/v1/passphrase", "/v1/rotate", keysRoot]);
 
 export function isStatus(req: Request): boolean {
   return req.method === "GET" && contextOf(req).target.path === "/v1/status";

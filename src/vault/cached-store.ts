@@ -5,6 +5,7 @@
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
 import type { Change, CommitResult, SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache, type Keep } from "./ciphertext-cache.js";
+import { changedMeanwhile, unconditional } from "./condition.js";
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
 const headBytes = 32 * 1024;
@@ -18,6 +19,8 @@ export type CachedStoreOptions = {
 
 /** A blob that was made for a path, with the length of its head. */
 export type SealedBlob = Pick<SealReply, "blob" | "headLength"> & { readonly path: string };
+
+export type ResealedBlob = SealedBlob & { readonly presentLength: number };
 
 export class CachedStore {
   readonly store: SecretStore;
@@ -73,6 +76,15 @@ export class CachedStore {
     );
     if (result.committed) for (const one of sealed) this.#keep(one);
     return result;
+  }
+
+  /** Commits a blob that is another sealing of the current one; what was in memory of it stays there. */
+  async commitResealed({ path, blob, headLength, presentLength }: ResealedBlob, tag: string): Promise<void> {
+    const [hadHead, hadPresent] = [this.heads.get(path) !== undefined, this.#presents.get(path) !== undefined];
+    const { committed } = await this.commit([{ path, blob, expected: { tag } }], []);
+    if (!committed) throw changedMeanwhile(unconditional, path);
+    if (hadHead) this.heads.keep(path, headOf(blob, headLength));
+    if (hadPresent) this.#presents.keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));
   }
 
   /** Empties the caches for a new vault. No other operation may run meanwhile. */

@@ -112,6 +112,11 @@ export class Entries {
     }
   }
 
+  /** Seals a secret anew where the old master key sealed it; returns false when it is damaged. */
+  reseal(path: string): Promise<boolean> {
+    return this.#paths.run(path, async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path)); // a read may have failed
+  }
+
   /** Returns the response. */
   batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     return this.#batches.run(body, permit);
@@ -153,6 +158,14 @@ export class Entries {
     if (blob.length < previous.length)
       await this.#mustCommit(condition, { path, blob, expected: { tag: tagOf(previous) } });
     return removed;
+  }
+
+  async #resealExclusively(path: string): Promise<boolean> {
+    const before = await this.#store.read(path);
+    if (before === null) return true;
+    const { blob, intact, ...lengths } = await this.#keyState.ask({ op: "reseal", path, blob: before });
+    if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, tagOf(before));
+    return intact;
   }
 
   async #replace(

@@ -26,6 +26,7 @@ export class HeaderChanges {
   readonly #keyState: KeyState;
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
+  #inDoubt = false;
 
   constructor({ store, header, keyState, lock, log }: HeaderChangesOptions) {
     this.#store = store;
@@ -38,7 +39,7 @@ export class HeaderChanges {
   /**
    * Replaces the header with the one that the key worker has just proposed. DANGER: call it, or `discard`, after every
    * proposal: the key worker derives nothing else before.
-   * @throws VaultError UNAVAILABLE; the header is then the old one or the new one
+   * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either
    */
   replace(proposed: Bytes): Promise<void> {
     return this.#lock.exclusive(() => this.#replace(proposed));
@@ -49,32 +50,51 @@ export class HeaderChanges {
     await this.#keyState.ask({ op: "discard" }).catch(() => {});
   }
 
+  /**
+   * Writes a header again of which a failed fsync left in doubt whether it is on disk.
+   * DANGER: what a rotation seals is lost with its header, so nothing may be sealed before.
+   * @throws VaultError UNAVAILABLE
+   */
+  async confirm(): Promise<void> {
+    if (!this.#inDoubt) return;
+    await this.#lock.exclusive(async () => {
+      const { bytes } = this.#header;
+      if (bytes !== null) await this.#store.replaceHeader(bytes, bytes);
+      this.#inDoubt = false;
+    });
+  }
+
   async #replace(proposed: Bytes): Promise<void> {
     const before = this.#header.bytes;
-    const replaced =
-      before !== null &&
-      (await this.#store
-        .replaceHeader(proposed, before)
-        .catch((error: unknown) => this.#afterFailure(proposed, error)));
-    if (replaced) return this.#adopt(proposed);
+    if (before === null) throw new Error("a header was proposed before init");
+    const replacing = this.#store.replaceHeader(proposed, before);
+    if (await replacing.catch((error: unknown) => this.#goBack(before, proposed, error))) return this.#adopt(proposed);
     await this.discard();
-    this.#header.bytes = await this.#store.header();
-    await this.#keyState.mount(); // another server's header, perhaps another key
+    await this.#mountStored(); // another server's header, perhaps another key
     throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
   }
 
-  /** What storage returns from now on, the next start may find, too. */
-  async #afterFailure(proposed: Bytes, error: unknown): Promise<never> {
-    const current = await this.#store.header().catch(() => null);
-    if (current !== null && Buffer.compare(current, proposed) === 0) await this.#adopt(proposed);
-    else await this.discard();
+  /** Puts the old header back. On a disk that refuses that, too, either may be there after a power cut: locks the vault. */
+  async #goBack(before: Bytes, proposed: Bytes, error: unknown): Promise<never> {
+    const current = await this.#store.header();
+    await this.discard();
+    if (current !== null && Buffer.compare(current, before) === 0) throw error;
+    const isBack = await this.#store.replaceHeader(before, proposed).catch(() => false);
+    if (isBack) throw error;
+    this.#inDoubt = true;
+    await this.#mountStored();
     throw error;
+  }
+
+  async #mountStored(): Promise<void> {
+    this.#header.bytes = await this.#store.header();
+    await this.#keyState.mount();
   }
 
   async #adopt(header: Bytes): Promise<void> {
     this.#header.bytes = header;
     try {
-      await this.#keyState.ask({ op: "adopt" });
+      await this.#keyState.adopt();
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-header-change", error });
       await this.#keyState.mount(); // the thread that knew the change is gone; the new header stands, locked

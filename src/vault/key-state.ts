@@ -23,7 +23,7 @@ export type KeyStateOptions = {
 };
 
 /** Operations that derive a key or change the header. */
-type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey";
+type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey" | "rotate" | "finishRotation";
 
 /**
  * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
@@ -41,6 +41,7 @@ export class KeyState {
   readonly #worker: KeyWorkerClient;
   #unlocked = false;
   #closed = false;
+  #rotation: string | null = null;
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
   #locking: Promise<void> | null = null;
@@ -75,6 +76,11 @@ export class KeyState {
 
   get unlocked(): boolean {
     return this.#unlocked;
+  }
+
+  /** Names the rotation of the master key that the vault is in; null when it is in none. */
+  get rotation(): string | null {
+    return this.#rotation;
   }
 
   /** Milliseconds since 1970. */
@@ -137,13 +143,19 @@ export class KeyState {
     locking.catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
   }
 
+  /** Lets the key worker use the header that it has proposed, which is on disk now. @throws VaultError as `ask` */
+  async adopt(): Promise<void> {
+    this.#rotation = (await this.ask({ op: "adopt" })).rotation;
+  }
+
   /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
     this.#unlocked = false;
     this.#mounting++;
     try {
       const header = this.#header();
-      await this.#worker.call({ op: "mount", header: header && new Uint8Array(header) });
+      const { rotation } = await this.#worker.call({ op: "mount", header: header && new Uint8Array(header) });
+      this.#rotation = rotation;
     } finally {
       this.#mounting--;
     }

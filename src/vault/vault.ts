@@ -13,6 +13,7 @@ import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import type { ListPart, ListQuery } from "./lister.js";
+import { type RotationProgress, RotationSweep } from "./rotation-sweep.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 
 export type VaultSettings = KeyStateSettings & {
@@ -25,6 +26,8 @@ export type VaultSettings = KeyStateSettings & {
 export interface RecordKeeper {
   /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
   verify(): Promise<void> | undefined;
+  /** The master key is being rotated: makes what the old one has signed anew, durably. */
+  resign(): Promise<void>;
   /** A new vault without documents has replaced the one before. */
   vaultReplaced(): void;
   /** Writes what is left to write. */
@@ -45,12 +48,14 @@ export type VaultStatus = {
   readonly vaultPath: string;
   readonly idleTimeoutMs: number;
   readonly lastActivity: string;
+  /** While the master key is being rotated. */
+  readonly rotation?: RotationProgress;
 };
 
 /** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
-type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" }>;
+type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" | "rotate" }>;
 
-const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created" } as const;
+const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
 
 /** Throws when a request must not go on, although its passphrase is right. */
 type Permit = () => void;
@@ -66,6 +71,8 @@ export class Vault {
   readonly #entries: Entries;
   #keeper: RecordKeeper | null = null;
   readonly #headerChanges: HeaderChanges;
+  readonly #sweep: RotationSweep;
+  #requests = 0;
   /** Number of vaults made since the start. */
   #vaults = 0;
 
@@ -83,7 +90,11 @@ export class Vault {
     this.#lock = lock;
     this.#keyState = keyState;
     this.#entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
-    this.#headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
+    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
+    const sweeping = { store, keyState, lock, entries: this.#entries, headerChanges, clock, log };
+    this.#headerChanges = headerChanges;
+    const resignRecords = async () => this.#keeper?.resign();
+    this.#sweep = new RotationSweep({ ...sweeping, resignRecords, requests: () => this.#requests });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -111,6 +122,7 @@ export class Vault {
   async status(): Promise<VaultStatus> {
     this.#keyState.lockIfIdle();
     const secretCount = await this.#store.count();
+    const rotation = this.#sweep.progress(secretCount);
     return {
       initialized: this.#header.bytes !== null,
       locked: !this.#keyState.unlocked,
@@ -118,6 +130,7 @@ export class Vault {
       vaultPath: this.#store.vaultPath,
       idleTimeoutMs: this.#settings.idleTimeoutMs,
       lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
+      ...(rotation && { rotation }),
     };
   }
 
@@ -143,7 +156,8 @@ export class Vault {
    */
   async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN } = this.#settings;
-    const { reply, header } = await wipingAfter(body, this.#keyState.derive({ op: "unlock", body, logN }));
+    const derived = this.#headerChanges.confirm().then(() => this.#keyState.derive({ op: "unlock", body, logN }));
+    const { reply, header } = await wipingAfter(body, derived);
     try {
       permit();
       const checks = this.#keeper?.verify();
@@ -156,6 +170,7 @@ export class Vault {
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
     if (header !== null) await this.#raiseScryptCost(header);
+    this.#sweep.wake();
     return reply;
   }
 
@@ -172,6 +187,17 @@ export class Vault {
   /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
   createKey(body: SharedBytes, permit: Permit): Promise<Bytes> {
     return this.#changeHeader({ op: "createKey", body, now: this.#clock.now() }, permit);
+  }
+
+  /**
+   * Makes a new master key, for the passphrase and the keys in the body; what the old one sealed is sealed anew in the
+   * background. @throws VaultError ALREADY_EXISTS, … as above
+   */
+  async rotate(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN } = this.#settings;
+    const reply = await this.#changeHeader({ op: "rotate", body, logN }, permit);
+    this.#sweep.wake();
+    return reply;
   }
 
   /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
@@ -340,6 +366,7 @@ export class Vault {
 
   /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */
   async close(): Promise<void> {
+    this.#sweep.close();
     try {
       await this.#keyState.close();
       await this.#keeper?.close();
@@ -349,6 +376,7 @@ export class Vault {
   }
 
   #secretOperation<T>(work: () => Promise<T>): Promise<T> {
+    this.#requests++;
     return this.#lock.shared(() => {
       this.#keyState.mustBeUnlocked();
       return work();
@@ -356,7 +384,8 @@ export class Vault {
   }
 
   async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
-    const { header, reply } = await wipingAfter(request.body, this.#keyState.derive(request));
+    const derived = this.#headerChanges.confirm().then(() => this.#keyState.derive(request));
+    const { header, reply } = await wipingAfter(request.body, derived);
     try {
       try {
         permit();
@@ -396,7 +425,7 @@ export class Vault {
     this.#entries.forget();
     this.#keeper?.vaultReplaced();
     try {
-      await this.#keyState.ask({ op: "adopt" });
+      await this.#keyState.adopt();
       return keptAt;
     } catch (cause) {
       await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands

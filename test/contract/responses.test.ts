@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { documented, judge, unseenResponses } from "../support/contract-judge.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { headerFile } from "../support/damage.js";
-import { deleting, mustCreateKey } from "../support/key-requests.js";
+import { deleting, mustCreateKey, mustRotate } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
@@ -16,6 +16,7 @@ import {
   mustInit,
   mustLock,
   mustPut,
+  mustStatus,
   mustUnlock,
   type Send,
   send,
@@ -47,17 +48,20 @@ const requests: Readonly<Record<string, Send>> = {
   keys: { path: "/v1/keys" },
   createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
   deleteKey: { method: "DELETE", path: "/v1/keys/missing" },
+  rotate: { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } },
   unrouted: { path: "/nowhere" },
 };
 
+/** Also after a request has locked the vault or deleted the secret. */
 async function unlock(server: TestServer): Promise<void> {
-  await mustInit(server);
+  const { initialized } = await mustStatus(server);
+  await (initialized === true ? mustUnlock(server) : mustInit(server));
   await mustPut(server, "a", "v");
-  await mustCreateToken(server, { name: "ci" });
+  await send(server, { method: "POST", path: "/v1/tokens", body: { name: "ci" } }); // unless it is there
 }
 
 /** Locked, they are not refused: only a lock while they derive does that. */
-const derives = new Set(["init", "unlock", "changePassphrase", "createKey"]);
+const derives = new Set(["init", "unlock", "changePassphrase", "createKey", "rotate"]);
 
 /** The header's MAC is wrong, and its slot intact. */
 async function startOnChangedHeader(): Promise<TestServer> {
@@ -67,6 +71,15 @@ async function startOnChangedHeader(): Promise<TestServer> {
   const file = headerFile(server);
   await writeFile(file, (await readFile(file, "utf8")).replace('"createdAt":"2', '"createdAt":"1'));
   return startTestServer({ home: server.home });
+}
+
+/** Locked, so that the rotation does not finish. */
+async function startRotating(): Promise<TestServer> {
+  const server = await startTestServer();
+  await unlock(server);
+  await mustLock(server);
+  await mustRotate(server);
+  return server;
 }
 
 async function lockOut(server: TestServer): Promise<void> {
@@ -117,6 +130,24 @@ function parsed(received: string): Pick<Answer, "status" | "headers" | "text"> {
   return { status: Number(first.split(" ")[1]), headers: Object.fromEntries(headers), text: received.slice(end + 4) };
 }
 
+let shutDown: Promise<void> | null = null;
+
+/** Sends every request to one server that is shutting down, once for all tests. */
+function sentDuringShutdown(): Promise<void> {
+  shutDown ??= (async () => {
+    const server = await startTestServer();
+    const finishes = await Promise.all(Object.values(requests).map((request) => begin(server, request)));
+    await send(server, { method: "POST", path: "/v1/shutdown" });
+    for (const finish of finishes) await finish();
+  })();
+  return shutDown;
+}
+
+/** Whether what the request does would change the answers to others. */
+function isLasting(operation: string): boolean {
+  return ["init", "shutdown", "batch"].includes(operation);
+}
+
 type Cause = (request: Send, operation: string) => Promise<unknown>;
 
 function have(responses: readonly string[], causes: Readonly<Record<string, Cause>>): void {
@@ -137,12 +168,13 @@ describe("the documented response", () => {
   const clock = new FakeClock();
   const fresh = shareTestServer({ clock });
   const unlocked = shareTestServer({}, unlock);
+  const changed = shareTestServer({}, unlock);
   const lockedOut = shareTestServer({}, lockOut);
   have(
     documented.filter((response) => !crashes.includes(response)),
     {
       async ""(request, operation) {
-        const server = await startTestServer();
+        const server = isLasting(operation) ? await startTestServer() : changed();
         await unlock(server);
         await send(server, operation === "deleteKey" ? deleting((await mustCreateKey(server)).id) : request);
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
@@ -161,9 +193,10 @@ describe("the documented response", () => {
           ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
           : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       async ALREADY_EXISTS(request, operation) {
+        if (operation === "rotate") return send(await startRotating(), request);
         const bodies: Readonly<Record<string, object>> = { init: { passphrase }, createToken: { name: "ci" } };
         await send(unlocked(), { ...request, ...(bodies[operation] && { body: bodies[operation] }) });
-        if (operation === "createKey") await send(unlocked(), request);
+        return operation === "createKey" && send(unlocked(), request);
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {
@@ -189,12 +222,7 @@ describe("the documented response", () => {
         } else await writeFile(file, "not a blob");
         return send(server, request);
       },
-      async UNAVAILABLE(request) {
-        const server = await startTestServer();
-        const finish = await begin(server, request);
-        await send(server, { method: "POST", path: "/v1/shutdown" });
-        await finish();
-      },
+      UNAVAILABLE: () => sentDuringShutdown(),
     },
   );
 });
@@ -204,9 +232,7 @@ describe("the documented response to a crash of the key worker", () => {
   have(crashes, {
     INTERNAL: (request, operation) =>
       untilSeen(`${operation} 500 INTERNAL`, async () => {
-        await mustUnlock(server());
-        await mustPut(server(), "a", "v"); // a forced init may have taken it away, and the token
-        await send(server(), { method: "POST", path: "/v1/tokens", body: { name: "ci" } });
+        await unlock(server()); // a forced init may have taken the secret away
         await together(server(), request, crashKeyWorkers);
       }),
   });

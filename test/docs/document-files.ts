@@ -7,6 +7,7 @@ export const documentFiles: readonly string[] = [
   "SECURITY.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md",
+  "packages/client/README.md",
   ...readdirSync("docs", { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name))

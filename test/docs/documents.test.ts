@@ -50,6 +50,7 @@ describe("the documents", () => {
       "<!-- checked: promises -->",
       "<!-- checked: scenarios -->",
       "<!-- checked: states -->",
+      "<!-- checked: torture -->",
     ]);
   });
 

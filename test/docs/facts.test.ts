@@ -1,8 +1,9 @@
 /** What documents say of the vault's states, of the files on disk and of the client, against the real ones. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { Command } from "commander";
 import { define } from "../../src/cli/commands/import.js";
+import { longForms } from "../long/long-forms.js";
 import { clientMethods } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
@@ -116,5 +117,14 @@ describe("docs/security.md", () => {
     const rows = [...(sample?.code ?? "").matchAll(/^ {2}(\S.*?) {2,}/gm)].map(([, row = ""]) => row);
     expect(rows).to.have.lengthOf.above(10);
     expect(rows.filter((row) => !sources.some((source) => source.includes(row)))).to.deep.equal([]);
+  });
+});
+
+describe("docs/decisions/torture.md", () => {
+  const files = checkedRows(read("docs/decisions/torture.md"), "torture").map(([, , file = ""]) => file.slice(1, -1));
+
+  it("names tests that exist, and all of the long form", () => {
+    for (const file of files) expect(existsSync(`test/${file}.test.ts`), file).to.equal(true);
+    expect(files.map((file) => `${file}.test`)).to.include.members([...(longForms["torture"]?.files ?? [])]);
   });
 });

@@ -8,6 +8,7 @@ import { extract, list } from "tar";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, startProcess } from "../support/process.js";
 import { mustInit, mustPut } from "../support/test-client.js";
+import { writeShare } from "./share-files.js";
 
 type Manifest = {
   readonly version: string;
@@ -39,11 +40,15 @@ async function install(file: string): Promise<string> {
 }
 
 describe("the package", () => {
+  before(() => writeShare("dist/share"));
+
   it("contains program, types and documents, and neither tests nor sources", async () => {
     const files: string[] = [];
     await list({ file: await pack(), onReadEntry: ({ path }) => void files.push(path.replace("package/", "")) });
     expect(files).to.include.members(["README.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", "openapi.json"]);
     expect(files).to.include.members(["dist/src/client/client.js", "dist/src/client/client.d.ts"]);
+    const completions = ["strongroom.bash", "_strongroom", "strongroom.fish"].map((name) => `completions/${name}`);
+    expect(files).to.include.members(["man/strongroom.1", ...completions].map((name) => `dist/share/${name}`));
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
   });
 

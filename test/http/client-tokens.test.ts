@@ -13,6 +13,7 @@ import {
   mustLock,
   mustPut,
   mustRefuse,
+  mustStatus,
   mustSucceed,
   mustUnlock,
   send,
@@ -392,6 +393,24 @@ describe("the document of the client tokens", () => {
     await mustBeGone(server, token, "revoked");
     await self(server, two.token);
     expect(stored(server).tokens.map(({ name }) => name)).to.deep.equal(["two"]);
+  });
+
+  it("has new MACs after a rotation of the master key, and stays valid during it", async () => {
+    const first = await startTestServer();
+    await mustInit(first);
+    await mustPut(first, "a", "v");
+    const { token } = await mustCreateToken(first, { name: "ci" });
+    const before = stored(first).tokens[0]?.["mac"];
+    const rotation = { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } };
+    mustSucceed(await send(first, rotation));
+    mustSucceed(await get(first, "a", token));
+    while ((await mustStatus(first))["rotation"] !== undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(stored(first).tokens[0]?.["mac"]).not.to.equal(before);
+    await first.stop();
+    const second = await startTestServer({ home: first.home });
+    await mustUnlock(second);
+    mustSucceed(await get(second, "a", token));
+    expect(second.logged()).not.to.contain("tokens-refused");
   });
 
   it("goes with the vault at a forced init: the old tokens count as revoked", async () => {

@@ -38,6 +38,7 @@ const rows: Readonly<Record<string, Row>> = {
   "POST /v1/shutdown": root("POST", "/v1/shutdown"),
   "POST /v1/snapshot": root("POST", "/v1/snapshot"),
   "POST /v1/passphrase": root("POST", "/v1/passphrase", wrongBody),
+  "POST /v1/rotate": root("POST", "/v1/rotate", { ...wrongBody, keys: [] }),
   "GET /v1/keys": root("GET", "/v1/keys"),
   "POST /v1/keys": root("POST", "/v1/keys", wrongBody),
   "DELETE /v1/keys/:id": root("DELETE", "/v1/keys/none"),

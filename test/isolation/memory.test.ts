@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { shared } from "../support/clean-up.js";
 import { decodeKeys } from "../support/decoder.js";
 import { hitsIn, takeSnapshots } from "../support/heap-snapshot.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
@@ -77,8 +78,7 @@ for (const way of ["TCP", "the Unix socket"] as const) {
         "UNAUTHORIZED",
       );
       await requests(server, 30);
-      const found = scanProcess(server.child.pid ?? 0, new Map([["wrong", Buffer.from(wrong)]]));
-      expect(found.get("wrong")).to.deep.equal(gone);
+      expectGone(server, wrong);
     });
 
     const unread: readonly (readonly [string, Partial<Send>])[] = [
@@ -87,16 +87,17 @@ for (const way of ["TCP", "the Unix socket"] as const) {
       ["a foreign Host", { path: "/v1/unlock", headers: { host: "evil.test" } }],
       ["a vault without a header", { path: "/v1/unlock" }],
     ];
-    for (const [name, request] of unread) {
-      it(`holds no passphrase of a request refused for ${name}`, async () => {
-        const server = await startWithCanary(way);
-        const unwelcome = "a passphrase of a refused request";
-        await send(server, { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
-        await new Promise((resolve) => setTimeout(resolve, 100));
-        const found = scanProcess(server.child.pid ?? 0, new Map([["unwelcome", Buffer.from(unwelcome)]]));
-        expect(found.get("unwelcome")).to.deep.equal(gone);
-      });
-    }
+    describe("holds no passphrase of a request refused for", () => {
+      const server = shared(() => startWithCanary(way));
+      for (const [name, request] of unread) {
+        it(name, async () => {
+          const unwelcome = `${name}: a passphrase of a refused request`;
+          await send(server(), { method: "POST", path: "", ...request, body: { passphrase: unwelcome } });
+          await sleep(100);
+          expectGone(server(), unwelcome);
+        });
+      }
+    });
 
     it("holds no key after the lockout refuses a right passphrase", async () => {
       const server = await startWithCanary(way);
@@ -154,47 +155,55 @@ for (const way of ["TCP", "the Unix socket"] as const) {
       if (!existsSync("/proc/self/mem")) this.skip(); // as above
     });
 
-    const value = "a value that must not be found, ".repeat(4);
-    const body = JSON.stringify({ value });
+    const server = shared(async () => {
+      const fresh = await startWithCanary(way);
+      await mustInit(fresh, { passphrase });
+      await mustPut(fresh, "kept", "another");
+      return fresh;
+    });
     const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
-    const sized = `Content-Length: ${body.length}\r\n\r\n`;
+    const sized = (body: string) => `Content-Length: ${body.length}\r\n\r\n${body}`;
+    const cut = (body: string) => sized(body).slice(0, -1);
     type Row = readonly [
       what: string,
-      pieces: readonly string[],
+      piecesOf: (body: string, value: string) => readonly string[],
       between?: ((server: ServerProcess) => Promise<unknown>) | null,
       request?: string,
     ];
-    const batch = JSON.stringify({ operations: [{ put: "a", value }, { put: "b", value }, { get: "kept" }] });
+    const batch = (value: string) =>
+      JSON.stringify({ operations: [{ put: "a", value }, { put: "b", value }, { get: "kept" }] });
     const rows: readonly Row[] = [
-      ["was stored", [sized + body]],
-      ["was stored by a batch", [`Content-Length: ${batch.length}\r\n\r\n${batch}`], null, "POST /v1/batch"],
+      ["was stored", (body) => [sized(body)]],
+      ["was stored by a batch", (_, value) => [sized(batch(value))], null, "POST /v1/batch"],
       [
         "was refused because the vault was locked before the end of its body",
-        [sized + body.slice(0, -1), body.slice(-1)],
+        (body) => [cut(body), body.slice(-1)],
         mustLock,
       ],
-      ["was cut off by the client", [sized + body.slice(0, -1)]],
+      ["was cut off by the client", (body) => [cut(body)]],
       [
         "came in a chunked body that outgrew its first allocation",
-        [`Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`, `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`],
+        (body) => [
+          `Transfer-Encoding: chunked\r\n\r\n${chunk(body.slice(0, -1))}`,
+          `${chunk(`${" ".repeat(9000)}}`)}0\r\n\r\n`,
+        ],
       ],
     ];
-    for (const [what, [first = "", ...rest], between, request = "PUT /v1/secrets/a"] of rows) {
+    for (const [what, piecesOf, between, request = "PUT /v1/secrets/a"] of rows) {
       it(`${what}: holds no copy of it`, async () => {
-        const server = await startWithCanary(way);
-        await mustInit(server, { passphrase });
-        await mustPut(server, "kept", "another");
-        const socket = (await openRaw(server)).on("error", () => {}).resume();
-        const head = `${request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+        const value = `a value that ${what} and must not be found, `.repeat(4);
+        const [first = "", ...rest] = piecesOf(JSON.stringify({ value }), value);
+        await mustUnlock(server(), passphrase);
+        const socket = (await openRaw(server())).on("error", () => {}).resume();
+        const head = `${request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server().token}\r\n`;
         socket.write(head + first);
         await sleep(200);
-        if (between) await between(server);
+        if (between) await between(server());
         for (const piece of rest) socket.write(piece);
         await sleep(200);
         socket.destroy();
         await sleep(200);
-        const found = scanProcess(server.child.pid ?? 0, new Map([["value", Buffer.from(value)]]));
-        expect(found.get("value")).to.deep.equal(gone);
+        expectGone(server(), value);
       });
     }
   });
@@ -223,6 +232,12 @@ async function startWithCanary(
 ): Promise<ServerProcess> {
   const settings = { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: idleTimeoutMs, ...more };
   return { ...(await startProcess([], settings)), overSocket: way === "the Unix socket" };
+}
+
+/** Asserts that the server's memory holds neither the text nor half of it. */
+function expectGone({ child }: ServerProcess, text: string): void {
+  const found = scanProcess(child.pid ?? 0, new Map([["text", Buffer.from(text)]]));
+  expect(found.get("text")).to.deep.equal(gone);
 }
 
 /** Searches for keys and passphrase, and proves with the canary that the search works. */

@@ -50,6 +50,23 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.test"],
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
   },
+  torture: {
+    meaning: "hostile disks, limits, kills, power cuts and formats, see docs/decisions/torture.md (Linux, root)",
+    files: [
+      "torture/processes.test",
+      "torture/disks.test",
+      "torture/kills.test",
+      "torture/formats.test",
+      "torture/deep-paths.test",
+      "durability/power-cut-commands.test",
+    ],
+    numbers: {
+      STRONGROOM_TORTURE: "1",
+      STRONGROOM_STOPPED_MS: "30000",
+      STRONGROOM_TORTURE_KILLS: "20",
+      STRONGROOM_COMMAND_CUTS: "20",
+    },
+  },
   soak: {
     meaning: "watches memory, descriptors and handles of a server under full load, in minutes",
     files: ["durability/soak"],

@@ -1,7 +1,6 @@
 /** The history of secrets compared with a model over random sequences of changes, batches of them, restarts and settings. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Json,
@@ -13,6 +12,7 @@ import {
   secretTarget,
   send,
 } from "../support/test-client.js";
+import { overRandomSteps } from "./random-steps.js";
 
 type Content = { readonly value: string; readonly description?: string };
 type Version = { readonly version: number; readonly content: Content };
@@ -205,21 +205,13 @@ function versionsTarget(at: string): string {
 describe("the history of secrets against a model", () => {
   it("agrees over random sequences of changes, restarts and settings", async function () {
     this.timeout(0);
-    const runs = Number(process.env["STRONGROOM_HISTORY_RUNS"] ?? 20);
-    const sequence = fc.array(step, { minLength: 10, maxLength: 40 });
-    await fc.assert(fc.asyncProperty(sequence, agreesOver), { numRuns: runs, endOnFailure: true });
+    const numRuns = Number(process.env["STRONGROOM_HISTORY_RUNS"] ?? 20);
+    await overRandomSteps(step, { minLength: 10, maxLength: 40, numRuns }, async (first, steps) => {
+      const model = new Model();
+      let server = first;
+      await mustInit(server);
+      for (const next of steps) server = await take(server, model, next);
+      for (const at of model.secrets.keys()) await checkHistory(server, model, at);
+    });
   });
 });
-
-async function agreesOver(steps: readonly Step[]): Promise<void> {
-  const mark = cleanUpMark();
-  try {
-    const model = new Model();
-    let server = await startTestServer();
-    await mustInit(server);
-    for (const next of steps) server = await take(server, model, next);
-    for (const at of model.secrets.keys()) await checkHistory(server, model, at);
-  } finally {
-    await cleanUpTo(mark);
-  }
-}

@@ -1,7 +1,6 @@
 /** The whole vault compared with a plain Map over random operations, locks, restarts and forced inits. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import {
   type Entry,
@@ -16,6 +15,7 @@ import {
   secretTarget,
   send,
 } from "../support/test-client.js";
+import { overRandomSteps } from "./random-steps.js";
 
 type Secret = { readonly value: string; readonly type?: string; readonly description?: string };
 
@@ -129,23 +129,15 @@ async function checkList(server: TestServer, model: Model, prefix: string): Prom
 describe("the vault against a plain Map", () => {
   it("agrees over random sequences of operations, restarts and locks included", async function () {
     this.timeout(0);
-    const runs = Number(process.env["STRONGROOM_MODEL_RUNS"] ?? 25);
-    const sequence = fc.array(step, { minLength: 30, maxLength: 60 });
-    await fc.assert(fc.asyncProperty(sequence, agreesOver), { numRuns: runs, endOnFailure: true });
+    const numRuns = Number(process.env["STRONGROOM_MODEL_RUNS"] ?? 25);
+    await overRandomSteps(step, { minLength: 30, maxLength: 60, numRuns }, async (first, steps) => {
+      const model = new Model();
+      let server = first;
+      await mustInit(server, { passphrase: model.passphrase });
+      for (const next of steps) server = await take(server, model, next);
+      if (model.locked) await mustUnlock(server, model.passphrase);
+      for (const [at, { value }] of model.secrets) expect((await mustGet(server, at))["value"]).to.equal(value);
+      await mustPut(server, "last", "works");
+    });
   });
 });
-
-async function agreesOver(steps: readonly Step[]): Promise<void> {
-  const mark = cleanUpMark();
-  try {
-    const model = new Model();
-    let server = await startTestServer();
-    await mustInit(server, { passphrase: model.passphrase });
-    for (const next of steps) server = await take(server, model, next);
-    if (model.locked) await mustUnlock(server, model.passphrase);
-    for (const [at, { value }] of model.secrets) expect((await mustGet(server, at))["value"]).to.equal(value);
-    await mustPut(server, "last", "works");
-  } finally {
-    await cleanUpTo(mark);
-  }
-}

@@ -6,7 +6,7 @@ import { XaesKey } from "../../workers/crypto/xaes.js";
 import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js";
 
 describe("the tag of a blob", () => {
-  const key = { masterKey: new XaesKey(randomize(allocate(32))), vaultId: randomize(allocate(16)) };
+  const key = { masterKey: new XaesKey(randomize(allocate(32))), oldKey: null, vaultId: randomize(allocate(16)) };
   const sealed = () => withScratch(() => sealBlob(key, "a/b", utf8("{}"), utf8('"value"')));
 
   it("is 12 bytes of the metadata's nonce as base64url, and needs the first 21 bytes only", () => {

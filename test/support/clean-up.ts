@@ -22,6 +22,21 @@ export async function cleanUpTo(mark: number): Promise<void> {
   for (const work of pending.splice(mark).reverse()) await work();
 }
 
+/** One of something for all tests of a `describe`: started before them, cleaned up after them. */
+export function shared<T>(start: () => Promise<T>): () => T {
+  let started: { readonly it: T } | null = null;
+  let mark = 0;
+  before(async () => {
+    mark = cleanUpMark();
+    started = { it: await start() };
+  });
+  after(() => cleanUpTo(mark));
+  return () => {
+    if (started === null) throw new Error("used before the suite's before hook");
+    return started.it;
+  };
+}
+
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "strongroom-test-"));
   later(() => rm(directory, { recursive: true, force: true }));

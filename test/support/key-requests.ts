@@ -1,6 +1,7 @@
 /** Requests on the passphrase and the keys of a test server. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { passphrase, type TestServer } from "./server.js";
-import { type Answer, mustSucceed, type Send, send } from "./test-client.js";
+import { type Answer, mustStatus, mustSucceed, type Send, send } from "./test-client.js";
 
 /** `key`: its text. */
 export type Key = { readonly id: string; readonly label: string; readonly key: string };
@@ -33,4 +34,20 @@ export async function mustListKeys(server: TestServer): Promise<readonly Readonl
 /** "200", or the status and code of a refusal. */
 export function outcomeOf({ status, json }: Answer): string {
   return status === 200 ? "200" : `${status} ${String(json["code"])}`;
+}
+
+export function rotating(keys: readonly string[] = [], text = passphrase): Send {
+  return { method: "POST", path: "/v1/rotate", body: { passphrase: text, keys } };
+}
+
+export async function mustRotate(server: TestServer, keys: readonly string[] = []): Promise<readonly string[]> {
+  return mustSucceed(await send(server, rotating(keys)))["removed"] as readonly string[];
+}
+
+/** Waits until the status says no rotation; `meanwhile` is called each time it does. */
+export async function untilRotated(server: TestServer, meanwhile: () => void = () => {}): Promise<void> {
+  while ((await mustStatus(server))["rotation"] !== undefined) {
+    meanwhile();
+    await sleep(5);
+  }
 }

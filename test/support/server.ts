@@ -6,7 +6,7 @@ import { readSettings } from "../../src/config/settings.js";
 import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
-import { cleanUpMark, cleanUpTo, later } from "./clean-up.js";
+import { later, shared } from "./clean-up.js";
 import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
 
 export const passphrase = "correct horse battery staple";
@@ -61,16 +61,9 @@ export function shareTestServer(
   options: TestOptions = {},
   prepare?: (server: TestServer) => Promise<unknown>,
 ): () => TestServer {
-  let shared: TestServer | null = null;
-  let mark = 0;
-  before(async () => {
-    mark = cleanUpMark();
-    shared = await startTestServer(options);
-    await prepare?.(shared);
+  return shared(async () => {
+    const server = await startTestServer(options);
+    await prepare?.(server);
+    return server;
   });
-  after(() => cleanUpTo(mark));
-  return () => {
-    if (shared === null) throw new Error("the shared server is used before the suite's before hook");
-    return shared;
-  };
 }

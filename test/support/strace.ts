@@ -18,15 +18,22 @@ export function whyNoStrace(): string | null {
 export type Fault = {
   /** A system call, or `/` and a regular expression, since names differ between processors. */
   readonly call: string;
-  readonly error: string;
+  readonly error?: string;
+  /** Milliseconds by which the calls are delayed instead. */
+  readonly delay?: number;
   /** strace's `when`, counted per thread: `2` is the second call alone, `2+` the second and all after it. */
   readonly when?: string;
 };
 
 /** Does the work while calls fail; returns its result and the number of failed calls. */
-export async function withFault<T>(pid: number, { call, error, when = "1+" }: Fault, work: () => Promise<T>) {
+export async function withFault<T>(
+  pid: number,
+  { call, error, delay = 0, when = "1+" }: Fault,
+  work: () => Promise<T>,
+) {
   const trace = join(temporaryDirectory(), "trace");
-  const inject = `inject=${call}:error=${error}:when=${when}`;
+  const effect = error === undefined ? `delay_enter=${1000 * delay}` : `error=${error}`;
+  const inject = `inject=${call}:${effect}:when=${when}`;
   const strace = spawn("strace", ["-f", "-p", String(pid), "-o", trace, "-e", `trace=${call}`, "-e", inject], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -37,7 +44,7 @@ export async function withFault<T>(pid: number, { call, error, when = "1+" }: Fa
     const result = await work();
     strace.kill("SIGINT");
     await ended;
-    return { result, hits: readFileSync(trace, "utf8").split("(INJECTED)").length - 1 };
+    return { result, hits: readFileSync(trace, "utf8").split(/\((?:INJECTED|DELAYED)\)/).length - 1 };
   } finally {
     strace.kill("SIGINT");
     await ended;

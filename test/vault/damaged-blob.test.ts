@@ -16,7 +16,7 @@ import {
   secretTarget,
   send,
 } from "../support/test-client.js";
-import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
+import { allPaths, kinds, mustRefuseGet, prepare, put, startPrepared, witness } from "./damaged-secrets.js";
 
 /** The normal suite gets some of the damaged secrets, the long form all. */
 const getEvery = process.env["STRONGROOM_SLOW"] ? 1 : 32;
@@ -66,8 +66,7 @@ describe("a damaged blob", function () {
   });
 
   it("does not disturb lock, unlock, status, list and restart", async () => {
-    const own = await startTestServer(uncached);
-    await prepare(own);
+    const own = await startPrepared();
     const file = blobFile(own, "empty");
     const blob = readFileSync(file);
     damage(file, flipped(blob, 100));
@@ -86,8 +85,7 @@ describe("a damaged blob", function () {
 
 describe("the remedy for a damaged secret", () => {
   async function damagedServer(bitOf: (blob: Buffer) => number) {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     const file = blobFile(server, "empty");
     const blob = readFileSync(file);
     const bytes = flipped(blob, bitOf(blob));

@@ -1,6 +1,6 @@
 /** Secrets for the integrity tests: three kinds that are damaged, and a witness that must stay readable. */
 import { expect } from "chai";
-import type { TestServer } from "../support/server.js";
+import { startTestServer, type TestServer, uncached } from "../support/server.js";
 import { type Answer, mustInit, mustPut, mustRefuse, secretTarget, send } from "../support/test-client.js";
 
 export const kinds: Readonly<Record<string, { readonly path: string; readonly body: object }>> = {
@@ -15,6 +15,13 @@ export const kinds: Readonly<Record<string, { readonly path: string; readonly bo
 export const allPaths = Object.values(kinds).map(({ path }) => path);
 /** A secret that is never damaged. */
 export const witness = "witness/of/others";
+
+/** A server with them, which reads its files again each time. */
+export async function startPrepared(): Promise<TestServer> {
+  const server = await startTestServer(uncached);
+  await prepare(server);
+  return server;
+}
 
 export async function prepare(server: TestServer): Promise<void> {
   await mustInit(server);

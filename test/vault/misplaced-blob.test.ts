@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { blobFile, damage } from "../support/damage.js";
 import { startTestServer, uncached } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
-import { allPaths, kinds, mustRefuseGet, prepare, put, witness } from "./damaged-secrets.js";
+import { allPaths, kinds, mustRefuseGet, put, startPrepared, witness } from "./damaged-secrets.js";
 
 /** Returns where the value box begins; see the format in workers/crypto/blob.ts. */
 function valueBoxAt(blob: Buffer): number {
@@ -14,8 +14,7 @@ function valueBoxAt(blob: Buffer): number {
 
 describe("a blob in another's place", () => {
   it("(swapped with another path's) is refused in both places", async () => {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     for (const [one, two] of [
       [0, 1],
       [1, 2],
@@ -33,10 +32,8 @@ describe("a blob in another's place", () => {
   });
 
   it("(of the same path, from another vault or an earlier one of this home) is refused", async () => {
-    const server = await startTestServer(uncached);
-    await prepare(server);
-    const other = await startTestServer(uncached);
-    await prepare(other);
+    const server = await startPrepared();
+    const other = await startPrepared();
     await mustInit(server, { passphrase: "another, to tell them apart", force: true });
     await mustPut(server, witness, "readable");
     for (const { path, body } of Object.values(kinds)) {
@@ -55,8 +52,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(metadata of one write with the value of another of the same path) is refused", async () => {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     const file = blobFile(server, "empty");
     const before = readFileSync(file);
     await mustPut(server, "empty", { value: "a later one" });
@@ -71,8 +67,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(a foreign file with the name of a secret) is refused, listed as damaged, and left unchanged", async () => {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     await server.stop();
     const contents = [
       "",
@@ -94,8 +89,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(a directory, or a link, even one to the right blob) is refused and not followed", async () => {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     const file = blobFile(server, "empty");
     const kept = `${file}.kept`;
     renameSync(file, kept);
@@ -112,8 +106,7 @@ describe("a blob in another's place", () => {
   });
 
   it("(a pipe without a writer) is refused at once", async function () {
-    const server = await startTestServer(uncached);
-    await prepare(server);
+    const server = await startPrepared();
     const file = blobFile(server, "empty");
     unlinkSync(file);
     if (spawnSync("mkfifo", ["-m", "600", file]).status !== 0) this.skip(); // there is no mkfifo on this machine

@@ -7,7 +7,7 @@ import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js"
 import type { Bytes } from "../../workers/protocol.js";
 
 function newKey(): SealingKey {
-  return { masterKey: new XaesKey(randomize(allocate(32))), vaultId: randomize(allocate(16)) };
+  return { masterKey: new XaesKey(randomize(allocate(32))), oldKey: null, vaultId: randomize(allocate(16)) };
 }
 
 describe("a page of list entries", () => {

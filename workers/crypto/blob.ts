@@ -14,6 +14,8 @@
  * Format version 1, which is read for ever, has the present alone and no v: its value box goes to the end. The next put
  * writes version 2. An earlier version stays sealed as it was.
  *
+ * While the master key is being rotated, each version may be under the old key or the new one.
+ *
  * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1
  *   value     a JSON string as JSON.stringify writes it
@@ -23,7 +25,7 @@
  */
 import { allocate, base64url, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
-import { type Box, nonceBytes, open, type Sealed, seal, tagBytes, type XaesKey } from "./xaes.js";
+import { type Box, nonceBytes, open, type Sealed, seal, sealAnew, tagBytes, type XaesKey } from "./xaes.js";
 
 const magic = utf8("SRVB");
 const formatVersion = 2;
@@ -41,8 +43,8 @@ const valuePart = utf8("v");
 /** Opens under no key. */
 const noBox = allocate(0);
 
-/** What an unlocked vault seals with. */
-export type SealingKey = { readonly masterKey: XaesKey; readonly vaultId: Bytes };
+/** What an unlocked vault seals with. `oldKey`: what it may have been sealed with, while the master key is being rotated. */
+export type SealingKey = { readonly masterKey: XaesKey; readonly oldKey: XaesKey | null; readonly vaultId: Bytes };
 
 /** The boxes of one version. */
 export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
@@ -92,7 +94,7 @@ export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 /** Opens the present's metadata, for which heads are enough, into scratch memory; null where damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
-  return open(key.masterKey, sealed).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
+  return openBoxes(key, sealed).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
 }
 
 /** Opens the metadata of versions of one path. */
@@ -102,8 +104,8 @@ export function openVersionsMetadata(
   versions: readonly SealedVersion[],
 ): (Uint8Array | null)[] {
   const aad = metadataAad(key, path);
-  return open(
-    key.masterKey,
+  return openBoxes(
+    key,
     versions.map(({ metadata: box }) => ({ box, aad })),
   );
 }
@@ -117,7 +119,7 @@ export type OpenedPresent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
-  const [metadata, value] = open(key.masterKey, boxesOf(key, path, version));
+  const [metadata, value] = openBoxes(key, boxesOf(key, path, version));
   return metadata && value ? { metadata, value } : null;
 }
 
@@ -126,6 +128,60 @@ function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersi
     { box: metadata, aad: metadataAad(key, path) },
     { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
   ];
+}
+
+/** Opens boxes under the master key or the old one, into scratch memory; null for those that open under neither. */
+export function openBoxes({ masterKey, oldKey }: SealingKey, sealed: readonly Sealed[]): (Uint8Array | null)[] {
+  const opened = open(masterKey, sealed);
+  if (oldKey === null || !opened.includes(null)) return opened;
+  const older = open(
+    oldKey,
+    sealed.filter((_, i) => opened[i] === null),
+  );
+  return opened.map((plaintext) => plaintext ?? older.shift() ?? null);
+}
+
+/** `blob`: null when nothing was sealed anew. `intact`: all of its metadata opened. */
+export type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
+
+/**
+ * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
+ * lengths and tags; what is damaged stays as it is.
+ */
+export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): ResealedBlob {
+  const split = splitBlob(blob);
+  if (split === null) return { blob: null, intact: false };
+  const versions = [split.present, ...split.past];
+  const current = open(
+    key.masterKey,
+    versions.map(({ metadata: box }) => ({ box, aad: metadataAad(key, path) })),
+  );
+  const others = versions.filter((_, i) => current[i] === null);
+  if (key.oldKey === null || others.length === 0) return { blob: null, intact: split.isWhole && others.length === 0 };
+  const older = { ...key, masterKey: key.oldKey, oldKey: null };
+  const copy = concat([blob]);
+  const put = (box: Uint8Array, offset: number) => copy.set(box, offset - blob.byteOffset);
+  const resealed = others.filter((version) => resealVersion(key, older, path, version, put));
+  const intact = split.isWhole && resealed.length === others.length;
+  return { blob: resealed.length === 0 ? null : copy, intact };
+}
+
+/** Returns false when the metadata does not open under the old key. `put` gets the offsets of the boxes in their buffer. */
+function resealVersion(
+  key: SealingKey,
+  older: SealingKey,
+  path: string,
+  { metadata, value }: SealedVersion,
+  put: (box: Uint8Array, offset: number) => void,
+): boolean {
+  const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
+  if (!described) return false;
+  const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
+  put(box, metadata.byteOffset);
+  if (!content) return true;
+  const aad = () => valueAad(key, path, box.subarray(0, nonceBytes));
+  put(sealAnew(key.masterKey, value, { plaintext: content, aad }), value.byteOffset);
+  return true;
 }
 
 /** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
@@ -140,7 +196,7 @@ export function openPresents(key: SealingKey, blobs: readonly PathAndBlob[]): (O
     const present = splits[i]?.isWhole === true ? splits[i].present : null;
     return boxesOf(key, path, present ?? noVersion);
   });
-  const opened = open(key.masterKey, boxes);
+  const opened = openBoxes(key, boxes);
   return blobs.map(({ blob }, i) => {
     const [metadata = null, value = null] = opened.slice(2 * i, 2 * i + 2);
     const whole = metadata && value && ofItsFormat(metadata, blob);
@@ -214,6 +270,11 @@ export function etagOf(metadataBox: Uint8Array): string {
 /** As `etagOf`, of the present of a blob, whose head is enough. */
 export function presentEtag(blob: Uint8Array): string {
   return etagOf(blob.subarray(boxesAt));
+}
+
+/** Returns the length of a valid blob without its past. */
+export function presentEnd(blob: Uint8Array): number {
+  return splitBlob(blob)?.presentLength ?? blob.length;
 }
 
 /** Returns where the metadata of a valid blob ends. */

@@ -27,7 +27,7 @@
  *
  * Version 1, which is read for ever (see `header-v1.ts`), has the passphrase alone. The first change of a slot writes 2.
  */
-import { maxLabelBytes } from "../body-schemas.js";
+import { maxLabelBytes, mostKeys } from "../body-schemas.js";
 import { byteLength, equal, textOf, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import {
@@ -51,7 +51,8 @@ import {
 } from "./header-members.js";
 import { parseVersion1 } from "./header-v1.js";
 
-export const mostSlots = 16;
+/** One for the passphrase, and the keys. */
+export const mostSlots = 1 + mostKeys;
 const maxHeaderBytes = 16_384;
 
 /** Parses a header and checks every bound before any work; null when this program did not write it. */

@@ -1,10 +1,10 @@
 /** The master key and its header: made, opened by a slot, and signed anew after each change of a slot. */
 import { timingSafeEqual } from "node:crypto";
-import { allocate, allocateMapped, randomize, utf8, wipe, withScratch } from "../memory.js";
+import { allocate, allocateMapped, base64url, randomize, utf8, wipe, withScratch } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 import { signedHeader, signedText } from "./header.js";
 import { type Header, type HeaderContent, masterKeyBytes, type Slot, vaultIdBytes } from "./header-members.js";
-import { type Access, deriveKek, hmac, newSalt, signedBytes, unwrap, wrap, xor } from "./slots.js";
+import { type Access, deriveKek, hmac, newSalt, signedBytes, unwrap, type Wrapping, wrap, xor } from "./slots.js";
 import { XaesKey } from "./xaes.js";
 
 /** `oldKey`: while the master key is being rotated. */
@@ -63,6 +63,41 @@ export function changeSlots(
     wipe(raw);
     endKeys(keys);
   }
+}
+
+/** Names a rotation; null when there is none. */
+export function rotationOf(header: Header | null): string | null {
+  return header?.oldKey ? base64url(header.oldKey) : null;
+}
+
+/**
+ * Makes a new master key, in these slots alone, with the one before sealed under it; null as in `openHeader`. The caller
+ * ends the keys.
+ */
+export function rotateKey(
+  header: Header,
+  access: Access,
+  slots: readonly Wrapping[],
+): { header: Header; keys: VaultKeys } | null {
+  const before = openHeader(header, access);
+  if (before === null) return null;
+  const old = unwrap(header, access);
+  try {
+    const raw = randomize(allocateMapped(masterKeyBytes));
+    const { vaultId, createdAt } = header;
+    const wrapped = slots.map(({ plan, kek }) => wrap(raw, plan, kek, vaultId));
+    const masterKey = new XaesKey(raw);
+    const oldKey = xor(old, masterKey.deriveKey("old key wrap"), allocate(masterKeyBytes));
+    const next = signHeader({ vaultId, createdAt, slots: wrapped, oldKey }, masterKey);
+    return { header: next, keys: { masterKey, oldKey: before.masterKey } };
+  } finally {
+    wipe(old);
+  }
+}
+
+/** Returns the header without the old key: nothing may be sealed under it any more. */
+export function withoutOldKey({ vaultId, createdAt, slots }: Header, masterKey: XaesKey): Header {
+  return signHeader({ vaultId, createdAt, slots, oldKey: null }, masterKey);
 }
 
 /** Returns the header with other slots. */

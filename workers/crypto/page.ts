@@ -6,8 +6,8 @@
  */
 import { concat, scratchOf, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-import type { SealingKey } from "./blob.js";
-import { open, seal } from "./xaes.js";
+import { openBoxes, type SealingKey } from "./blob.js";
+import { seal } from "./xaes.js";
 
 const label = utf8("strongroom v1 page");
 
@@ -18,7 +18,7 @@ export function sealPage(key: SealingKey, entries: Bytes): Bytes {
 
 /** Returns the entries, or null when the page is damaged or of another vault. */
 export function openPage(key: SealingKey, page: Uint8Array): Bytes | null {
-  const [entries = null] = open(key.masterKey, [{ box: page, aad: pageAad(key) }]);
+  const [entries = null] = openBoxes(key, [{ box: page, aad: pageAad(key) }]);
   return entries && concat([entries]);
 }
 

@@ -51,13 +51,34 @@ export function isKeySlot(slot: Slot): slot is KeySlot {
 function accessByKey(header: Header, slots: readonly KeySlot[], text: Uint8Array): Access | null {
   const key = allocateMapped(keyBytes);
   try {
+    return readKeyText(text, key)?.length === 0 ? accessByKeyBytes(header, slots, key) : null;
+  } finally {
+    wipe(key);
+  }
+}
+
+function accessByKeyBytes(header: Header, slots: readonly KeySlot[], key: Uint8Array): Access | null {
+  for (const slot of slots) {
+    const kek = kekOfKey(key, slot.salt);
+    if (fits(header, slot, kek)) return { slot, kek };
+    wipe(kek);
+  }
+  return null;
+}
+
+/** A slot that will be wrapped; the caller wipes the KEK. */
+export type Wrapping = { readonly plan: SlotPlan; readonly kek: Bytes };
+
+/** Returns the slot of a key, to be wrapped under a new salt; null when its text opens none. */
+export function keyWrapping(header: Header, text: Uint8Array): Wrapping | null {
+  const key = allocateMapped(keyBytes);
+  try {
     if (readKeyText(text, key)?.length !== 0) return null;
-    for (const slot of slots) {
-      const kek = kekOfKey(key, slot.salt);
-      if (fits(header, slot, kek)) return { slot, kek };
-      wipe(kek);
-    }
-    return null;
+    const access = accessByKeyBytes(header, header.slots.filter(isKeySlot), key);
+    wipe(access?.kek);
+    if (access?.slot.kind !== "key") return null;
+    const salt = newSalt();
+    return { plan: { ...access.slot, salt }, kek: kekOfKey(key, salt) };
   } finally {
     wipe(key);
   }

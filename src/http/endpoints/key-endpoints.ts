@@ -10,6 +10,7 @@ import { sendBytes } from "../responses.js";
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
 export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.changePassphrase(body, permit));
 export const createKey = withPassphrase(({ vault }, body, permit) => vault.createKey(body, permit));
+export const rotate = withPassphrase(({ vault }, body, permit) => vault.rotate(body, permit));
 
 export async function keys({ vault }: Service, _req: Request, res: Response): Promise<void> {
   sendBytes(res, 200, [await vault.keys()]);

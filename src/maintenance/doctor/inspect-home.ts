@@ -12,7 +12,7 @@ import { findHolder, type Holder } from "../../storage/files/claim-holder.js";
 import { examineCertificate, examineToken } from "./check-access.js";
 import { examineVaults, type VaultFacts } from "./check-generations.js";
 import type { Finding } from "./finding.js";
-import { examine, type Inspection, type Progress } from "./inspection.js";
+import { examine, type Inspection, type Progress, reading, reportWrongKind } from "./inspection.js";
 import { Keys } from "./offline-keys.js";
 import { reportTemps } from "./stray-files.js";
 
@@ -149,7 +149,15 @@ async function inspectOnce(place: Place, onProgress: DoctorOptions["onProgress"]
   await reportTemps(inspection, path);
   await examineToken(inspection);
   await examineCertificate(inspection);
+  await examineSocket(inspection);
   return { ...(await examineVaults(inspection)), findings };
+}
+
+/** A start replaces a socket that no one listens on, and refuses anything else in its place. */
+async function examineSocket(inspection: Inspection): Promise<void> {
+  const path = inspection.home.socket;
+  const found = await reading(inspection, path, () => lstat(path));
+  if (found !== null && !found.isSocket()) reportWrongKind(inspection, path, found.isSymbolicLink(), "a socket");
 }
 
 function progressOf(onProgress: DoctorOptions["onProgress"]): Progress {

@@ -106,11 +106,11 @@ export class BatchTree {
     return this.#inTurn(() => this.#commit(changes));
   }
 
-  async snapshot(vaultPath: string): Promise<Snapshot> {
+  async snapshot(vaultPath: string, header: () => Uint8Array): Promise<Snapshot> {
     // DANGER: await nothing between the end of the drain and the call, which lists the names.
     const begun = await this.#inTurn(async () => {
       await this.drain();
-      return { snapshot: this.#tree.snapshot(vaultPath) };
+      return { snapshot: this.#tree.snapshot(vaultPath, header) };
     });
     return begun.snapshot;
   }

@@ -67,10 +67,11 @@ export class BlobTree {
     return removed;
   }
 
-  async snapshot(vaultPath: string): Promise<Snapshot> {
+  /** `header`: returns the vault's current header, which opens the blobs of this moment. */
+  async snapshot(vaultPath: string, header: () => Uint8Array): Promise<Snapshot> {
     // DANGER: await nothing between listing the names and registering the snapshot, or writes in between are lost to it.
     const names = this.names.list("", "", this.names.count);
-    const snapshot = new Snapshot(this.#files, vaultPath, this.generation, names);
+    const snapshot = new Snapshot(this.#files, vaultPath, this.generation, names, header());
     this.#snapshots.add(snapshot);
     try {
       await snapshot.complete();

@@ -193,7 +193,9 @@ export class FileStore implements SecretStore {
   async snapshot(): Promise<StoredSnapshot> {
     const current = this.#mustHaveVault();
     try {
-      return await this.#snapshots.replace(() => current.snapshot(this.vaultPath));
+      return await this.#snapshots.replace(() =>
+        current.snapshot(this.vaultPath, () => this.#header ?? current.generation.header),
+      );
     } catch (error) {
       throw snapshotFailure(error);
     }

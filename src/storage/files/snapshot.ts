@@ -8,10 +8,10 @@
 import { constants } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { systemCode } from "../../errors.js";
-import { type FileOperations, missingAsNull, randomName } from "../../files/durable.js";
+import { type FileOperations, missingAsNull, randomName, writeNew } from "../../files/durable.js";
 import { NotPlainFile } from "../../files/read-file.js";
 import { removeTree } from "../../files/remove-tree.js";
-import type { Generation } from "./generations.js";
+import { type Generation, headerFile } from "./generations.js";
 import { blobFile } from "./tree-scan.js";
 
 /** The thread pool's 4 and a few more; leaves room for writes. */
@@ -23,14 +23,22 @@ export class Snapshot {
   count = 0;
   readonly #files: FileOperations;
   readonly #generation: Generation;
+  readonly #header: Uint8Array;
   readonly #pending: Set<string>;
   readonly #linking = new Map<string, Promise<void>>();
   readonly #made = new Map<string, Promise<void>>();
   #failure: unknown = null;
 
-  /** `paths`: all secrets at this moment. */
-  constructor(files: FileOperations, vaultPath: string, generation: Generation, paths: Iterable<string>) {
+  /** `paths`: all secrets at this moment; `header`: the vault's header, without which they may not open. */
+  constructor(
+    files: FileOperations,
+    vaultPath: string,
+    generation: Generation,
+    paths: Iterable<string>,
+    header: Uint8Array,
+  ) {
     this.#files = files;
+    this.#header = header;
     this.#generation = generation;
     this.#pending = new Set(paths);
     this.directory = join(vaultPath, `snapshot-${randomName()}`);
@@ -46,7 +54,7 @@ export class Snapshot {
   async complete(): Promise<void> {
     try {
       await this.#directoryOf(join(this.directory, "secrets"));
-      await this.#link(join(this.#generation.directory, "header.json"));
+      await writeNew(this.#files, join(this.directory, headerFile), this.#header, 0o600);
       await Promise.all(Array.from({ length: linksAtOnce }, () => this.#linkPending()));
       await this.#linked();
       if (this.#failure !== null) throw this.#failure;

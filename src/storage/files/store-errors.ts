@@ -20,7 +20,9 @@ export function cannotRead(cause: unknown): VaultError {
 }
 
 export function writeFailure(path: string, error: unknown): VaultError {
-  return systemCode(error) === "EISDIR" ? directoryAt(path, error) : cannotWrite(error);
+  if (systemCode(error) === "EISDIR") return directoryAt(path, error);
+  if (systemCode(error) !== "ENAMETOOLONG") return cannotWrite(error);
+  return unavailable("the secret's file is too long a path for this system: shorten the secret's or the home's", error);
 }
 
 export function cannotWrite(cause: unknown): VaultError {

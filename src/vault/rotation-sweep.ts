@@ -1,0 +1,165 @@
+/**
+ * Sweep of a rotation: seals each secret anew under the new master key, in the turn of its path, and then removes the old
+ * key from the header. After a lock it goes on where it was, after a restart from the beginning: what is sealed anew already
+ * is only looked at.
+ */
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import type { Entries } from "./entries.js";
+import type { HeaderChanges } from "./header-changes.js";
+import type { KeyState } from "./key-state.js";
+import type { ReadWriteLock } from "./sync/read-write-lock.js";
+
+export type RotationProgress = { readonly done: number; readonly total: number };
+
+export type RotationSweepOptions = {
+  readonly store: SecretStore;
+  readonly keyState: KeyState;
+  readonly lock: ReadWriteLock;
+  readonly entries: Entries;
+  readonly headerChanges: HeaderChanges;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Makes the MACs of the vault's records anew. */
+  readonly resignRecords: () => Promise<void>;
+  /** Returns how many requests have worked on secrets. */
+  readonly requests: () => number;
+};
+
+/** While requests come, the sweep rests so many times as long as it has worked, within these bounds in milliseconds. */
+const restFactor = 6;
+const shortestRestMs = 5;
+const longestRestMs = 100;
+
+const pathsAtOnce = 64;
+
+/** Wait after a failure of the disk; doubles up to the longest. */
+const retryMs = 1_000;
+const longestRetryMs = 60_000;
+
+/** `after`: all paths up to it are done. */
+type Sweep = {
+  readonly rotation: string;
+  after: string;
+  next: readonly string[];
+  done: number;
+  damaged: number;
+  failures: number;
+  running: boolean;
+};
+
+export class RotationSweep {
+  readonly #options: RotationSweepOptions;
+  #sweep: Sweep | null = null;
+  #requestsSeen = 0;
+  #closed = false;
+  #wakeUp: () => void = () => {};
+
+  constructor(options: RotationSweepOptions) {
+    this.#options = options;
+  }
+
+  /** Begins, or goes on, if the vault is unlocked and in a rotation. */
+  wake(): void {
+    const { rotation } = this.#options.keyState;
+    if (rotation === null) return;
+    if (this.#sweep?.rotation !== rotation) this.#sweep = newSweep(rotation);
+    const sweep = this.#sweep;
+    if (!sweep.running && this.#goesOn(sweep)) void this.#run(sweep);
+  }
+
+  /** Null outside of a rotation. `total`: the number of secrets. */
+  progress(total: number): RotationProgress | null {
+    const { rotation } = this.#options.keyState;
+    if (rotation === null) return null;
+    return { done: this.#sweep?.rotation === rotation ? Math.min(this.#sweep.done, total) : 0, total };
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#wakeUp();
+  }
+
+  /** DANGER: nothing may be awaited between a false result and the end of the run, or a `wake` in between is lost. */
+  #goesOn(sweep: Sweep): boolean {
+    const { unlocked, rotation } = this.#options.keyState;
+    sweep.running = !this.#closed && unlocked && rotation === sweep.rotation;
+    return sweep.running;
+  }
+
+  async #run(sweep: Sweep): Promise<void> {
+    while (this.#goesOn(sweep)) {
+      try {
+        await this.#step(sweep);
+        sweep.failures = 0;
+      } catch (error) {
+        if (this.#goesOn(sweep)) await this.#waitAfter(error, sweep);
+      }
+    }
+  }
+
+  async #step(sweep: Sweep): Promise<void> {
+    const { store, clock, lock } = this.#options;
+    if (sweep.next.length === 0) sweep.next = await store.list("", sweep.after, pathsAtOnce);
+    const [path, ...rest] = sweep.next;
+    if (path === undefined) return this.#finish(sweep);
+    const started = clock.elapsed();
+    if (!(await lock.shared(() => this.#reseal(path)))) sweep.damaged++;
+    sweep.after = path;
+    sweep.next = rest;
+    sweep.done++;
+    await this.#rest(clock.elapsed() - started);
+  }
+
+  /** Returns false for a damaged secret: it is left as it is, and the sweep goes on. */
+  async #reseal(path: string): Promise<boolean> {
+    try {
+      return await this.#options.entries.reseal(path);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return false;
+      throw error;
+    }
+  }
+
+  /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
+  async #finish({ rotation, damaged }: Sweep): Promise<void> {
+    const { keyState, headerChanges, log, resignRecords } = this.#options;
+    await resignRecords();
+    const { header } = await keyState.derive({ op: "finishRotation", rotation });
+    await headerChanges.replace(header);
+    if (damaged > 0) log.warn({ event: "rotation-left-damaged-secrets", count: damaged });
+    log.info({ event: "rotation-finished" });
+  }
+
+  /** Without requests it only lets others have their turn. */
+  #rest(workedMs: number): Promise<void> {
+    const requests = this.#options.requests();
+    const isBusy = requests !== this.#requestsSeen;
+    this.#requestsSeen = requests;
+    if (isBusy) return this.#sleep(Math.min(longestRestMs, Math.max(shortestRestMs, restFactor * workedMs)));
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async #waitAfter(error: unknown, sweep: Sweep): Promise<void> {
+    if (sweep.failures === 0) this.#options.log.warn({ event: "rotation-waits", error });
+    const wait = Math.min(longestRetryMs, retryMs * 2 ** sweep.failures);
+    sweep.failures = Math.min(sweep.failures + 1, 10);
+    await this.#sleep(wait);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(ms, resolve);
+      this.#wakeUp = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+function newSweep(rotation: string): Sweep {
+  return { rotation, after: "", next: [], done: 0, damaged: 0, failures: 0, running: false };
+}

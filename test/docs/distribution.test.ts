@@ -1,0 +1,75 @@
+/** The manual page, and the files for containers: read by the programs that they are for, where these are installed. */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { commands } from "../../src/cli/command-table.js";
+import { renderShare } from "./share-files.js";
+
+function isInstalled(program: string, ...args: readonly string[]): boolean {
+  return spawnSync(program, args).status === 0;
+}
+
+describe("the manual page", () => {
+  let page = "";
+  before(async () => {
+    page = (await renderShare()).get("man/strongroom.1") ?? "";
+  });
+
+  it("has a part for each command, with its help, and none for hidden ones", () => {
+    const parts = [...page.matchAll(/^\.SS strongroom (.+)\n\.nf\nusage: strongroom (\w+)/gm)];
+    const shown = commands.filter(({ hidden }) => hidden !== true).map(({ name }) => [name, name]);
+    expect(parts.map(([, title, usage]) => [title, usage])).to.deep.equal(shown);
+  });
+
+  it("is read by groff without a warning, and shows the help as it is", function () {
+    if (!isInstalled("groff", "--version")) this.skip();
+    const args = ["-man", "-Tutf8", "-ww", "-P-c", "-rLL=100n"];
+    const { stdout, stderr } = spawnSync("groff", args, { input: page, encoding: "utf8" });
+    expect(stderr).to.equal("");
+    expect(stdout).to.contain("usage: strongroom get").and.contain("{{ strongroom://app/db/password }}");
+  });
+});
+
+describe("the files for containers", () => {
+  const steps = readFileSync("Containerfile", "utf8").replace(/\\\n/g, "").split("\n");
+  const instructions = steps.filter((step) => step !== "" && !step.startsWith("#"));
+  const argumentOf = (name: string) =>
+    instructions
+      .filter((step) => step.startsWith(`${name} `))
+      .at(-1)
+      ?.slice(name.length + 1);
+
+  it("build the package, and serve without root in a home that only its user can read", () => {
+    const known = /^(?:FROM|WORKDIR|COPY|RUN|USER|ENV|VOLUME|EXPOSE|HEALTHCHECK|ENTRYPOINT|CMD) \S/;
+    expect(instructions.filter((step) => !known.test(step))).to.deep.equal([]);
+    expect(argumentOf("USER")).to.equal("1000:1000");
+    expect(JSON.parse(argumentOf("ENTRYPOINT") ?? "")).to.deep.equal(["strongroom"]);
+    expect(JSON.parse(argumentOf("CMD") ?? "")).to.deep.equal(["serve"]);
+    expect(argumentOf("ENV")).to.contain(`STRONGROOM_HOME=${argumentOf("VOLUME")} `);
+    expect(instructions.join("\n")).to.contain(`-m 0700 ${argumentOf("VOLUME")}`);
+  });
+
+  it("pass hadolint", function () {
+    if (!isInstalled("hadolint", "--version")) this.skip();
+    const { status, stdout } = spawnSync("hadolint", ["Containerfile"], { encoding: "utf8" });
+    expect(status, stdout).to.equal(0);
+  });
+
+  it("run the server on loopback only, with the least rights, in compose.yaml", () => {
+    const { services, volumes } = parse(readFileSync("compose.yaml", "utf8"));
+    const { strongroom } = services;
+    expect(strongroom.build).to.deep.equal({ context: ".", dockerfile: "Containerfile" });
+    expect(strongroom.ports).to.deep.equal(["127.0.0.1:13100:13100"]);
+    expect(strongroom).to.deep.include({ read_only: true, cap_drop: ["ALL"], ulimits: { core: 0 } });
+    expect(strongroom.volumes).to.deep.equal([`vault:${argumentOf("VOLUME")}`]);
+    expect(volumes).to.have.all.keys("vault");
+  });
+
+  it("are built where podman is", function () {
+    this.timeout(600_000);
+    if (process.env["STRONGROOM_BUILD_IMAGE"] === undefined || !isInstalled("podman", "info")) this.skip();
+    const { status, stderr } = spawnSync("podman", ["build", "--tag", "strongroom-test", "."], { encoding: "utf8" });
+    expect(status, stderr).to.equal(0);
+  });
+});

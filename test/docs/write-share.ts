@@ -1,0 +1,9 @@
+/** `npm run share`: writes the manual page and the completion scripts for the package. */
+import { cleanUpTo } from "../support/clean-up.js";
+import { writeShare } from "./share-files.js";
+
+try {
+  await writeShare("dist/share");
+} finally {
+  await cleanUpTo(0);
+}

@@ -1,0 +1,23 @@
+/** Random sequences of steps, each on a server of its own. */
+import fc from "fast-check";
+import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
+import { startTestServer, type TestServer } from "../support/server.js";
+
+type Runs = { readonly minLength: number; readonly maxLength: number; readonly numRuns: number };
+
+/** Checks that `agrees` holds for random sequences. A failure is not shrunk: that would take hours. */
+export async function overRandomSteps<S>(
+  step: fc.Arbitrary<S>,
+  { numRuns, ...lengths }: Runs,
+  agrees: (server: TestServer, steps: readonly S[]) => Promise<void>,
+): Promise<void> {
+  const onServer = async (steps: readonly S[]) => {
+    const mark = cleanUpMark();
+    try {
+      await agrees(await startTestServer(), steps);
+    } finally {
+      await cleanUpTo(mark);
+    }
+  };
+  await fc.assert(fc.asyncProperty(fc.array(step, lengths), onServer), { numRuns, endOnFailure: true });
+}
