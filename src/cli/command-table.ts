@@ -181,8 +181,8 @@ export const commands: readonly CommandRow[] = [
   {
     name: "token",
     group: "Server",
-    summary: "print the token file's path, or replace the token",
-    example: "token path",
+    summary: "create, list, rotate and revoke access tokens",
+    example: "token create ci --path app/ --ttl 30d --output ci.token",
     load: () => import("./commands/token.js"),
   },
   {

@@ -2,7 +2,7 @@
 import { StrongroomError } from "./client-error.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
-export type Field = string | Uint8Array | boolean | number | undefined;
+export type Field = string | Uint8Array | boolean | number | readonly string[] | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -43,9 +43,9 @@ function joined(parts: readonly Bytes[]): Bytes {
   return body;
 }
 
-function fieldBytes(name: string, field: string | Uint8Array | boolean | number): Bytes {
+function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
   if (typeof field === "boolean" || typeof field === "number") return utf8(String(field));
-  if (typeof field !== "string") return jsonString(field);
+  if (typeof field !== "string") return field instanceof Uint8Array ? jsonString(field) : utf8(JSON.stringify(field));
   if (/\p{Surrogate}/u.test(field)) {
     throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);
   }

@@ -3,9 +3,12 @@ import type { Acknowledgement, CreatedKey, Initialized, KeyList, Snapshot, Vault
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
+import { Tokens } from "./tokens.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;
+  /** Client tokens, and the token of this client. */
+  readonly tokens: Tokens;
 
   /**
    * Reads no file and opens no connection before the first request; throws nothing.
@@ -16,6 +19,7 @@ export class VaultClient implements AsyncDisposable {
    */
   constructor(options: ClientOptions = {}) {
     this.requester = new Requester(options);
+    this.tokens = new Tokens(this.requester);
   }
 
   /**

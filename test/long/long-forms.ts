@@ -39,6 +39,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["properties/history-model.test", "http/conditions.test"],
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
+  tokens: {
+    meaning:
+      "revokes client tokens and kills the server before and after the response; 100,000 random lists of their paths",
+    files: ["durability/token-kills.test", "properties/token-paths.test"],
+    numbers: { STRONGROOM_TOKEN_KILLS: "200", STRONGROOM_TOKEN_LISTS: "100000" },
+  },
   isolation: {
     meaning: "scans the process's memory and crashes the key worker",
     files: [
