@@ -19,6 +19,7 @@ export type {
   Key,
   KeyList,
   Metadata,
+  Rotated,
   SecretEntry,
   SecretHistory,
   SecretList,
