@@ -158,6 +158,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/key.js"),
   },
   {
+    name: "rotate-key",
+    group: "Vault",
+    summary: "replace the master key, and seal everything anew",
+    example: "rotate-key --keep recovery=recovery.key",
+    load: () => import("./commands/rotate-key.js"),
+  },
+  {
     name: "status",
     group: "Vault",
     summary: "show whether the vault is unlocked",

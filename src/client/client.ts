@@ -21,6 +21,7 @@ export type {
   Metadata,
   NewToken,
   Revoked,
+  Rotated,
   SecretEntry,
   SecretHistory,
   SecretList,

@@ -89,6 +89,7 @@ describe("the client library", () => {
     await client.changePassphrase(key, "a new passphrase");
     expect(await client.unlock("a new passphrase")).to.include({ ok: true });
     expect((await client.keys()).keys.map(({ label }) => label)).to.deep.equal(["passphrase", "recovery"]);
+    expect((await client.rotate("a new passphrase", [key])).removed).to.deep.equal([]);
     await client.deleteKey(id);
     const failed = await client.unlock(key).catch((error: unknown) => error);
     expect(failed).to.include({ code: "UNAUTHORIZED", credential: "passphrase" });
