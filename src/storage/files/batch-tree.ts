@@ -72,9 +72,9 @@ export class BatchTree {
     return pending === undefined ? this.#tree.read(path, first) : (pending?.slice(0, first) ?? null);
   }
 
-  /** True for a secret, and for one whose delete failed before it was durable. */
+  /** True for a secret, and for one whose delete failed before it was durable; not for one that a batch is just removing. */
   isPresent(path: string): boolean {
-    return this.names.has(path) || this.#tree.isUnconfirmed(path);
+    return this.names.has(path) || (!this.#changedBy.has(path) && this.#tree.isUnconfirmed(path));
   }
 
   /** DANGER: a path of a pending batch changes by a journal, too, or a replay would undo the change. */
