@@ -22,7 +22,7 @@ export const usage = `usage: npm run bench -- [options]
   --rounds N       rounds, alternated; default 7
   --seconds S      seconds that each measurement lasts; default 2
   --cold-keys N    how many secrets "get-cold" goes round; default 50000, more than any cache here holds
-  --million        adds 1,000,000 secrets to "growth": fills the disk with 4 GiB and takes long
+  --million        adds 1,000,000 secrets to "growth" and "maintenance": fills the disk with 4 GiB and takes long
   --chart FILE     writes the unlock storm's latency over time as SVG
   --profile DIR    writes CPU profiles of the server's main thread
   --markdown       tables in Markdown

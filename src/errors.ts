@@ -3,6 +3,7 @@
 export const statusOf = {
   BAD_REQUEST: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   VAULT_LOCKED: 403,
   NOT_FOUND: 404,
   ALREADY_EXISTS: 409,
@@ -22,6 +23,8 @@ type Extras = {
   readonly allow?: readonly string[];
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase" | undefined;
+  /** With UNAUTHORIZED for a token that was valid: why it is not any more. */
+  readonly reason?: "expired" | "revoked" | "rotated";
   /** Which operation of a batch was refused. */
   readonly index?: number | undefined;
   /** For the log, which records its name, code and stack frames, never its message. */
@@ -34,6 +37,7 @@ export class VaultError extends Error {
   readonly retryAfter: number | undefined;
   readonly allow: readonly string[] | undefined;
   readonly credential: Extras["credential"];
+  readonly reason: Extras["reason"];
   readonly index: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: Extras = {}) {
@@ -43,6 +47,7 @@ export class VaultError extends Error {
     this.retryAfter = extras.retryAfter;
     this.allow = extras.allow;
     this.credential = extras.credential;
+    this.reason = extras.reason;
     this.index = extras.index;
   }
 }

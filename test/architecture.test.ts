@@ -19,7 +19,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/storage": ["node:*", "p-limit", ...leaves, protocol],
   "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
   "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
-  "src/access": ["node:*", "express", "express-rate-limit", "src/*", "src/config", "src/files"],
+  "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
   "src/http": ["node:*", "express", "helmet", "src/*", "src/paths", "src/access", "src/vault", protocol],
   "src/server": [
     "node:*",
@@ -39,6 +39,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...leaves,
     "src/storage",
     "src/vault/worker",
+    "src/access/token-record",
     rules,
     protocol,
   ],

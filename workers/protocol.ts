@@ -68,6 +68,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   another path.
  * - `check` opens all versions in a blob, and replies whether they are intact.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
+ * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  */
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
@@ -151,6 +152,14 @@ export interface Operations {
   reveal: {
     request: { op: "reveal"; page: Bytes };
     reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+  };
+  signRecords: {
+    request: { op: "signRecords"; texts: readonly string[] };
+    reply: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
+  };
+  verifyRecords: {
+    request: { op: "verifyRecords"; texts: readonly string[]; macs: readonly string[] };
+    reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
   };
 }
 

@@ -4,8 +4,10 @@ import { batchGets, batchPuts } from "./batches.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
+import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
+import { rotation } from "./rotation.js";
 import { start } from "./starts.js";
 import { status } from "./statuses.js";
 import { storm } from "./storm.js";
@@ -25,6 +27,8 @@ export const scenarios: readonly Scenario[] = [
   batchGets,
   batchPuts,
   storm,
+  rotation,
   start,
   growth,
+  maintenance,
 ];

@@ -1,5 +1,5 @@
 /** The bearer token: from a setting, from a file, or 32 random bytes made at first start. */
-import { hash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Settings } from "../config/definitions.js";
 import { isToken, minTokenLength } from "../config/readers.js";
@@ -7,15 +7,20 @@ import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
 
-export type Token = { readonly text: string /** Where to find it, for messages. */; readonly source: string };
+export type Token = {
+  readonly text: string;
+  /** Where to find it, for messages. */
+  readonly source: string;
+  /** Null: it is in no file. */
+  readonly file: string | null;
+};
 
 /** @throws StartError when the token file cannot be used. */
 export async function findToken(settings: Pick<Settings, "token" | "tokenFile">, home: Home): Promise<Token> {
-  if (settings.token !== null) return { text: settings.token, source: "STRONGROOM_TOKEN" };
+  if (settings.token !== null) return { text: settings.token, source: "STRONGROOM_TOKEN", file: null };
   const file = settings.tokenFile ?? home.token;
   const found = await readToken(file, settings.tokenFile !== null);
-  if (found !== null) return { text: found, source: file };
-  return { text: await writeNewToken(file), source: file };
+  return { text: found ?? (await writeNewToken(file)), source: file, file };
 }
 
 /** Replaces what is there with a new token that only the user can read. */
@@ -23,10 +28,6 @@ export async function writeNewToken(file: string): Promise<string> {
   const made = `srt_${randomBytes(32).toString("base64url")}`;
   await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
   return made;
-}
-
-export function digestToken(token: string): Uint8Array {
-  return hash("sha256", token, "buffer");
 }
 
 /** Returns null if the home has no token yet. A named file is never created: its name may be misspelled. */

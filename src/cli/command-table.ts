@@ -158,6 +158,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/key.js"),
   },
   {
+    name: "rotate-key",
+    group: "Vault",
+    summary: "replace the master key, and seal everything anew",
+    example: "rotate-key --keep recovery=recovery.key",
+    load: () => import("./commands/rotate-key.js"),
+  },
+  {
     name: "status",
     group: "Vault",
     summary: "show whether the vault is unlocked",
@@ -181,8 +188,8 @@ export const commands: readonly CommandRow[] = [
   {
     name: "token",
     group: "Server",
-    summary: "print the token file's path, or replace the token",
-    example: "token path",
+    summary: "create, list, rotate and revoke access tokens",
+    example: "token create ci --path app/ --ttl 30d --output ci.token",
     load: () => import("./commands/token.js"),
   },
   {

@@ -120,6 +120,76 @@ export interface PutRequest {
   readonly description?: string;
 }
 
+/** Body of a new token. Other fields are ignored. */
+export interface TokenRequest {
+  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  readonly name: string;
+  /** What the token can do. */
+  readonly can?: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  readonly paths?: readonly string[];
+  /** Seconds until it ends; 0: never. */
+  readonly ttlSeconds?: number;
+}
+
+/** Body of a rotation. Other fields are ignored. */
+export interface RotationRequest {
+  /** Seconds for which the old text stays valid. */
+  readonly overlapSeconds?: number;
+}
+
+/** A token without its text. */
+export interface Token {
+  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  readonly name: string;
+  /** What the token can do. */
+  readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  readonly paths: readonly string[];
+  /** When it was created; null for the root token. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string | null;
+  /** When it ends; null: never. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string | null;
+  /** When it was last used, within a minute; null: not yet, and for the root token. ISO 8601, UTC, with milliseconds. */
+  readonly lastUsedAt: string | null;
+}
+
+/** A token with its text, which is never shown again. */
+export interface NewToken {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** The text, for `Authorization: Bearer`. */
+  readonly token: string;
+  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  readonly name: string;
+  /** What the token can do. */
+  readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  readonly paths: readonly string[];
+  /** When it was created; null for the root token. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string | null;
+  /** When it ends; null: never. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string | null;
+  /** When it was last used, within a minute; null: not yet, and for the root token. ISO 8601, UTC, with milliseconds. */
+  readonly lastUsedAt: string | null;
+}
+
+/** The client tokens. */
+export interface TokenList {
+  /** Ascending by name. */
+  readonly tokens: readonly Token[];
+}
+
+/** Confirms that a token was revoked. */
+export interface Revoked {
+  /** Always true; a failure has an error and a code instead. */
+  readonly ok: true;
+  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  readonly name: string;
+  /** What was done, for people. */
+  readonly message: string;
+}
+
 /** Confirms an operation on the vault. */
 export interface Acknowledgement {
   /** Always true; a failure has an error and a code instead. */
@@ -327,6 +397,7 @@ export interface Refusal {
   readonly code:
     | "BAD_REQUEST"
     | "UNAUTHORIZED"
+    | "FORBIDDEN"
     | "VAULT_LOCKED"
     | "NOT_FOUND"
     | "ALREADY_EXISTS"
@@ -334,6 +405,8 @@ export interface Refusal {
     | "RATE_LIMITED";
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase";
+  /** With UNAUTHORIZED, for 30 days: why a client token is no longer valid. */
+  readonly reason?: "expired" | "revoked" | "rotated";
   /** Which operation of a batch was refused, counted from 0. */
   readonly index?: number;
 }
@@ -361,7 +434,7 @@ export interface BatchResults {
 /** Why a get of a batch without changes is refused. */
 export interface BatchRefusal {
   /** Error code, for programs. */
-  readonly code: "BAD_REQUEST" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
+  readonly code: "BAD_REQUEST" | "FORBIDDEN" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
   /** What was wrong and what to do, for people. */
   readonly error: string;
 }

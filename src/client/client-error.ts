@@ -21,6 +21,7 @@ type Extras = {
   readonly retryAfter?: number | undefined;
   readonly requestId?: string | undefined;
   readonly credential?: Refusal["credential"] | undefined;
+  readonly reason?: Refusal["reason"] | undefined;
   readonly index?: number | undefined;
   readonly cause?: unknown;
 };
@@ -35,6 +36,8 @@ export class StrongroomError extends Error {
   readonly requestId: string | undefined;
   /** Of UNAUTHORIZED: whether the token or the passphrase was wrong. */
   readonly credential: Refusal["credential"] | undefined;
+  /** Of UNAUTHORIZED: why a client token is no longer valid. */
+  readonly reason: Refusal["reason"] | undefined;
   /** Of a batch: which operation was refused, counted from 0; undefined when the batch as a whole was. */
   readonly index: number | undefined;
 
@@ -46,6 +49,7 @@ export class StrongroomError extends Error {
     this.retryAfter = extras.retryAfter;
     this.requestId = extras.requestId;
     this.credential = extras.credential;
+    this.reason = extras.reason;
     this.index = extras.index;
   }
 }

@@ -19,12 +19,17 @@ export type {
   Key,
   KeyList,
   Metadata,
+  NewToken,
+  Revoked,
+  Rotated,
   SecretEntry,
   SecretHistory,
   SecretList,
   SecretVersion,
   Snapshot,
   Stored,
+  Token,
+  TokenList,
   VaultStatus,
 } from "./api-types.js";
 export type {
@@ -41,6 +46,7 @@ export type { PlaceOptions } from "./discovery.js";
 export type { ChangeOptions, ClientOptions, ListOptions, PutOptions, SecretType, Text } from "./method-options.js";
 export type { CallOptions } from "./request.js";
 export type { Secret } from "./secret.js";
+export type { CreateTokenOptions, Tokens } from "./tokens.js";
 
 /**
  * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,

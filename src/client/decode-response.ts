@@ -18,7 +18,7 @@ export function decodeResponse<T extends object>(received: Received, place: Plac
   );
 }
 
-type ErrorContent = Pick<Refusal, "error" | "credential" | "index"> & {
+type ErrorContent = Pick<Refusal, "error" | "credential" | "reason" | "index"> & {
   readonly code: Refusal["code"] | Failure["code"];
   readonly requestId?: string;
 };
@@ -40,7 +40,7 @@ function isError(content: object): content is ErrorContent {
 }
 
 function errorFrom({ status, headers }: Received, content: ErrorContent, place: Place): StrongroomError {
-  const { error, code, requestId, credential, index } = content;
+  const { error, code, requestId, credential, reason, index } = content;
   const seconds = Number(headers["retry-after"]);
   const retryAfter = Number.isInteger(seconds) ? seconds : undefined;
   return new StrongroomError(code, `${error}${hint(content, retryAfter, place)}`, {
@@ -48,11 +48,13 @@ function errorFrom({ status, headers }: Received, content: ErrorContent, place: 
     retryAfter,
     requestId,
     credential,
+    reason,
     index,
   });
 }
 
-function hint({ credential }: ErrorContent, retryAfter: number | undefined, { tokenSource }: Place): string {
+function hint({ credential, reason }: ErrorContent, retryAfter: number | undefined, { tokenSource }: Place): string {
+  if (reason !== undefined) return ` (it is in ${tokenSource})`;
   if (credential === "token" && tokenSource === "STRONGROOM_TOKEN") {
     return ": STRONGROOM_TOKEN is not this server's token, unset it or set the right one";
   }

@@ -2,7 +2,8 @@
 import { StrongroomError } from "./client-error.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
-export type Field = string | Uint8Array | boolean | number | undefined;
+type Text = string | Uint8Array;
+export type Field = Text | boolean | number | readonly Text[] | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -43,8 +44,14 @@ function joined(parts: readonly Bytes[]): Bytes {
   return body;
 }
 
-function fieldBytes(name: string, field: string | Uint8Array | boolean | number): Bytes {
+function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
   if (typeof field === "boolean" || typeof field === "number") return utf8(String(field));
+  if (typeof field === "string" || field instanceof Uint8Array) return textBytes(name, field);
+  const items = field.flatMap((text, i) => [utf8(i === 0 ? "" : ","), textBytes(name, text)]);
+  return joined([utf8("["), ...items, utf8("]")]);
+}
+
+function textBytes(name: string, field: Text): Bytes {
   if (typeof field !== "string") return jsonString(field);
   if (/\p{Surrogate}/u.test(field)) {
     throw new StrongroomError("BAD_REQUEST", `${name} has a lone surrogate, which cannot be stored: remove it`);

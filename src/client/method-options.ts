@@ -3,7 +3,11 @@ import type { PutRequest } from "./api-types.js";
 import type { PlaceOptions } from "./discovery.js";
 import type { CallOptions } from "./request.js";
 
-export type ClientOptions = PlaceOptions & Pick<CallOptions, "timeoutMs">;
+export type ClientOptions = PlaceOptions &
+  Pick<CallOptions, "timeoutMs"> & {
+    /** Called once, when the client token has less than 7 days left. */
+    readonly onTokenExpiring?: ((expiresAt: Date) => void) | undefined;
+  };
 
 /** Kind of a secret. */
 export type SecretType = NonNullable<PutRequest["type"]>;

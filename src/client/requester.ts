@@ -20,6 +20,7 @@ export class Requester {
   readonly #options: ClientOptions;
   #transport: Promise<Transport> | null = null;
   #closed = false;
+  #warned = false;
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -47,7 +48,9 @@ export class Requester {
     try {
       const transport = await connecting;
       const token = withToken ? mustHaveToken(transport.place) : null;
-      return decodeResponse<T>(await transport.send(request, token, { signal, timeoutMs }), transport.place);
+      const received = await transport.send(request, token, { signal, timeoutMs });
+      this.#warnOnce(received.headers["strongroom-token-expires"]);
+      return decodeResponse<T>(received, transport.place);
     } catch (error) {
       if (error instanceof SocketUnavailable) {
         if (this.#transport === connecting) this.#transport = this.#connect(false);
@@ -65,6 +68,12 @@ export class Requester {
     this.#closed = true;
     const transport = await this.#transport?.catch(() => null);
     transport?.close();
+  }
+
+  #warnOnce(expires: string | string[] | undefined): void {
+    if (typeof expires !== "string" || this.#warned) return;
+    this.#warned = true;
+    this.#options.onTokenExpiring?.(new Date(expires));
   }
 
   /** Uses TCP where there is no socket of the server, or none that accepts connections. */

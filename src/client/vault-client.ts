@@ -1,11 +1,14 @@
 /** Client methods for the vault and the server; those for secrets are in the class that extends this one. */
-import type { Acknowledgement, CreatedKey, Initialized, KeyList, Snapshot, VaultStatus } from "./api-types.js";
+import type { Acknowledgement, CreatedKey, Initialized, KeyList, Rotated, Snapshot, VaultStatus } from "./api-types.js";
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
+import { Tokens } from "./tokens.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;
+  /** Client tokens, and the token of this client. */
+  readonly tokens: Tokens;
 
   /**
    * Reads no file and opens no connection before the first request; throws nothing.
@@ -16,6 +19,7 @@ export class VaultClient implements AsyncDisposable {
    */
   constructor(options: ClientOptions = {}) {
     this.requester = new Requester(options);
+    this.tokens = new Tokens(this.requester);
   }
 
   /**
@@ -92,6 +96,21 @@ export class VaultClient implements AsyncDisposable {
    */
   deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
     return this.requester.send("DELETE", `/v1/keys/${encodeURIComponent(id)}`, options);
+  }
+
+  /**
+   * Makes a new master key, wrapped for the passphrase and for the keys whose texts are given; `removed` in the response
+   * names the other keys, which open nothing any more. What the old one sealed is sealed anew in the background: see
+   * `rotation` in the status.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
+   * ALREADY_EXISTS while a rotation is running; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { removed } = await client.rotate(passphrase, [recoveryKey]);
+   * ```
+   */
+  rotate(passphrase: Text, keys: readonly Text[] = [], options: CallOptions = {}): Promise<Rotated> {
+    return this.requester.send("POST", "/v1/rotate", options, { fields: { passphrase, keys } });
   }
 
   /**

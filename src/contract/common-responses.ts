@@ -5,10 +5,12 @@ import { type Schema, schemaNamed } from "./json-schema.js";
 /** The table of the README has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host`, `Origin` or `Sec-Fetch-Site`",
-  UNAUTHORIZED: "the token is missing or wrong; the passphrase, or the text of a key, is wrong",
+  UNAUTHORIZED: "the token is missing, wrong, or has ended (`reason`); the passphrase, or the text of a key, is wrong",
+  FORBIDDEN: "the client token's scope does not cover the operation or the path",
   VAULT_LOCKED: "unlock (or init) the vault first",
-  NOT_FOUND: "no such secret, key, endpoint or method (`Allow` lists the methods)",
-  ALREADY_EXISTS: "the vault is already initialized; there is a key with this label; the master key is being rotated",
+  NOT_FOUND: "no such secret, key, token, endpoint or method (`Allow` lists the methods)",
+  ALREADY_EXISTS:
+    "the vault is already initialized; the label of a key or the name of a token is taken; the master key is being rotated",
   PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
   INTERNAL: "a failure inside; the log has more under the answer's `requestId`",
@@ -22,6 +24,7 @@ const requestId = "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11";
 const examples: Readonly<Record<ErrorCode, Schema>> = {
   BAD_REQUEST: { error: "the body must be one JSON object in UTF-8" },
   UNAUTHORIZED: { error: "the bearer token is missing or wrong", credential: "token" },
+  FORBIDDEN: { error: "the token ci can only list, get: use a token that can put" },
   VAULT_LOCKED: { error: "the vault is locked: unlock it first" },
   NOT_FOUND: { error: "there is no secret at app/db/password" },
   ALREADY_EXISTS: { error: "the vault is already initialized: unlock it, or send force: true" },
@@ -52,6 +55,11 @@ const onAll: Readonly<Record<string, Schema>> = {
   "X-XSS-Protection": constant("Disables a harmful filter of old browsers.", "0"),
 };
 
+const onClientTokens: Schema = {
+  ...header("When the client token ends; only in its last 7 days. ISO 8601, UTC.", "2026-05-30T12:00:00.000Z"),
+  required: false,
+};
+
 const onSome = {
   "Retry-After": {
     description: "Seconds to wait before the next attempt.",
@@ -70,9 +78,11 @@ const headersOf: Partial<Record<ErrorCode, keyof typeof onSome>> = {
   RATE_LIMITED: "Retry-After",
 };
 
-export const componentHeaders: Schema = { ...onAll, ...onSome };
+const expires = { "Strongroom-Token-Expires": onClientTokens };
 
-export const commonHeaders: Schema = headersNamed(Object.keys(onAll));
+export const componentHeaders: Schema = { ...onAll, ...expires, ...onSome };
+
+export const commonHeaders: Schema = headersNamed(Object.keys({ ...onAll, ...expires }));
 
 export const taggedHeaders: Schema = { ...commonHeaders, ...headersNamed(["ETag"]) };
 

@@ -48,6 +48,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
     tags: [
       { name: "secrets", description: "Secrets under hierarchical paths." },
       { name: "server", description: "The server itself." },
+      { name: "tokens", description: "Client tokens, for programs and people that need a part of the vault." },
       { name: "vault", description: "The vault as a whole: its state and its passphrase." },
     ],
     paths: paths(),
@@ -56,7 +57,8 @@ export function openApiDocument({ version, description, license }: Manifest, set
         token: {
           type: "http",
           scheme: "bearer",
-          description: "The bearer token that the server created at its first start, or was configured with.",
+          description:
+            "The root token that the server created at its first start, or was configured with; or a client token.",
         },
       },
       parameters,
@@ -115,9 +117,10 @@ function described(operation: Operation): Schema {
   };
 }
 
-function groupsOfOperation({ open, errors }: Operation): Group[] {
+function groupsOfOperation({ open, anyToken, errors }: Operation): Group[] {
   const withToken = open ? [] : (["UNAUTHORIZED", "RATE_LIMITED", "UNAVAILABLE"] as const);
-  return groupsOf(["BAD_REQUEST", ...withToken, ...errors]);
+  const withScope = open || anyToken ? [] : (["FORBIDDEN"] as const);
+  return groupsOf(["BAD_REQUEST", ...withToken, ...withScope, ...errors]);
 }
 
 function json(schema: Schema, example: Schema): Schema {

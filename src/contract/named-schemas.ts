@@ -64,11 +64,58 @@ export function componentSchemas(maxValueBytes: number): Schema {
       description: "Stores the present value and metadata of a secret as a new secret at another path.",
     },
     PutRequest: { ...published(bodies.put), description: "Body of put. Other fields are ignored." },
+    ...tokenRequests,
     ...responses,
   };
 }
 
+const tokenName = text("Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's.", "ci", {
+  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+});
+const can = list("What the token can do.", {
+  type: "string",
+  enum: ["list", "get", "put", "delete", "lock", "unlock", "metrics", "audit"],
+});
+const paths = list(
+  "Secrets, or with a slash at the end subtrees, that it can see and change; none: all.",
+  text("A path or subtree.", "app/"),
+);
+const shownToken = {
+  name: tokenName,
+  can,
+  paths,
+  createdAt: timeOrNull("When it was created; null for the root token."),
+  expiresAt: timeOrNull("When it ends; null: never."),
+  lastUsedAt: timeOrNull("When it was last used, within a minute; null: not yet, and for the root token."),
+};
+
+const tokenRequests: Schema = {
+  TokenRequest: object(
+    "Body of a new token. Other fields are ignored.",
+    {
+      name: tokenName,
+      can: { ...can, minItems: 1, default: ["list", "get"] },
+      paths: { ...paths, maxItems: 64, default: [] },
+      ttlSeconds: { ...count("Seconds until it ends; 0: never."), maximum: 3_153_600_000, default: 7_776_000 },
+    },
+    ["can", "paths", "ttlSeconds"],
+  ),
+  RotationRequest: object(
+    "Body of a rotation. Other fields are ignored.",
+    { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
+    ["overlapSeconds"],
+  ),
+};
+
 const responses = {
+  Token: object("A token without its text.", shownToken),
+  NewToken: object("A token with its text, which is never shown again.", {
+    ok,
+    token: text("The text, for `Authorization: Bearer`.", `src_${"h7Zk".repeat(10)}h7Z`),
+    ...shownToken,
+  }),
+  TokenList: object("The client tokens.", { tokens: list("Ascending by name.", schemaNamed("Token")) }),
+  Revoked: object("Confirms that a token was revoked.", { ok, name: tokenName, message }),
   Acknowledgement: object("Confirms an operation on the vault.", { ok, message }),
   Initialized: object("Confirms that a vault was created.", { ok, message, vaultPath }),
   VaultStatus: object(
@@ -198,9 +245,13 @@ const responses = {
         ...text("With UNAUTHORIZED: which credential was wrong.", "token"),
         enum: ["token", "passphrase"],
       },
+      reason: {
+        ...text("With UNAUTHORIZED, for 30 days: why a client token is no longer valid.", "expired"),
+        enum: ["expired", "revoked", "rotated"],
+      },
       index,
     },
-    ["credential", "index"],
+    ["credential", "reason", "index"],
   ),
   Failure: object(
     "Why the server failed.",
@@ -224,7 +275,7 @@ const responses = {
   BatchRefusal: object("Why a get of a batch without changes is refused.", {
     code: {
       ...text("Error code, for programs.", "NOT_FOUND"),
-      enum: ["BAD_REQUEST", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"],
+      enum: ["BAD_REQUEST", "FORBIDDEN", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"],
     },
     error,
   }),
@@ -238,6 +289,10 @@ function codesBetween(low: number, high: number): string[] {
 
 function time(description: string): Schema {
   return text(`${description} ISO 8601, UTC, with milliseconds.`, "2026-03-01T12:00:00.000Z", { format: "date-time" });
+}
+
+function timeOrNull(description: string): Schema {
+  return { ...time(description), type: ["string", "null"] };
 }
 
 function count(description: string): Schema {

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../errors.js";
 import type { Schema } from "./json-schema.js";
 import type { ResponseName } from "./named-schemas.js";
 
-export type Tag = "vault" | "secrets" | "server";
+export type Tag = "vault" | "secrets" | "server" | "tokens";
 
 export type Operation = {
   readonly id: string;
@@ -14,6 +14,8 @@ export type Operation = {
   readonly description: string;
   /** No token is required. */
   readonly open?: true;
+  /** No token is forbidden to ask. */
+  readonly anyToken?: true;
   readonly parameters?: readonly string[];
   readonly body?: { readonly schema: string; readonly example: Schema };
   readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };

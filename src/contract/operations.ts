@@ -2,6 +2,7 @@
 import type { Operation } from "./operation.js";
 import { keyOperations } from "./operations-on-keys.js";
 import { secretOperations } from "./operations-on-secrets.js";
+import { tokenOperations } from "./operations-on-tokens.js";
 
 const passphrase = "seven words that no one else would guess";
 const lastActivity = "2026-03-01T12:00:00.000Z";
@@ -126,6 +127,7 @@ export const operations: readonly Operation[] = [
     tag: "server",
     summary: "Read this document",
     description: "This document, with the limits of this server.",
+    anyToken: true,
     response: {
       schema: {
         type: "object",
@@ -144,5 +146,6 @@ export const operations: readonly Operation[] = [
     errors: [],
   },
   ...keyOperations,
+  ...tokenOperations,
   ...secretOperations,
 ];

@@ -19,6 +19,14 @@ export const parameters: Schema = {
     schema: { type: "string", minLength: 1, maxLength: 1024, pattern: pathPattern },
     example: "app/db/password",
   },
+  name: {
+    name: "name",
+    in: "path",
+    required: true,
+    description: "The token's name.",
+    schema: { type: "string", pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" },
+    example: "ci",
+  },
   id: {
     name: "id",
     in: "path",

@@ -13,17 +13,12 @@ import { contextOf } from "./request-context.js";
 import { isAfterClose, logRequests, sendErrors } from "./responses.js";
 import { dispatch, routeOf, serveStatus, takesPassphrase } from "./routes.js";
 
-export type AppSettings = GuardSettings & {
-  /** SHA-256 of the bearer token. */
-  readonly tokenDigest: Uint8Array;
-};
-
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** `messages`: the classes of the HTTP server's requests and responses. */
 export function createApp(
   service: Omit<Service, "passphraseLockout">,
-  settings: AppSettings,
+  settings: GuardSettings,
   clock: Clock,
   messages: MessageClasses,
 ): Handler {
@@ -40,7 +35,7 @@ export function createApp(
   app.use(guardOrigin(settings));
   app.use(serveStatus(full));
   app.use(tokenLockout.gate);
-  app.use(requireBearer(settings.tokenDigest, tokenLockout));
+  app.use(requireBearer(service.credentials, service.tokens, tokenLockout, clock));
   app.use(passphraseLockout.gate);
   app.use(dispatch(full));
   app.use(sendErrors(service.log, routeOf));

@@ -1,12 +1,18 @@
 /** What an endpoint is, and what all of them work with. */
 import type { Request, Response } from "express";
+import type { ClientTokens } from "../access/client-tokens.js";
+import type { Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
+import type { RootRotation } from "../access/root-rotation.js";
 import type { Log } from "../log.js";
 import type { Vault } from "../vault/vault.js";
 
 export type Service = {
   readonly vault: Vault;
   readonly log: Log;
+  readonly credentials: Credentials;
+  readonly tokens: ClientTokens;
+  readonly rootRotation: RootRotation;
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;
   readonly maxBatchBytes: number;

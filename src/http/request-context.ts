@@ -1,18 +1,26 @@
 /** Per-request state that the middleware shares. */
 import type { Request } from "express";
+import type { Caller } from "../access/credentials.js";
 import { parseTarget, type Target } from "./request-target.js";
 
 export interface RequestContext {
   readonly target: Target;
   readonly started: number;
-  /** Whether the token was accepted. */
-  authenticated: boolean;
+  /** Whose token was accepted. */
+  caller: Caller | null;
 }
 
 const context = Symbol("context");
 
 /** A property, because a WeakMap entry per request is expensive to collect. */
 export function contextOf(req: Request & { [context]?: RequestContext }): RequestContext {
-  req[context] ??= { target: parseTarget(req.url), started: performance.now(), authenticated: false };
+  req[context] ??= { target: parseTarget(req.url), started: performance.now(), caller: null };
   return req[context];
+}
+
+/** The caller of an authenticated request. */
+export function callerOf(req: Request): Caller {
+  const { caller } = contextOf(req);
+  if (caller === null) throw new Error("the request has not been authenticated");
+  return caller;
 }

@@ -31,6 +31,17 @@ export function parseQuery(query: string, names: readonly string[]): ReadonlyMap
   return found;
 }
 
+/** Whether `parseQuery` would return the parameter, or refuse the query because of it. */
+export function hasParameter(query: string, wanted: string): boolean {
+  return query.split("&").some((pair) => {
+    try {
+      return percentDecode(pair.replace(/=.*$/s, ""), "a parameter's name") === wanted;
+    } catch {
+      return false; // parseQuery refuses the whole query
+    }
+  });
+}
+
 /** Returns the value of a header that may occur once; null when it is missing or repeated. */
 export function onlyHeader(rawHeaders: readonly string[], name: string): string | null {
   let value: string | null = null;

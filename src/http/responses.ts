@@ -174,7 +174,7 @@ function unexpected(cause: unknown): VaultError {
 }
 
 function sendError(req: Request, res: Response, error: VaultError, log: Log, routeOf: RouteOf): void {
-  const { code, message, retryAfter, allow, credential, index } = error;
+  const { code, message, retryAfter, allow, credential, reason, index } = error;
   const status = statusOf[code];
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
@@ -182,7 +182,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   if (mustClose(req)) closeGently(req, res);
   discardBody(req);
   if (status < 500) {
-    sendJson(res, status, { error: message, code, credential, index }); // without what is undefined
+    sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
     return;
   }
   const requestId = randomUUID();
@@ -212,7 +212,7 @@ export function endLingering(socket: Duplex): void {
 function mustClose(req: Request): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = req.headers;
   if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return !contextOf(req).authenticated || encoding !== undefined || Number(length) > discardableBytes;
+  return contextOf(req).caller === null || encoding !== undefined || Number(length) > discardableBytes;
 }
 
 /** Logs one debug line for each completed request. */

@@ -1,18 +1,22 @@
 /** Table of endpoints and their handlers. */
 import type { Request, RequestHandler, Response } from "express";
+import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
 import { parseSecretPath } from "../paths/secret-path.js";
-import { batch } from "./batch-endpoint.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
+import { batch } from "./endpoints/batch-endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./endpoints/key-endpoints.js";
 import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
+import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
+import { prune, undo, versions } from "./endpoints/version-endpoints.js";
+import { mustBeWithin, mustBeWithinStill } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
-import { contextOf } from "./request-context.js";
+import { callerOf, contextOf } from "./request-context.js";
+import { hasParameter } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
-import { prune, undo, versions } from "./version-endpoints.js";
 
 type Resource = {
   readonly route: string;
@@ -34,6 +38,10 @@ const versionsResource: Resource = {
   methods: { GET: versions, POST: undo, DELETE: prune },
   secret: true,
 };
+const tokensRoot = "/v1/tokens";
+const tokenMethods = { POST: rotateToken, DELETE: revokeToken };
+const tokenResource: Resource = { route: `${tokensRoot}/:name`, methods: tokenMethods, secret: false };
+const selfResource: Resource = { ...tokenResource, methods: { GET: showSelf, ...tokenMethods } };
 const keyResource: Resource = { route: `${keysRoot}/:id`, methods: { DELETE: deleteKey }, secret: false };
 const resources = new Map<string, Resource>([
   ["/v1/status", { route: "/v1/status", methods: { GET: status }, secret: false }],
@@ -43,6 +51,8 @@ const resources = new Map<string, Resource>([
   ["/v1/openapi.json", { route: "/v1/openapi.json", methods: { GET: openapi }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
+  [tokensRoot, { route: tokensRoot, methods: { GET: listTokens, POST: createToken }, secret: false }],
+  [`${tokensRoot}/self`, selfResource],
   ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
   ["/v1/rotate", { route: "/v1/rotate", methods: { POST: rotate }, secret: false }],
   [keysRoot, { route: keysRoot, methods: { GET: keys, POST: createKey }, secret: false }],
@@ -69,7 +79,7 @@ export function serveStatus(service: Service): RequestHandler {
   };
 }
 
-/** Checks in this order: unknown route 404, shutting down 503, vault locked 403; then calls the endpoint. */
+/** Checks in this order: unknown route 404, shutting down 503, token's scope 403, vault locked 403; then calls the endpoint. */
 export function dispatch(service: Service): RequestHandler {
   return async (req, res) => {
     const { path } = contextOf(req).target;
@@ -79,8 +89,11 @@ export function dispatch(service: Service): RequestHandler {
     const endpoint = Object.hasOwn(resource.methods, req.method) ? resource.methods[req.method] : undefined;
     if (endpoint === undefined) throw wrongMethod(resource);
     if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
+    const rest = path.slice(rootLength(resource) + 1);
+    const caller = callerOf(req);
+    if (caller !== "root") requireScope(caller.token, operationOf(req, resource, rest));
     if (resource.secret) service.vault.admit();
-    await endpoint(service, req, res, path.slice(rootLength(resource) + 1));
+    await endpoint(service, req, res, rest);
   };
 }
 
@@ -91,13 +104,23 @@ export function routeOf(path: string): string {
 
 function resourceAt(path: string): Resource | undefined {
   if (path.startsWith(`${secretsRoot}/`)) return secretResource;
+  if (path.startsWith(`${versionsRoot}/`)) return versionsResource;
   if (path.startsWith(`${keysRoot}/`)) return keyResource;
-  return path.startsWith(`${versionsRoot}/`) ? versionsResource : resources.get(path);
+  return resources.get(path) ?? (path.startsWith(`${tokensRoot}/`) ? tokenResource : undefined);
 }
 
-function rootLength(resource: Resource): number {
-  if (resource === keyResource) return keysRoot.length;
-  return resource === versionsResource ? versionsRoot.length : secretsRoot.length;
+function rootLength({ route }: Resource): number {
+  const parameter = route.indexOf("/:");
+  return parameter < 0 ? route.length : parameter;
+}
+
+/** Returns the request's row in the table of scopes. */
+function operationOf(req: Request, { route }: Resource, rest: string): string {
+  const operation = `${req.method} ${route}`;
+  if (operation === "GET /v1/secrets/:path" && rest === "") return "GET /v1/secrets";
+  if (operation === "GET /v1/tokens/:name") return `GET ${tokensRoot}/self`;
+  const asksForVersion = operation === "GET /v1/versions/:path" && hasParameter(contextOf(req).target.query, "version");
+  return asksForVersion ? `${operation}?version` : operation;
 }
 
 function wrongMethod({ methods }: Resource): VaultError {
@@ -140,19 +163,25 @@ async function put(service: Service, req: Request, res: Response, rest: string):
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  await mustBeWithinStill(service, req, path, body, () => service.vault.judgePut(path, body));
   const { reply, tag } = await service.vault.put(path, body, condition);
   sendBytes(res, 200, [reply], tag);
 }
 
 async function get(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   if (rest === "") return list(service, req, res);
-  const { reply, tag } = await service.vault.get(parseSecretPath(rest), unlessTagged(req));
+  const path = parseSecretPath(rest);
+  const unless = unlessTagged(req);
+  mustBeWithin(req, path);
+  const { reply, tag } = await service.vault.get(path, unless);
   if (reply === null) sendNotModified(res, tag);
   else sendBytes(res, 200, [reply], tag);
 }
 
 async function remove({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
-  await vault.remove(path, conditionOf(req));
+  const condition = conditionOf(req);
+  mustBeWithin(req, path);
+  await vault.remove(path, condition);
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }

@@ -3,7 +3,10 @@ import { once } from "node:events";
 import { chmod } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isLoopback } from "../access/address.js";
-import { digestToken, findToken } from "../access/root-token.js";
+import { ClientTokens } from "../access/client-tokens.js";
+import { Credentials } from "../access/credentials.js";
+import { RootRotation } from "../access/root-rotation.js";
+import { findToken } from "../access/root-token.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -45,12 +48,18 @@ export async function serveStore(
   const local = createLocalListener(messages, allLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
+  const credentials = new Credentials(token.text, clock);
+  const tokens = await ClientTokens.open({ vault, credentials, clock, log });
+  vault.setKeeper(tokens);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
   const service = {
     vault,
     log,
+    credentials,
+    tokens,
+    rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
@@ -58,7 +67,7 @@ export async function serveStore(
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
   };
-  const app = createApp(service, { ...settings, address, tokenDigest: digestToken(token.text) }, clock, messages);
+  const app = createApp(service, { ...settings, address }, clock, messages);
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);

@@ -16,8 +16,14 @@ export type MoveStep = Common & {
 };
 export type Step = GetStep | PutStep | DeleteStep | MoveStep;
 
+/** What the sender of a batch may do. Each throws VaultError FORBIDDEN. */
+export type BatchPermit = {
+  readonly kind: (kind: PlannedOperation["kind"]) => void;
+  readonly path: (path: string) => void;
+};
+
 /** Codes with which one operation is refused; with any other the whole request fails. */
-const refusals: readonly string[] = ["BAD_REQUEST", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"];
+const refusals: readonly string[] = ["BAD_REQUEST", "FORBIDDEN", "NOT_FOUND", "PRECONDITION_FAILED", "INTEGRITY"];
 
 export function isRefusal(error: unknown): error is VaultError {
   return error instanceof VaultError && refusals.includes(error.code);
@@ -31,9 +37,16 @@ export function refusedAt(index: number, error: unknown): unknown {
 }
 
 /** Returns why the operation is invalid instead of throwing it. */
-export function stepOrRefusal(operation: PlannedOperation, index: number, body: SharedBytes): Step | VaultError {
+export function stepOrRefusal(
+  operation: PlannedOperation,
+  index: number,
+  body: SharedBytes,
+  permit: BatchPermit,
+): Step | VaultError {
   try {
-    return stepOf(operation, index, body);
+    const step = stepOf(operation, index, body);
+    permit.path(step.path);
+    return step;
   } catch (error) {
     if (error instanceof VaultError) return error;
     throw error;
@@ -82,6 +95,28 @@ function changedBy(step: Step): string[] {
   if (step.kind === "get") return [];
   if (step.kind === "copy") return [step.to];
   return step.kind === "move" ? [step.path, step.to] : [step.path];
+}
+
+/** @throws VaultError FORBIDDEN with the index of the operation */
+export function mustPermitKinds(operations: readonly PlannedOperation[], permit: BatchPermit): void {
+  for (const [index, { kind }] of operations.entries()) {
+    try {
+      permit.kind(kind);
+    } catch (error) {
+      throw refusedAt(index, error);
+    }
+  }
+}
+
+/** @throws VaultError FORBIDDEN with the index of the operation */
+export function mustPermitPaths(steps: readonly Step[], permit: BatchPermit): void {
+  for (const step of steps) {
+    try {
+      for (const path of pathsOf([step])) permit.path(path);
+    } catch (error) {
+      throw refusedAt(step.index, error);
+    }
+  }
 }
 
 /** Returns the paths that the steps read or change, each once. */

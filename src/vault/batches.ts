@@ -9,9 +9,12 @@ import type { Log } from "../log.js";
 import type { Expected } from "../storage/secret-store.js";
 import { inSlices, json, type Outcome, response, wipingOnFailure } from "./batch-outcomes.js";
 import {
+  type BatchPermit,
   type DeleteStep,
   isRefusal,
   type MoveStep,
+  mustPermitKinds,
+  mustPermitPaths,
   type PutStep,
   pathsOf,
   refusedAt,
@@ -66,19 +69,23 @@ export class Batches {
   }
 
   /** Returns the response. */
-  async run(body: SharedBytes): Promise<Bytes> {
+  async run(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     const { operations } = await this.#keyState.ask({ op: "plan", body });
-    if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body);
+    mustPermitKinds(operations, permit);
+    if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
     const steps = stepsOf(operations, body);
+    mustPermitPaths(steps, permit);
     return this.#paths.runAll(pathsOf(steps), () => this.#change(steps));
   }
 
-  async #read(operations: readonly PlannedOperation[], body: SharedBytes): Promise<Bytes> {
+  async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     let replied = 0;
     const outcomes = await inSlices(operations, async (slice, from) => {
       if (replied > this.#maxReplyBytes)
         return Promise.allSettled(slice.map(async () => this.#failed(this.#tooMuchRead())));
-      const results = await this.#readSlice(slice.map((operation, i) => stepOrRefusal(operation, from + i, body)));
+      const results = await this.#readSlice(
+        slice.map((operation, i) => stepOrRefusal(operation, from + i, body, permit)),
+      );
       for (const result of results) if (result.status === "fulfilled") replied += result.value.reply.length;
       return results;
     });

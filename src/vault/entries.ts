@@ -8,6 +8,7 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
 import type { Change, Expected, SecretStore } from "../storage/secret-store.js";
+import type { BatchPermit } from "./batch-plan.js";
 import { Batches } from "./batches.js";
 import { CachedStore, type SealedBlob } from "./cached-store.js";
 import {
@@ -97,14 +98,28 @@ export class Entries {
     return this.#paths.run(path, () => this.#pruneExclusively(path, condition));
   }
 
+  /** @throws VaultError BAD_REQUEST for an invalid body of a put that is not carried out */
+  async judgePut(path: string, body: Bytes): Promise<void> {
+    await this.#keyState.ask({ op: "seal", path, body, previous: null, now: this.#clock.now() });
+  }
+
+  /** As `judgePut`, of an undo. */
+  async judgeUndo(path: string, body: Bytes): Promise<void> {
+    try {
+      await this.#keyState.ask({ op: "undo", path, body, blob: null, now: this.#clock.now() });
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+    }
+  }
+
   /** Seals a secret anew where the old master key sealed it; returns false when it is damaged. */
   reseal(path: string): Promise<boolean> {
     return this.#paths.run(path, async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path)); // a read may have failed
   }
 
   /** Returns the response. */
-  batch(body: SharedBytes): Promise<Bytes> {
-    return this.#batches.run(body);
+  batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
+    return this.#batches.run(body, permit);
   }
 
   list(query: ListQuery): AsyncGenerator<ListPart, void, void> {

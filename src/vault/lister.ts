@@ -6,9 +6,10 @@ import { VaultError } from "../errors.js";
 import { type CachedStore, headOf } from "./cached-store.js";
 import type { Keep } from "./ciphertext-cache.js";
 import type { KeyState } from "./key-state.js";
+import { listNames, type NameQuery } from "./scoped-names.js";
 
-/** See `SecretStore.list`. `limit` null: all. */
-export type ListQuery = { readonly prefix: string; readonly after: string; readonly limit: number | null };
+/** `limit` null: all. */
+export type ListQuery = NameQuery & { readonly limit: number | null };
 
 /** Some pieces of a reply. */
 export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boolean };
@@ -40,11 +41,12 @@ export class Lister {
    * are any: one bad file must not hide all others. A secret that exists throughout is in the list; of others, each part
    * shows what was there when it was made.
    */
-  async *list({ prefix, after, limit }: ListQuery): AsyncGenerator<ListPart, void, void> {
+  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    const { after, limit } = query;
     const damaged: string[] = [];
     let begun = false;
     for (let cursor = after, opening = [text('{"entries":[')]; ; opening = []) {
-      const { slices, next } = await this.#page(prefix, cursor, limit, cursor !== after);
+      const { slices, next } = await this.#page({ ...query, after: cursor }, cursor !== after);
       const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
       damaged.push(...slices.flatMap((slice) => slice.damaged));
       const last = limit !== null || next === undefined;
@@ -58,9 +60,10 @@ export class Lister {
   }
 
   /** `begun`: it is not the first part. `next`: the path to continue after, if more follow. */
-  async #page(prefix: string, after: string, limit: number | null, begun: boolean) {
+  async #page(query: ListQuery, begun: boolean) {
+    const { limit } = query;
     const most = limit ?? partEntries;
-    const found = await this.#cached.store.list(prefix, after, most + 1);
+    const found = await listNames(this.#cached.store, query, most + 1);
     const slices = [...slicesOf(found.slice(0, most))];
     const more = found.length > most;
     if (more && limit === null) slices.pop(); // cut off before its end

@@ -22,6 +22,8 @@ export type RotationSweepOptions = {
   readonly headerChanges: HeaderChanges;
   readonly clock: Clock;
   readonly log: Log;
+  /** Makes the MACs of the vault's records anew. */
+  readonly resignRecords: () => Promise<void>;
   /** Returns how many requests have worked on secrets. */
   readonly requests: () => number;
 };
@@ -123,7 +125,8 @@ export class RotationSweep {
 
   /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
   async #finish({ rotation, damaged }: Sweep): Promise<void> {
-    const { keyState, headerChanges, log } = this.#options;
+    const { keyState, headerChanges, log, resignRecords } = this.#options;
+    await resignRecords();
     const { header } = await keyState.derive({ op: "finishRotation", rotation });
     await headerChanges.replace(header);
     if (damaged > 0) log.warn({ event: "rotation-left-damaged-secrets", count: damaged });

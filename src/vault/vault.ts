@@ -6,7 +6,8 @@ import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import type { Reader, SecretStore, StoredDocument, StoredSnapshot } from "../storage/secret-store.js";
+import type { BatchPermit } from "./batch-plan.js";
 import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
@@ -20,6 +21,18 @@ export type VaultSettings = KeyStateSettings & {
   readonly cacheBytes: number;
   readonly maxBatchBytes: number;
 };
+
+/** What keeps records in the vault's documents. */
+export interface RecordKeeper {
+  /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
+  verify(): Promise<void> | undefined;
+  /** The master key is being rotated: makes what the old one has signed anew, durably. */
+  resign(): Promise<void>;
+  /** A new vault without documents has replaced the one before. */
+  vaultReplaced(): void;
+  /** Writes what is left to write. */
+  close(): Promise<void>;
+}
 
 export type VaultOptions = {
   readonly store: SecretStore;
@@ -56,6 +69,7 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   readonly #entries: Entries;
+  #keeper: RecordKeeper | null = null;
   readonly #headerChanges: HeaderChanges;
   readonly #sweep: RotationSweep;
   #requests = 0;
@@ -79,7 +93,8 @@ export class Vault {
     const headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
     const sweeping = { store, keyState, lock, entries: this.#entries, headerChanges, clock, log };
     this.#headerChanges = headerChanges;
-    this.#sweep = new RotationSweep({ ...sweeping, requests: () => this.#requests });
+    const resignRecords = async () => this.#keeper?.resign();
+    this.#sweep = new RotationSweep({ ...sweeping, resignRecords, requests: () => this.#requests });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -97,6 +112,11 @@ export class Vault {
           : "the key worker does not start: reinstall strongroom";
       throw new StartError(`${store.vaultPath}: ${reason}, then start again`);
     }
+  }
+
+  /** Sets the keeper of the vault's records; before the first unlock. */
+  setKeeper(keeper: RecordKeeper): void {
+    this.#keeper = keeper;
   }
 
   async status(): Promise<VaultStatus> {
@@ -140,6 +160,8 @@ export class Vault {
     const { reply, header } = await wipingAfter(body, derived);
     try {
       permit();
+      const checks = this.#keeper?.verify();
+      if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
       if (header !== null) await this.#headerChanges.discard();
       if (!this.#keyState.unlocked) await this.#keyState.lock();
@@ -227,6 +249,22 @@ export class Vault {
     return this.#secretOperation(() => this.#entries.remove(path, condition));
   }
 
+  /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
+  judgePut(path: string, body: Bytes): Promise<void> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.judgePut(path, body)),
+    );
+  }
+
+  /** As `judgePut`, of an undo. */
+  judgeUndo(path: string, body: Bytes): Promise<void> {
+    return wipingAfter(
+      body,
+      this.#secretOperation(() => this.#entries.judgeUndo(path, body)),
+    );
+  }
+
   /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
   history(path: string): Promise<Bytes> {
     return this.#secretOperation(() => this.#entries.history(path));
@@ -255,10 +293,10 @@ export class Vault {
    * holds values: wipe it once it is sent.
    * @throws VaultError as put and get, with the index of the operation that is refused.
    */
-  batch(body: SharedBytes): Promise<Bytes> {
+  batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     return wipingAfter(
       body,
-      this.#secretOperation(() => this.#entries.batch(body)),
+      this.#secretOperation(() => this.#entries.batch(body, permit)),
     );
   }
 
@@ -277,6 +315,37 @@ export class Vault {
       if (!value) return;
       yield value;
     }
+  }
+
+  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  mustBeUnlocked(): void {
+    this.#keyState.lockIfIdle();
+    this.#keyState.mustBeUnlocked();
+  }
+
+  /** Runs work on documents while no other vault can take this one's place. */
+  hold<T>(work: () => Promise<T>): Promise<T> {
+    return this.#lock.shared(work);
+  }
+
+  /** See `SecretStore.readDocument`. */
+  readDocument(name: string): Promise<StoredDocument | null> {
+    return this.#store.readDocument(name);
+  }
+
+  /** See `SecretStore.writeDocument`. */
+  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    return this.#store.writeDocument(name, bytes, expected);
+  }
+
+  /** Returns a MAC of each text, which only this vault's key worker can make. @throws VaultError VAULT_LOCKED */
+  async signRecords(texts: readonly string[]): Promise<readonly string[]> {
+    return (await this.#keyState.ask({ op: "signRecords", texts })).macs;
+  }
+
+  /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
+  async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
+    return (await this.#keyState.ask({ op: "verifyRecords", texts, macs })).valid;
   }
 
   /**
@@ -300,6 +369,7 @@ export class Vault {
     this.#sweep.close();
     try {
       await this.#keyState.close();
+      await this.#keeper?.close();
     } finally {
       await this.#lock.exclusive(() => this.#store.close());
     }
@@ -353,6 +423,7 @@ export class Vault {
     }
     this.#vaults++;
     this.#entries.forget();
+    this.#keeper?.vaultReplaced();
     try {
       await this.#keyState.adopt();
       return keptAt;

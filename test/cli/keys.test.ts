@@ -92,6 +92,23 @@ describe("keys at the command line", () => {
     expect(without.stderr).to.contain("libsecret-tools");
   });
 
+  it("rotate-key seals all secrets anew, keeps the keys it is given, and names those it drops", async () => {
+    const server = await filledServer();
+    const file = join(temporaryDirectory(), "kept");
+    await must(on(server), ["key", "create", "--label", "kept", "-o", file, ...piped], passphrase);
+    const dropped = await must(on(server), ["key", "create", "--label", "dropped", ...piped], passphrase);
+    const unsure = await strongroom(on(server), ["rotate-key", "--keep", `kept=${file}`, ...piped], passphrase);
+    expect(unsure.stderr).to.contain("needs a confirmation").and.contain("--yes");
+    const said = await must(on(server), ["rotate-key", "--keep", `kept=${file}`, "--yes", ...piped], passphrase);
+    expect(said).to.equal(
+      "the master key is rotated, and all secrets are sealed under the new one; dropped: dropped\n",
+    );
+    await mustLock(server);
+    expect((await strongroom(on(server), ["unlock", ...piped], dropped)).code).to.equal(9);
+    await must(on(server), ["unlock", "--passphrase-file", file]);
+    expect((await mustGet(server, "app/key"))["value"]).to.equal("s3cr3t");
+  });
+
   describe("on a terminal", () => {
     before(function () {
       if (!hasPython()) this.skip();

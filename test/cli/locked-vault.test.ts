@@ -31,7 +31,7 @@ describe("a locked vault", () => {
 
   const rows: readonly (readonly [readonly string[], RegExp, (readonly Reaction[])?])[] = [
     [["get", "app/key"], /s3cr3t/],
-    [["ls", "app/"], /app\/key/],
+    [["ls", "app/"], /app\/\r\n.*key/s],
     [["find", "key"], /app\/key/],
     [["put", "app/new"], /app\/new stored \(5 bytes\)/, [{ question: "Value of app/new: ", keys: "value\r" }]],
     [["generate", "app/generated"], /app\/generated stored/],

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit } from "../support/test-client.js";
+import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
 const begin = "\u001b[200~";
@@ -79,6 +79,83 @@ describe("pastes at hidden prompts", () => {
       }
     });
   }
+
+  /** A prompt that a paste of lines may meet: what is typed before it, and what holds afterwards. */
+  type Prompt = {
+    readonly args: readonly string[];
+    readonly before: readonly { readonly question: string; readonly keys: string }[];
+    readonly question: string;
+    readonly on: () => TestServer;
+    /** The exit code of this command afterwards, on the same server. */
+    readonly afterwards: readonly [args: readonly string[], code: number];
+  };
+  let empty: TestServer | null = null;
+  let locked: TestServer | null = null;
+  const mustHave = (one: TestServer | null): TestServer => one ?? expect.fail("not started");
+  const strong = "quiet lamp river song";
+  const prompts: Readonly<Record<string, Prompt>> = {
+    "the repeated passphrase of init": {
+      args: ["init"],
+      before: [{ question: "New passphrase: ", keys: `${strong}\r` }],
+      question: "Repeat passphrase: ",
+      on: () => mustHave(empty),
+      afterwards: [["status", "-q"], 8],
+    },
+    "the question of init about a weak passphrase": {
+      args: ["init"],
+      before: [{ question: "New passphrase: ", keys: "hunter2\r" }],
+      question: "Use it anyway? [y/N]",
+      on: () => mustHave(empty),
+      afterwards: [["status", "-q"], 8],
+    },
+    "the passphrase for which any command asks": {
+      args: ["ls"],
+      before: [],
+      question: "Passphrase of the vault: ",
+      on: () => mustHave(locked),
+      afterwards: [["status", "-q"], 3],
+    },
+    "the question of rm": {
+      args: ["rm", "paste/kept"],
+      before: [],
+      question: "Delete paste/kept? [y/N]",
+      on: server,
+      afterwards: [["get", "paste/kept"], 0],
+    },
+  };
+
+  describe("at every other prompt", () => {
+    before(async () => {
+      [empty, locked] = [await startTestServer(), await lockedServer()];
+      await mustPut(server(), "paste/kept", "v");
+    });
+
+    for (const [what, { args, before: earlier, question, on, afterwards }] of Object.entries(prompts)) {
+      it(`nothing is done and nothing is left for the shell: ${what}`, async () => {
+        const home = { STRONGROOM_HOME: on().home };
+        for (const [bytes, text] of [
+          [sizes["10 KiB"], asTyped],
+          [sizes["1 MiB"], bracketed],
+        ] as const) {
+          const keys = `${text(line.repeat(bytes / line.length))}\r`;
+          const done = await runOnTerminal(args, [...earlier, { question, keys }], home);
+          const echoed = /A{63}\??\r\n/; // a visible prompt shows what it takes
+          mustLeaveNothing({ ...done, shown: done.shown.replace(echoed, "") });
+          expect(done.code, done.shown).to.be.oneOf([2, 13]);
+          expect((await strongroom(home, afterwards[0])).code, done.shown).to.equal(afterwards[1]);
+        }
+      });
+    }
+
+    it("a yes and what a paste has behind it is no yes", async () => {
+      const keys = "y\rrm -rf something\r";
+      const done = await runOnTerminal(["rm", "paste/kept"], { question: "Delete paste/kept? [y/N]", keys }, here());
+      mustLeaveNothing(done);
+      expect(done.code, done.shown).to.equal(2);
+      expect(done.shown).to.contain("[y/N] y\r\n").and.contain("several lines were typed as one answer");
+      expect((await strongroom(here(), ["get", "paste/kept"])).code).to.equal(0);
+    });
+  });
 
   async function lockedServer(): Promise<TestServer> {
     const started = await startTestServer();

@@ -127,6 +127,7 @@ describe("mv, cp and rm of folders", () => {
     expect(await must(here(), ["mv", "many/", "more/", "--in-steps"])).to.contain("(1001 secrets)");
     expect(await must(here(), ["rm", "-rf", "more/", "--in-steps"])).to.equal("deleted: more/ (1001 secrets)\n");
     expect([...(await paths("many/")), ...(await paths("more/"))]).to.deep.equal([]);
+    await client.snapshot(); // waits until the batches are in the tree, which may take longer than a stop waits
   });
 
   testRows(here, {

@@ -6,20 +6,78 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node, startProcess } from "../support/process.js";
-import { shareTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
 import { whyNoStrace } from "../support/strace.js";
 import { mustInit } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("strongroom token", () => {
-  const server = shareTestServer();
+  const server = shareTestServer({}, mustInit);
   const here = () => ({ STRONGROOM_HOME: server().home });
+
+  it("create prints the text alone, and its scope on standard error", async () => {
+    const flags = ["--path", "app/", "--path", "other", "--can", "get,put", "--ttl", "30d"];
+    const { code, stdout, stderr } = await strongroom(here(), ["token", "create", "deploy", ...flags]);
+    expect(code).to.equal(0);
+    expect(stdout).to.match(/^src_[\w-]{43}\n$/);
+    expect(stderr).to.contain("can get, put in app/ other, ends ").and.to.contain("shown once");
+    const used = { ...here(), STRONGROOM_TOKEN: stdout.trim() };
+    expect(await must(used, ["token", "whoami"])).to.match(/^deploy: can get, put in app\/ other, ends /);
+    expect((await strongroom(used, ["ls"])).code).to.equal(14);
+    expect(await must(here(), ["token", "ls"])).to.match(/^deploy +can get, put in app\/ other, ends .*, used /m);
+    expect(await must(here(), ["token", "revoke", "deploy"])).to.equal("the token deploy is revoked\n");
+    const dead = await strongroom(used, ["token", "whoami"]);
+    expect(dead.code).to.equal(5);
+    expect(dead.stderr).to.contain("was revoked");
+  });
+
+  it("create and rotate write the text into a new file that only the user can read", async () => {
+    const output = join(temporaryDirectory(), "ci.token");
+    const said = await must(here(), ["token", "create", "ci", "--output", output]);
+    const first = readFileSync(output, "utf8");
+    expect(first).to.match(/^src_[\w-]{43}\n$/);
+    expect(said).not.to.contain(first.trim());
+    expect(statSync(output).mode & 0o777).to.equal(0o600);
+    const rotate = ["token", "rotate", "ci", "--overlap", "1h", "--output", output];
+    expect((await strongroom(here(), rotate)).code).to.equal(7);
+    const { ok, name, output: file } = JSON.parse(await must(here(), [...rotate, "--force", "--json"]));
+    expect({ ok, name, file }).to.deep.equal({ ok: true, name: "ci", file: output });
+    expect(readFileSync(output, "utf8")).not.to.equal(first);
+    await must({ ...here(), STRONGROOM_TOKEN: first.trim() }, ["ls"]);
+    await must(here(), ["ls", "--token-file", output]);
+  });
+
+  it("warns of a token that ends within 7 days, on standard error", async () => {
+    const { token } = JSON.parse(await must(here(), ["token", "create", "short", "--ttl", "6d", "--json"]));
+    const used = { ...here(), STRONGROOM_TOKEN: token };
+    const { stdout, stderr } = await strongroom(used, ["ls"]);
+    expect(stdout).to.equal("");
+    expect(stderr).to.match(/^warning: this token ends at .*strongroom token rotate NAME\n$/);
+    expect((await strongroom(used, ["ls", "--quiet"])).stderr).to.equal("");
+  });
+
+  it("rotate replaces the root token of a running server", async () => {
+    const own = await startTestServer();
+    const home = { STRONGROOM_HOME: own.home };
+    const said = await must(home, ["token", "rotate", "--overlap", "1h"]);
+    const token = readFileSync(own.tokenSource, "utf8").trim();
+    expect(token).not.to.equal(own.token);
+    expect(said).to.contain("new root token").and.not.to.contain(token);
+    await must(home, ["lock"]);
+    await must({ ...home, STRONGROOM_TOKEN: own.token }, ["lock"]);
+  });
 
   testRows(here, {
     "no action": { args: ["token"], exit: 2 },
-    "an unknown action": { args: ["token", "print"], exit: 2, err: /path, rotate/ },
-    "while a server runs": { args: ["token", "rotate"], exit: 7, err: /stop it with {2}strongroom shutdown/ },
-    "a dry run while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 7 },
+    "an unknown action": { args: ["token", "print"], exit: 2, err: /rotate, whoami, path/ },
+    "create without a name": { args: ["token", "create"], exit: 2, err: /create needs the token's name/ },
+    "ls with a name": { args: ["token", "ls", "ci"], exit: 2, err: /ls takes no name/ },
+    "a flag of another action": { args: ["token", "ls", "--ttl", "30d"], exit: 2, err: /--ttl has no effect with ls/ },
+    "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be some of/ },
+    "an invalid path": { args: ["token", "create", "ci", "--path", "a//b"], exit: 2, err: /valid paths/ },
+    "an unknown name": { args: ["token", "revoke", "unknown"], exit: 4, err: /no token unknown/ },
+    "a dry run of create": { args: ["token", "create", "ci", "--dry-run"], exit: 0, out: /would be created/ },
+    "a dry run while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 0, out: /nothing was done/ },
     "a token from the environment": {
       args: ["token", "path"],
       more: { STRONGROOM_TOKEN: "t" },

@@ -9,6 +9,15 @@ import { clientMethods, clientOf } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 
+/** Methods of `client.tokens`, by operation. */
+const tokenMethods = {
+  createToken: "create",
+  listTokens: "list",
+  showSelf: "self",
+  rotateToken: "rotate",
+  revokeToken: "revoke",
+};
+
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("the client library", () => {
@@ -17,7 +26,9 @@ describe("the client library", () => {
   it("has a method for every operation of the contract", () => {
     const operations = Object.values(contract["paths"] as Record<string, Record<string, { operationId: string }>>);
     const ids = operations.flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
-    expect(clientMethods()).to.include.members(ids);
+    const ofTokens = Object.keys(tokenMethods);
+    expect([...clientMethods(), ...ofTokens]).to.include.members(ids);
+    for (const method of Object.values(tokenMethods)) expect(clientOf(server()).tokens).to.respondTo(method);
   });
 
   it("init creates a vault and unlocks it, and with force replaces it", async () => {
@@ -35,6 +46,28 @@ describe("the client library", () => {
     expect(await client.status()).to.include({ initialized: true, locked: true, port: server().port });
     expect(await client.unlock(passphrase)).to.include({ ok: true });
     expect((await client.status()).locked).to.equal(false);
+  });
+
+  it("tokens creates, lists, rotates and revokes client tokens, and says which one is used", async () => {
+    const client = clientOf(server());
+    const warnings: Date[] = [];
+    const created = await client.tokens.create("ci", { can: ["list"], paths: ["app/"], ttlSeconds: 6 * 86_400 });
+    const own = clientOf(server(), { token: created.token, onTokenExpiring: (at) => warnings.push(at) });
+    expect(await own.tokens.self()).to.deep.include({ name: "ci", can: ["list"], paths: ["app/"] });
+    await own.list();
+    expect(warnings.map((at) => at.toISOString())).to.deep.equal([created.expiresAt]);
+    const forbidden = await own.get("a").catch((error: unknown) => error);
+    expect(forbidden).to.include({ code: "FORBIDDEN", status: 403 });
+    expect((await client.tokens.list()).tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
+    const { token } = await client.tokens.rotate("ci", { overlapSeconds: 60 });
+    expect(await client.tokens.revoke("ci")).to.include({ ok: true, name: "ci" });
+    const dead = await clientOf(server(), { token })
+      .list()
+      .catch((error: unknown) => error);
+    expect(dead).to.include({ code: "UNAUTHORIZED", credential: "token", reason: "revoked" });
+    const odd = await client.tokens.revoke("no/name").catch((error: unknown) => error);
+    expect(odd).to.include({ code: "BAD_REQUEST" });
+    expect(await client.tokens.self()).to.include({ name: "root" });
   });
 
   it("versions, undo and prune work on the earlier versions of a secret", async () => {
@@ -56,6 +89,7 @@ describe("the client library", () => {
     await client.changePassphrase(key, "a new passphrase");
     expect(await client.unlock("a new passphrase")).to.include({ ok: true });
     expect((await client.keys()).keys.map(({ label }) => label)).to.deep.equal(["passphrase", "recovery"]);
+    expect((await client.rotate("a new passphrase", [key])).removed).to.deep.equal([]);
     await client.deleteKey(id);
     const failed = await client.unlock(key).catch((error: unknown) => error);
     expect(failed).to.include({ code: "UNAUTHORIZED", credential: "passphrase" });

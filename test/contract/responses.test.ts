@@ -12,6 +12,7 @@ import { passphrase, shareTestServer, startTestServer, type TestServer, uncached
 import {
   type Answer,
   connectRaw,
+  mustCreateToken,
   mustInit,
   mustLock,
   mustPut,
@@ -21,7 +22,7 @@ import {
   send,
 } from "../support/test-client.js";
 
-/** A request for each operation; `get` and `delete` find their secret. */
+/** A request for each operation; `get` and `delete` find their secret, `rotateToken` and `revokeToken` their token. */
 const requests: Readonly<Record<string, Send>> = {
   init: { method: "POST", path: "/v1/init", body: { passphrase, force: true } },
   unlock: { method: "POST", path: "/v1/unlock", body: { passphrase } },
@@ -30,6 +31,11 @@ const requests: Readonly<Record<string, Send>> = {
   shutdown: { method: "POST", path: "/v1/shutdown" },
   openapi: { path: "/v1/openapi.json" },
   snapshot: { method: "POST", path: "/v1/snapshot" },
+  createToken: { method: "POST", path: "/v1/tokens", body: { name: "new" } },
+  listTokens: { path: "/v1/tokens" },
+  showSelf: { path: "/v1/tokens/self" },
+  rotateToken: { method: "POST", path: "/v1/tokens/ci" },
+  revokeToken: { method: "DELETE", path: "/v1/tokens/ci" },
   list: { path: "/v1/secrets" },
   get: { path: "/v1/secrets/a" },
   put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
@@ -51,6 +57,7 @@ async function unlock(server: TestServer): Promise<void> {
   const { initialized } = await mustStatus(server);
   await (initialized === true ? mustUnlock(server) : mustInit(server));
   await mustPut(server, "a", "v");
+  await send(server, { method: "POST", path: "/v1/tokens", body: { name: "ci" } }); // unless it is there
 }
 
 /** Locked, they are not refused: only a lock while they derive does that. */
@@ -82,8 +89,10 @@ async function lockOut(server: TestServer): Promise<void> {
 /** Runs `meanwhile` while clients repeat the request without pause, so that some are always running. */
 async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
   let done = false;
+  let sent = 0;
+  const isCreation = request === requests["createToken"];
   const client = async () => {
-    while (!done) await send(server, request);
+    while (!done) await send(server, isCreation ? { ...request, body: { name: `${Date.now()}-${sent++}` } } : request);
   };
   const clients = Array.from({ length: 8 }, client);
   await sleep(30);
@@ -185,10 +194,15 @@ describe("the documented response", () => {
           : send(unlocked(), { ...request, headers: { "if-match": '"another"' } }),
       async ALREADY_EXISTS(request, operation) {
         if (operation === "rotate") return send(await startRotating(), request);
-        await send(unlocked(), operation === "init" ? { ...request, body: { passphrase } } : request);
+        const bodies: Readonly<Record<string, object>> = { init: { passphrase }, createToken: { name: "ci" } };
+        await send(unlocked(), { ...request, ...(bodies[operation] && { body: bodies[operation] }) });
         return operation === "createKey" && send(unlocked(), request);
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
+      async FORBIDDEN(request, operation) {
+        const { token } = await mustCreateToken(unlocked(), { name: operation.toLowerCase(), can: ["metrics"] });
+        await send(unlocked(), { ...request, token });
+      },
       async VAULT_LOCKED(request, operation) {
         if (!derives.has(operation)) return send(fresh(), request);
         const server = await startTestServer();
@@ -200,7 +214,9 @@ describe("the documented response", () => {
         const server = await startTestServer(uncached);
         await unlock(server);
         const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
-        if (operation === "delete") {
+        if (operation.endsWith("Token")) {
+          await writeFile(join(server.home, "vault", "gen-1", "tokens.document"), "{");
+        } else if (operation === "delete") {
           await rm(file);
           await mkdir(file); // a delete does not read a blob
         } else await writeFile(file, "not a blob");

@@ -48,6 +48,7 @@ describe("the documents", () => {
     const marks = found.map(([, mark]) => mark).sort();
     expect(marks).to.deep.equal([
       "<!-- checked: promises -->",
+      "<!-- checked: scale -->",
       "<!-- checked: scenarios -->",
       "<!-- checked: states -->",
       "<!-- checked: torture -->",

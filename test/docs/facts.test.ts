@@ -128,3 +128,18 @@ describe("docs/decisions/torture.md", () => {
     expect(files.map((file) => `${file}.test`)).to.include.members([...(longForms["torture"]?.files ?? [])]);
   });
 });
+
+describe("docs/benchmarks.md, Up to a million secrets", () => {
+  for (const [work = "", small = "", middle = "", large = "", ...further] of checkedRows(
+    read("docs/benchmarks.md"),
+    "scale",
+  )) {
+    it(`${work}: costs of further secrets follow from the figures, and are within 1.5 × of each other`, () => {
+      const [at10k = 0, at100k = 0, at1m = 0] = [small, middle, large].map((cell) => Number.parseFloat(cell));
+      const [first = 0, second = 0] = further.map((cell) => Number.parseFloat(cell));
+      expect(first).to.be.closeTo((1e6 * (at100k - at10k)) / 90_000, first / 20);
+      expect(second).to.be.closeTo((1e6 * (at1m - at100k)) / 900_000, second / 20);
+      expect(Math.max(first / second, second / first)).to.be.at.most(1.5);
+    });
+  }
+});

@@ -27,7 +27,7 @@ const shownHome = "/home/you/.local/share/strongroom";
 const shownPort = "13100";
 
 /** Programs that documents call, and that this machine need not have: here they do nothing. */
-const inert = ["systemctl", "psql"];
+const inert = ["systemctl", "systemd-creds", "psql"];
 
 export type Shown = { readonly code: number; readonly output: string };
 

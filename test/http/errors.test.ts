@@ -8,6 +8,7 @@ import { failingFiles } from "../support/failing-files.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer, uncached } from "../support/server.js";
 import {
   connectRaw,
+  mustCreateToken,
   mustGet,
   mustInit,
   mustList,
@@ -33,6 +34,11 @@ const causes: Readonly<Record<ErrorCode, () => Promise<Situation>>> = {
     request: { method: "PUT", path: "/v1/secrets/a", body: "{}" },
   }),
   UNAUTHORIZED: async () => ({ server: await startTestServer(), request: { path: "/v1/secrets", token: null } }),
+  FORBIDDEN: async () => {
+    const server = await unlockedServer();
+    const { token } = await mustCreateToken(server, { name: "reader" });
+    return { server, request: { method: "DELETE", path: "/v1/secrets/a", token } };
+  },
   VAULT_LOCKED: async () => ({ server: await startTestServer(), request: { path: "/v1/secrets" } }),
   NOT_FOUND: async () => ({ server: await unlockedServer(), request: { path: "/v1/secrets/a" } }),
   ALREADY_EXISTS: async () => ({ server: await unlockedServer(), request: { ...unlock, path: "/v1/init" } }),

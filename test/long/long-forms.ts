@@ -19,6 +19,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/power-cut.test"],
     numbers: { STRONGROOM_CUTS: "40" },
   },
+  keys: {
+    meaning: "kills a server, and cuts its power, while passphrase, keys and master key change",
+    files: ["durability/key-changes.test"],
+    numbers: { STRONGROOM_KEY_KILLS: "200", STRONGROOM_KEY_CUTS: "40" },
+  },
   claim: {
     meaning: "starts 20 servers at once on one vault",
     files: ["durability/claim.test"],
@@ -34,9 +39,20 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["properties/history-model.test", "http/conditions.test"],
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
+  tokens: {
+    meaning:
+      "revokes client tokens and kills the server before and after the response; 100,000 random lists of their paths",
+    files: ["durability/token-kills.test", "properties/token-paths.test"],
+    numbers: { STRONGROOM_TOKEN_KILLS: "200", STRONGROOM_TOKEN_LISTS: "100000" },
+  },
   isolation: {
     meaning: "scans the process's memory and crashes the key worker",
-    files: ["isolation/memory.test", "isolation/proof.test", "isolation/rules.test"],
+    files: [
+      "isolation/memory.test",
+      "isolation/key-changes-memory.test",
+      "isolation/proof.test",
+      "isolation/rules.test",
+    ],
     numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100" },
   },
   vectors: {

@@ -59,6 +59,10 @@ function replaceByLink(at: string): void {
   symlinkSync(target, at);
 }
 
+function replaceIn(from: string, to: string): (at: string) => void {
+  return (at) => writeFileSync(at, readFileSync(at, "utf8").replace(from, to));
+}
+
 function flip(offset: number): (at: string) => void {
   return (at) => {
     const bytes = readFileSync(at);
@@ -314,6 +318,33 @@ const rows: readonly Row[] = [
       fixed: false,
     }),
   ),
+  {
+    name: "a client token with a wider scope",
+    code: "token-refused",
+    at: "vault/gen-1/tokens.document",
+    damage: replaceIn('"list","get"', '"list","get","put"'),
+    fixed: false,
+    deep: true,
+  },
+  ...[
+    ["an unknown member", '"name":"ci"', '"name":"ci","note":""'],
+    ["an unknown scope", '"list"', '"everything"'],
+  ].map(
+    ([what, from = "", to = ""]): Row => ({
+      name: `a client token with ${what}`,
+      code: "token-refused",
+      at: "vault/gen-1/tokens.document",
+      damage: replaceIn(from, to),
+      fixed: false,
+    }),
+  ),
+  {
+    name: "a truncated document of client tokens",
+    code: "tokens-damaged",
+    at: "vault/gen-1/tokens.document",
+    damage: (at) => truncateSync(at, 100),
+    fixed: false,
+  },
   { name: "no header", code: "header-missing", at: "vault/gen-1/header.json", damage: remove, fixed: false },
   {
     name: "no header in a kept vault",
@@ -510,7 +541,7 @@ describe("doctor finds", () => {
   it("nothing wrong with the journal of a batch, or with a document", async () => {
     const home = copyOf(homes.plain);
     writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal(new Map()), { mode: 0o600 });
-    writeFileSync(join(home, "vault/gen-1/tokens.document"), "{}", { mode: 0o600 });
+    writeFileSync(join(home, "vault/gen-1/other.document"), "{}", { mode: 0o600 });
     expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
   });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
-import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { mustCreateToken, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 
 export type Json = { readonly [name: string]: unknown };
 
@@ -24,7 +24,7 @@ export type Report = {
   readonly findings: readonly Found[];
 };
 
-/** A home whose vault has the secrets a, a/b, c/d and Big/X; with `twice`, a forced init has kept an earlier one. */
+/** A home whose vault has the secrets a, a/b, c/d and Big/X, and the client token ci; with `twice`, a forced init has kept an earlier one. */
 export async function makeHome(twice = false): Promise<string> {
   const server = await startTestServer(realScryptCost);
   if (twice) {
@@ -34,6 +34,7 @@ export async function makeHome(twice = false): Promise<string> {
   } else await mustInit(server);
   for (const path of ["a", "a/b", "c/d", "Big/X"]) await mustPut(server, path, `value-canary of ${path}`);
   await mustPut(server, "Big/X", "value-canary of a later Big/X"); // keeps the first as an earlier version
+  await mustCreateToken(server, { name: "ci", paths: ["c/"] });
   await server.stop();
   return server.home;
 }

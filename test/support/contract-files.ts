@@ -9,7 +9,7 @@ import { contract } from "./contract-judge.js";
 
 type Schema = {
   readonly $ref?: string;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly enum?: readonly string[];
   readonly const?: unknown;
@@ -53,7 +53,8 @@ function typeOf({ $ref, type, enum: values, const: only, items, oneOf }: Schema)
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);
-  if (items !== undefined) return `readonly ${typeOf(items)}[]`;
+  if (items !== undefined) return `readonly ${items.enum ? `(${typeOf(items)})` : typeOf(items)}[]`;
+  if (typeof type === "object") return type.join(" | ");
   return type === "integer" ? "number" : (type ?? "unknown");
 }
 

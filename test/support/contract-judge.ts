@@ -155,6 +155,8 @@ export function judge(judged: Judged): void {
 function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
   const isList = path === "/v1/secrets/" && method === "GET";
+  const isNamed = /^\/v1\/tokens\/./.test(path) && !(path === "/v1/tokens/self" && method === "GET");
+  if (isNamed) return paths["/v1/tokens/{name}"]?.[method.toLowerCase()]?.operationId ?? "unrouted";
   const [, root] = isList ? [] : (/^(\/v1\/(?:secrets|versions))\//.exec(path) ?? []);
   if (path.startsWith("/v1/keys/")) return paths["/v1/keys/{id}"]?.[method.toLowerCase()]?.operationId ?? "unrouted";
   const documentedPath = root !== undefined ? `${root}/{path}` : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");

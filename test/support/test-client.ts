@@ -159,6 +159,15 @@ export async function mustList(server: TestServer, query = ""): Promise<Entry[]>
   return entries as Entry[];
 }
 
+/** Creates a client token; returns its name and text. */
+export async function mustCreateToken(
+  server: TestServer,
+  body: object,
+): Promise<{ readonly name: string; readonly token: string }> {
+  const answer = mustSucceed(await send(server, { method: "POST", path: "/v1/tokens", body }));
+  return { name: String(answer["name"]), token: String(answer["token"]) };
+}
+
 export async function mustStatus(server: TestServer): Promise<Json> {
   return mustSucceed(await send(server, { path: "/v1/status", token: null }));
 }

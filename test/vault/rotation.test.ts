@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Keys } from "../../src/maintenance/doctor/offline-keys.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage, headerFile } from "../support/damage.js";
 import { decodeHeader, headerText } from "../support/decoder.js";
@@ -20,7 +21,7 @@ import {
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random, runSeed } from "../support/random.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, realScryptCost, startTestServer, type TestOptions, type TestServer } from "../support/server.js";
 import {
   type Json,
   mustGet,
@@ -44,7 +45,7 @@ async function fill(server: TestServer): Promise<void> {
   for (const path of paths) for (const n of [1, 2, 3]) await mustPut(server, path, `${path} ${n}`);
 }
 
-async function startFilled(options: Parameters<typeof startTestServer>[0] = {}): Promise<TestServer> {
+async function startFilled(options: TestOptions = {}): Promise<TestServer> {
   const server = await startTestServer(options);
   await fill(server);
   return server;
@@ -192,9 +193,9 @@ describe("a rotation of the master key", () => {
 });
 
 describe("during a rotation", () => {
-  async function startHeld() {
+  async function startHeld(options: TestOptions = {}) {
     const { files, hold } = heldFiles();
-    const server = await startFilled({ files });
+    const server = await startFilled({ ...options, files });
     const { reached, release } = holdAt(server, hold, "m");
     await mustRotate(server);
     await reached; // a and b/c are sealed anew, m and all others are not
@@ -285,6 +286,19 @@ describe("during a rotation", () => {
     const again = await restarted(server);
     await mustUnlock(again);
     for (const path of paths) expect((await mustGet(again, path))["value"]).to.equal("of the new vault");
+  });
+
+  it("doctor opens every secret with its versions, whichever key it is under", async () => {
+    const { server, release } = await startHeld(realScryptCost);
+    const keys = new Keys(new Uint8Array(Buffer.from(passphrase)));
+    await keys.unlock("gen-1", new Uint8Array(readFileSync(headerFile(server))));
+    for (const path of paths) {
+      const blob = new Uint8Array(readFileSync(blobFile(server, path)));
+      expect(await keys.opens(path, blob), path).to.equal(true);
+    }
+    await keys.stop();
+    release();
+    await untilRotated(server);
   });
 
   it("a snapshot opens with the header that is in it", async () => {

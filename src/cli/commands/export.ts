@@ -23,8 +23,8 @@ type Flags = ConnectionFlags &
 
 const details = `
 Without --prefix, dotenv and shell use the project file .strongroom.toml of this
-directory or one above, if there is one: the variables are then those of run. See
-strongroom help allow.
+directory or one above, if there is one: the variables are then those of run.
+See strongroom help allow.
 `;
 
 export function define(command: Command): void {

@@ -1,42 +1,107 @@
-/** `strongroom token`: the bearer token's file, and its replacement. */
+/** `strongroom token`: client tokens, and the root token's file and its replacement. */
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Argument, type Command } from "commander";
 import { writeNewToken } from "../../access/root-token.js";
-import { isToken } from "../../config/readers.js";
+import { scopes } from "../../access/scopes.js";
+import { duration, isToken, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
-import { withHome } from "../session/connection.js";
+import { namesServer, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
+import { nonEmpty, onlyWith, RepeatableOption } from "../session/flags.js";
+import { printable, printJson, printLine, report, withDryRun, withResult } from "../session/output.js";
 import {
-  type OutputFlags,
-  printable,
-  printJson,
-  printLine,
-  report,
-  withDryRun,
-  withResult,
-} from "../session/output.js";
+  createToken,
+  listTokens,
+  revokeToken,
+  rotateClientToken,
+  rotateRootToken,
+  type ServedFlags,
+  showSelf,
+} from "../token/token-actions.js";
 
-type Flags = OutputFlags & { readonly home?: string; readonly tokenFile?: string; readonly dryRun?: true };
+type Flag = "path" | "can" | "ttl" | "overlap" | "output" | "dryRun";
+
+/** What each action takes. A rotation without a name is the root token's. */
+const actions = {
+  create: { name: "needed", flags: ["path", "can", "ttl", "output", "dryRun"] },
+  ls: { name: "none", flags: [] },
+  revoke: { name: "needed", flags: ["dryRun"] },
+  rotate: { name: "optional", flags: ["overlap", "output", "dryRun"] },
+  whoami: { name: "none", flags: [] },
+  path: { name: "none", flags: [] },
+} as const satisfies Record<string, { name: "needed" | "optional" | "none"; flags: readonly Flag[] }>;
+
+type Action = keyof typeof actions;
+
+const yearMs = 365 * 24 * 3600 * 1000;
 
 export function define(command: Command): void {
   command
     .description(
-      "path prints the name of the token file; rotate writes a new token into it. The server reads the token only when " +
-        "it starts, so rotate fails while it is running.",
+      "Client tokens open a part of the vault: create prints a new one, ls lists them, revoke ends one at once, rotate " +
+        "gives one a new text, whoami shows the token that is used. path prints the name of the root token's file; rotate " +
+        "without a name replaces the root token, on a running server or in its file.",
     )
-    .addArgument(new Argument("<action>").choices(["path", "rotate"]))
-    .option("--token-file <file>", "the token file (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
-  withResult(withHome(withDryRun(command))).action(token);
+    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .argument("[name]", "the client token's name")
+    .addOption(
+      new RepeatableOption(
+        "--path <path>",
+        "create: a secret, or with a slash at the end a subtree; default: all",
+      ).argParser((path: string, before: readonly string[] = []) => [...before, nonEmpty(path)]),
+    )
+    .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
+    .option(
+      "--ttl <duration>",
+      "create: how long it is valid, 0 is forever; default: 90d",
+      duration(1000, 100 * yearMs),
+    )
+    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(1000, 30 * 24 * 3600 * 1000))
+    .option("-o, --output <file>", "create, rotate: write the token into a new file (0600)", nonEmpty)
+    .option("--force", "replace the output file if it exists")
+    .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
+  onlyWith(command, "force", "output");
+  withResult(withConnection(withDryRun(command))).action(token);
 }
 
-async function token(action: string, flags: Flags): Promise<void> {
+function readScopes(text: string): string[] {
+  const given = text.split(",").map((scope) => scope.trim());
+  if (given.every((scope) => scopes.some((known) => known === scope))) return given;
+  throw new Problem(`some of ${scopes.join(", ")}, separated by commas`);
+}
+
+async function token(action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {
+  refuseOthers(action, name, flags);
+  if (action === "create" && name !== undefined) return createToken(name, flags);
+  if (action === "revoke" && name !== undefined) return revokeToken(name, flags);
+  if (action === "rotate" && name !== undefined) return rotateClientToken(name, flags);
+  if (action === "ls") return listTokens(flags);
+  if (action === "whoami") return showSelf(flags);
+  return rootToken(action, flags);
+}
+
+function refuseOthers(action: Action, name: string | undefined, flags: ServedFlags): void {
+  const { name: wanted, flags: allowed } = actions[action];
+  if (wanted === "needed" && name === undefined) throw usage(`${action} needs the token's name`);
+  if (wanted === "none" && name !== undefined) throw usage(`${action} takes no name`);
+  const known: readonly Flag[] = ["path", "can", "ttl", "overlap", "output", "dryRun"];
+  const other = known.find((flag) => flags[flag] !== undefined && !(allowed as readonly Flag[]).includes(flag));
+  if (other === undefined) return;
+  throw usage(`--${other === "dryRun" ? "dry-run" : other} has no effect with ${action}`);
+}
+
+function usage(problem: string): CommandFailure {
+  return new CommandFailure("usage", `${problem}: strongroom token --help shows more`);
+}
+
+/** The root token: its file, and a rotation by the server that has it, or in the file. */
+async function rootToken(action: Action, flags: ServedFlags): Promise<void> {
   if (process.env["STRONGROOM_TOKEN"] && flags.tokenFile === undefined) {
     throw new CommandFailure(
       "usage",
@@ -45,18 +110,14 @@ async function token(action: string, flags: Flags): Promise<void> {
   }
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const file = readOneSetting("tokenFile", flags.tokenFile, process.env) ?? home.token;
-  if (action === "rotate") return rotate(file, home.vault, flags);
-  if (flags.dryRun) throw new CommandFailure("usage", "--dry-run applies only to rotate: path changes nothing");
-  if (flags.json) printJson({ path: file });
-  else printLine(file);
+  if (action === "path") return flags.json ? printJson({ path: file }) : printLine(file);
+  if (flags.output !== undefined) throw usage("-o has no effect on the root token, which is in its file");
+  if (namesServer(flags) || (await findHolder(home.vault)) !== null) return rotateRootToken(flags);
+  if (flags.overlap !== undefined) throw usage("--overlap needs a running server");
+  await rotateFile(file, flags);
 }
 
-async function rotate(file: string, vaultPath: string, flags: Flags): Promise<void> {
-  const holder = await findHolder(vaultPath);
-  if (holder !== null) {
-    const why = `a server is running with the old token (pid ${holder.pid}) and would reject the new one`;
-    throw new CommandFailure("conflict", `${why}: stop it with  strongroom shutdown  and rotate again`);
-  }
+async function rotateFile(file: string, flags: ServedFlags): Promise<void> {
   await refuseOtherContent(file);
   if (flags.dryRun) return report(flags, { dryRun: true, path: file }, `a new token would be written to ${file}`);
   await writeNewToken(file).catch((error: unknown) => {

@@ -1,38 +1,17 @@
 /** Yes-or-no questions, asked on the terminal whatever standard input is. */
-import { openSync, writeSync } from "node:fs";
-import { ReadStream } from "node:tty";
 import { CommandFailure } from "../session/exit-codes.js";
+import { askShown } from "./terminal.js";
+
+const maxBytes = 64;
+const spilled = "several lines were typed as one answer: nothing was done";
 
 /**
  * Returns whether the user says yes (Enter alone is no), or null without a terminal.
- * @throws CommandFailure aborted, on Ctrl-C and when the input ends
+ * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
  */
 export async function confirm(question: string): Promise<boolean | null> {
-  const terminal = openTerminal();
-  if (terminal === null) return null;
-  const answer = await ask(terminal, `${question} [y/N] `);
-  if (answer === null) throw new CommandFailure("aborted", "cancelled: nothing was done");
-  return /^\s*y(?:es)?\s*$/i.test(answer);
-}
-
-/** A stream, since a blocking read could not be interrupted. Null when there is no answer. */
-function ask(terminal: number, question: string): Promise<string | null> {
-  return new Promise((resolve) => {
-    const input = new ReadStream(terminal);
-    const finish = (answer: string | null) => {
-      process.off("SIGINT", cancel);
-      input.once("close", () => resolve(answer));
-      input.destroy();
-    };
-    const cancel = () => {
-      writeSync(terminal, "\n");
-      finish(null);
-    };
-    process.once("SIGINT", cancel);
-    input.once("data", (line) => finish(line.toString("latin1")));
-    input.once("end", cancel).once("error", () => finish(null));
-    writeSync(terminal, question);
-  });
+  const typed = await askShown({ text: `${question} [y/N] `, limit: maxBytes, spilled });
+  return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
 }
 
 /** Returns only after a yes. `flag`: skips the question. @throws CommandFailure aborted; usage, without a terminal */
@@ -46,12 +25,4 @@ export async function mustConfirm(
   if (answer === false) throw new CommandFailure("aborted", "nothing was done");
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
   throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use ${flag} to skip it`);
-}
-
-function openTerminal(): number | null {
-  try {
-    return openSync("/dev/tty", "r+");
-  } catch {
-    return null;
-  }
 }

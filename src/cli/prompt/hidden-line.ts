@@ -35,6 +35,11 @@ export class HiddenLine {
     return this.#overflowed;
   }
 
+  /** Bytes. */
+  get length(): number {
+    return this.#length;
+  }
+
   /** Whether anything came after the end; it was dropped. */
   get spilled(): boolean {
     return this.#spilled;

@@ -1,6 +1,6 @@
 /**
- * Hidden prompt: asks on /dev/tty whatever standard input is, echoes nothing, always restores the terminal's mode, and
- * leaves nothing of a paste for the shell.
+ * Prompts: ask on /dev/tty whatever standard input is, echo nothing unless told to, always restore the terminal's mode, and
+ * leave nothing of a paste for the shell.
  */
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import type { ConnectOpts, SocketConstructorOpts } from "node:net";
@@ -31,12 +31,24 @@ const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
  * Returns what was typed or pasted, which the caller wipes, or null without a terminal.
  * @throws CommandFailure aborted; usage, when it is longer than the limit, or when more came after its end
  */
-export async function askHidden(question: HiddenQuestion): Promise<Bytes | null> {
+export function askHidden(question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(question, () => {});
+}
+
+/** The same, and echoes what is typed. */
+export function askShown(question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(question, echo);
+}
+
+/** Shows what has changed since the line was `before` bytes long. */
+type Echo = (terminal: number, before: number, line: HiddenLine) => void;
+
+async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
   const terminal = openTerminal();
   if (terminal === null) return null;
   const line = new HiddenLine(question.limit, question.endsAtControlD === true);
   try {
-    const state = await readLine(terminal, question.text, line);
+    const state = await readLine(terminal, question.text, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.spilled) throw new CommandFailure("usage", question.spilled);
     if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${question.limit} bytes`);
@@ -55,12 +67,14 @@ function openTerminal(): number | null {
 }
 
 /** Resolves once nothing more comes and the terminal is restored. */
-function readLine(terminal: number, question: string, line: HiddenLine): Promise<LineState> {
+function readLine(terminal: number, question: string, line: HiddenLine, echo: Echo): Promise<LineState> {
   return new Promise((resolve) => {
     const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
     let quiet: NodeJS.Timeout | undefined;
     const take = (length: number): boolean => {
+      const before = line.length;
       const state = line.take(keys.subarray(0, length));
+      echo(terminal, before, line);
       keys.fill(0, 0, length);
       if (state === "more") return true;
       if (quiet === undefined) show(terminal, "\n");
@@ -87,6 +101,12 @@ function readLine(terminal: number, question: string, line: HiddenLine): Promise
     show(terminal, question);
     input.resume();
   });
+}
+
+/** Other bytes than ASCII are one character each. */
+function echo(terminal: number, before: number, line: HiddenLine): void {
+  const added = Buffer.from(line.line().subarray(before)).toString("latin1");
+  show(terminal, `${"\b \b".repeat(Math.max(0, before - line.length))}${added.replace(/[^ -~]/g, "?")}`);
 }
 
 /** DANGER: Node must read into memory of ours; it would free its own with the keys in it. */

@@ -51,7 +51,8 @@ export async function withClient<T>(
   const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const isSilent = flags.nonInteractive || flags.json || flags.quiet;
   const Client = isSilent ? StrongroomClient : UnlockingClient;
-  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs });
+  const onTokenExpiring = flags.quiet ? undefined : warnOfEnd;
+  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring });
   try {
     return await work(client);
   } catch (error) {
@@ -61,9 +62,16 @@ export async function withClient<T>(
   }
 }
 
+function warnOfEnd(expiresAt: Date): void {
+  const minute = `${expiresAt.toISOString().slice(0, 16).replace("T", " ")}Z`;
+  const remedy = "renew it with the root token:  strongroom token rotate NAME";
+  process.stderr.write(`warning: this token ends at ${minute}: ${remedy}\n`);
+}
+
 export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   BAD_REQUEST: "usage",
   UNAUTHORIZED: "badToken",
+  FORBIDDEN: "forbidden",
   VAULT_LOCKED: "locked",
   NOT_FOUND: "notFound",
   ALREADY_EXISTS: "conflict",

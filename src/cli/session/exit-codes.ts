@@ -16,6 +16,7 @@ export const exitCodes = {
   untrusted: 11,
   findings: 12,
   aborted: 13,
+  forbidden: 14,
 } as const;
 
 export type ExitName = keyof typeof exitCodes;
@@ -36,6 +37,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   untrusted: "the server's certificate is not trusted",
   findings: "doctor found a problem, or a secret is damaged",
   aborted: "cancelled or interrupted",
+  forbidden: "the token's scope does not cover this",
 };
 
 /** The code of a `--json` error: the exit code's name in capitals, as in `NOT_FOUND`. */

@@ -3,12 +3,14 @@ import type { Request, Response } from "express";
 import { VaultError } from "../../errors.js";
 import type { ListQuery } from "../../vault/lister.js";
 import type { Service } from "../endpoint.js";
+import { visibleRanges } from "../permission.js";
 import { contextOf } from "../request-context.js";
 import { parseQuery } from "../request-target.js";
 import { sendBytes, sendParts } from "../responses.js";
 
 export async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const parts = vault.list(listQuery(contextOf(req).target.query));
+  const query = listQuery(contextOf(req).target.query);
+  const parts = vault.list({ ...query, ...visibleRanges(req) });
   const { pieces, last } = (await parts.next()).value ?? { pieces: [], last: true };
   if (last) sendBytes(res, 200, pieces);
   else await sendParts(res, pieces, parts);

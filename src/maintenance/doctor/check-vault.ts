@@ -3,17 +3,21 @@ import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
+import { documentName } from "../../access/token-record.js";
 import { ignoring, isTempName, makeDirectory, systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
-import { isDocumentFile } from "../../storage/files/documents.js";
+import { documentFile, isDocumentFile } from "../../storage/files/documents.js";
 import { restoredMark } from "../../storage/files/generations.js";
 import { decodeJournal } from "../../storage/files/journal-format.js";
 import { isJournal, maxJournalBytes } from "../../storage/files/journals.js";
 import { examineBlobs } from "./check-blobs.js";
 import { reportNoHeader } from "./check-header.js";
+import { examineTokens } from "./check-tokens.js";
 import { walkTree } from "./check-tree.js";
 import { entriesOf, examine, type Inspection, reading } from "./inspection.js";
 import { reportLeftover, reportStray, reportTemp } from "./stray-files.js";
+
+const tokensFile = documentFile(documentName);
 
 /** `header` is null when there is no valid one. */
 export type FoundVault = { readonly name: string; readonly directory: string; readonly header: Bytes | null };
@@ -29,6 +33,7 @@ export async function examineVault(inspection: Inspection, vault: FoundVault, is
     reportNoHeader(inspection, directory);
   }
   if (isCurrent && header !== null) await inspection.keys.unlock(name, header);
+  await examineTokens(inspection, join(directory, tokensFile), inspection.keys.opened === name);
   if (!names.includes("secrets")) return reportNoSecrets(inspection, secrets);
   if ((await examine(inspection, secrets, "directory")) === null) return 0;
   const paths = await walkTree(inspection, secrets);
@@ -41,7 +46,7 @@ async function checkEntries(inspection: Inspection, directory: string, isCurrent
   const entries = await entriesOf(inspection, directory);
   for (const entry of entries) {
     const path = join(directory, entry.name);
-    if (["header.json", "secrets"].includes(entry.name)) continue;
+    if (["header.json", "secrets", tokensFile].includes(entry.name)) continue;
     if (isJournal(entry.name)) await examineJournal(inspection, path);
     else if (isDocumentFile(entry.name)) await examine(inspection, path, "file");
     else if (entry.name !== restoredMark || !entry.isFile()) await reportStray(inspection, path, entry);

@@ -52,6 +52,13 @@ export class Keys {
     return succeeds(worker.call({ op: "check", path, blob }));
   }
 
+  /** Whether each text has the MAC that the unlocked vault's key worker made. */
+  async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
+    const worker = this.#opener?.worker;
+    if (worker === undefined) throw new Error("nothing was unlocked");
+    return (await worker.call({ op: "verifyRecords", texts, macs })).valid;
+  }
+
   async stop(): Promise<void> {
     this.#passphrase?.fill(0);
     await this.#opener?.worker.call({ op: "lock" }).catch(() => {}); // an ended thread holds no key

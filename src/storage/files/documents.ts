@@ -12,12 +12,18 @@ export function isDocumentFile(name: string): boolean {
   return name.endsWith(suffix) && documentName.test(name.slice(0, -suffix.length));
 }
 
+/** Returns a document's file name. */
+export function documentFile(name: string): string {
+  if (!documentName.test(name)) throw new Error(`invalid name of a document: ${name}`);
+  return name + suffix;
+}
+
 export async function readDocument(
   files: FileOperations,
   directory: string,
   name: string,
 ): Promise<StoredDocument | null> {
-  const bytes = await readFileBytes(files, fileOf(directory, name), maxDocumentBytes);
+  const bytes = await readFileBytes(files, join(directory, documentFile(name)), maxDocumentBytes);
   return bytes && { bytes, tag: documentTag(bytes) };
 }
 
@@ -32,13 +38,8 @@ export async function writeDocument(
   const current = await readDocument(files, directory, name);
   if ((current?.tag ?? null) !== expected) return null;
   if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
-  await replaceFile(files, fileOf(directory, name), bytes);
+  await replaceFile(files, join(directory, documentFile(name)), bytes);
   return documentTag(bytes);
-}
-
-function fileOf(directory: string, name: string): string {
-  if (!documentName.test(name)) throw new Error(`invalid name of a document: ${name}`);
-  return join(directory, name + suffix);
 }
 
 function documentTag(bytes: Bytes): string {

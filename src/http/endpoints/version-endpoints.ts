@@ -1,18 +1,20 @@
 /** Endpoints of a secret's versions. */
 import type { Request, Response } from "express";
-import { VaultError } from "../errors.js";
-import { parseSecretPath } from "../paths/secret-path.js";
-import { conditionOf } from "./conditional-headers.js";
-import type { Service } from "./endpoint.js";
-import { ownMemory } from "./plaintext-hygiene.js";
-import { readBody } from "./request-body.js";
-import { contextOf } from "./request-context.js";
-import { parseQuery } from "./request-target.js";
-import { sendBytes, sendJson } from "./responses.js";
+import { VaultError } from "../../errors.js";
+import { parseSecretPath } from "../../paths/secret-path.js";
+import { conditionOf } from "../conditional-headers.js";
+import type { Service } from "../endpoint.js";
+import { mustBeWithin, mustBeWithinStill } from "../permission.js";
+import { ownMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { contextOf } from "../request-context.js";
+import { parseQuery } from "../request-target.js";
+import { sendBytes, sendJson } from "../responses.js";
 
 export async function versions({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
   const version = versionQuery(contextOf(req).target.query);
+  mustBeWithin(req, path);
   sendBytes(res, 200, [await (version === null ? vault.history(path) : vault.version(path, version))]);
 }
 
@@ -20,13 +22,16 @@ export async function undo(service: Service, req: Request, res: Response, rest: 
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  await mustBeWithinStill(service, req, path, body, () => service.vault.judgeUndo(path, body));
   const { reply, tag } = await service.vault.undo(path, body, condition);
   sendBytes(res, 200, [reply], tag);
 }
 
 export async function prune({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
-  const removed = await vault.prune(path, conditionOf(req));
+  const condition = conditionOf(req);
+  mustBeWithin(req, path);
+  const removed = await vault.prune(path, condition);
   const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
   sendJson(res, 200, { ok: true, path, message });
 }

@@ -1,0 +1,193 @@
+/** Client tokens: creation, rotation, revocation. A token that is revoked is gone from memory first. */
+import { hash, randomBytes } from "node:crypto";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { ClientCaller } from "./credentials.js";
+import { type LedgerOptions, type Outcome, TokenLedger } from "./token-ledger.js";
+import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
+import { rootName, type TokenRequest } from "./token-request.js";
+
+/** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
+export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  readonly lastUsedAt: string | null;
+};
+
+/** `text` is shown once. */
+export type NewToken = { readonly text: string; readonly shown: ShownToken };
+
+const maxFormer = 8;
+
+export class ClientTokens {
+  readonly #ledger: TokenLedger;
+  readonly #clock: Clock;
+  /** Names of tokens that are revoked in memory alone, because a disk refused. */
+  readonly #unsaved = new Set<string>();
+
+  private constructor(ledger: TokenLedger, clock: Clock) {
+    this.#ledger = ledger;
+    this.#clock = clock;
+  }
+
+  static async open(options: LedgerOptions): Promise<ClientTokens> {
+    return new ClientTokens(await TokenLedger.open(options), options.clock);
+  }
+
+  /** Ascending by name; those that have expired, for 30 days. */
+  list(): readonly ShownToken[] {
+    const remembered = this.#ledger.state.tokens.filter(({ expiresAt }) => !this.#ledger.isForgotten(expiresAt));
+    return remembered.map((record) => this.#shown(record)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  show({ token }: ClientCaller): ShownToken {
+    return this.#shown(token);
+  }
+
+  touch({ token }: ClientCaller): void {
+    this.#ledger.touch(token.name);
+  }
+
+  /** @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
+  async create({ name, can, paths, ttlSeconds }: TokenRequest): Promise<NewToken> {
+    const text = newText();
+    const record = await this.#ledger.change((state) => {
+      if (name === rootName || find(state, name) !== undefined) throw alreadyExists(name);
+      const createdAt = this.#clock.now();
+      this.#ledger.forgetUse(name); // of an earlier token
+      const times = { createdAt, ttlSeconds, expiresAt: endOf(createdAt, ttlSeconds) };
+      return this.#signed(state, { name, can, paths, ...times, digest: digestOf(text), former: [] });
+    });
+    return { text, shown: this.#shown(record) };
+  }
+
+  /**
+   * Gives the token a new text, valid for as long as the first one was to be; the old one stays valid for the overlap.
+   * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   */
+  async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
+    const text = newText();
+    const record = await this.#ledger.change((state) => {
+      const old = find(state, name);
+      if (old === undefined) throw noSuchToken(name);
+      const now = this.#clock.now();
+      const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
+      const former = [{ digest: old.digest, until }, ...old.former].filter(
+        (one) => !this.#ledger.isForgotten(one.until),
+      );
+      const dropped = former
+        .slice(maxFormer)
+        .map(({ digest }) => ({ digest, name, reason: "rotated" as const, at: now }));
+      const renewed = {
+        expiresAt: endOf(now, old.ttlSeconds),
+        digest: digestOf(text),
+        former: former.slice(0, maxFormer),
+      };
+      return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
+    });
+    return { text, shown: this.#shown(record) };
+  }
+
+  /**
+   * Works while the vault is locked, too.
+   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays dead until the server restarts
+   */
+  async revoke(name: string): Promise<void> {
+    const wasLive = this.#end(name);
+    const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
+    if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);
+    this.#unsaved.add(name);
+    try {
+      await this.#ledger.change(async () => {
+        this.#end(name); // a rotation may have come before this turn
+        return { state: withoutRefused(this.#ledger.state, name), result: null };
+      });
+      this.#unsaved.delete(name);
+    } catch (cause) {
+      this.#ledger.writeSoon();
+      throw new VaultError("UNAVAILABLE", notDurable, { cause });
+    }
+  }
+
+  /** See `TokenLedger.verify`. */
+  verify(): Promise<void> | undefined {
+    return this.#ledger.verify();
+  }
+
+  /** See `TokenLedger.resign`. */
+  resign(): Promise<void> {
+    return this.#ledger.resign();
+  }
+
+  /** A forced init has replaced the vault of these tokens: they count as revoked. */
+  vaultReplaced(): void {
+    for (const { name } of this.#ledger.state.tokens) this.#end(name);
+    this.#unsaved.clear();
+    this.#ledger.clear();
+  }
+
+  close(): Promise<void> {
+    return this.#ledger.close();
+  }
+
+  #shown({ name, can, paths, createdAt, expiresAt }: UnsignedRecord): ShownToken {
+    const lastUsedAt = this.#ledger.lastUsedAt(name);
+    const times = { createdAt: iso(createdAt), expiresAt: expiresAt === null ? null : iso(expiresAt) };
+    return { name, can, paths, ...times, lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt) };
+  }
+
+  async #signed(state: TokenDocument, unsigned: UnsignedRecord): Promise<Outcome<TokenRecord>> {
+    const record = await this.#ledger.sign(unsigned);
+    const others = state.tokens.filter(({ name }) => name !== record.name);
+    return { state: { ...withoutRefused(state, record.name), tokens: [...others, record] }, result: record };
+  }
+
+  /** Ends the token in memory; returns whether there was one. */
+  #end(name: string): boolean {
+    const record = find(this.#ledger.state, name);
+    if (record === undefined) return false;
+    const at = this.#clock.now();
+    const texts = [record.digest, ...record.former.map(({ digest }) => digest)];
+    this.#ledger.end(texts.map((digest): EndedToken => ({ digest, name, reason: "revoked", at })));
+    return true;
+  }
+}
+
+const notDurable =
+  "the token is revoked until the server restarts, but the disk cannot take the change: free some space, and revoke it again";
+
+function newText(): string {
+  return `src_${randomBytes(32).toString("base64url")}`;
+}
+
+function digestOf(text: string): string {
+  return hash("sha256", text, "base64url");
+}
+
+function endOf(from: number, ttlSeconds: number): number | null {
+  return ttlSeconds === 0 ? null : from + ttlSeconds * 1000;
+}
+
+function find({ tokens }: TokenDocument, wanted: string): TokenRecord | undefined {
+  return tokens.find(({ name }) => name === wanted);
+}
+
+function withoutRefused(state: TokenDocument, name: string): TokenDocument {
+  return { ...state, refused: state.refused.filter((entry) => !isNamed(entry, name)) };
+}
+
+function isNamed(entry: unknown, name: string): boolean {
+  return typeof entry === "object" && entry !== null && "name" in entry && entry.name === name;
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}
+
+function noSuchToken(name: string): VaultError {
+  return new VaultError("NOT_FOUND", `there is no token ${name}: GET /v1/tokens lists them`);
+}
+
+function alreadyExists(name: string): VaultError {
+  return new VaultError("ALREADY_EXISTS", `there is a token ${name} already: choose another name, or rotate it`);
+}

@@ -1,0 +1,150 @@
+/**
+ * Client token records, and the document that holds them.
+ *
+ * The document is JSON:
+ *
+ *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
+ *
+ *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
+ *             "mac","lastUsedAt"}
+ *   an ended token: {"digest","name","reason","at"}
+ *
+ * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's text, and with the MAC base64url. The MAC
+ * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. What has no valid record is kept
+ * as it is, and opens nothing.
+ */
+import { type Scope, scopes } from "./scopes.js";
+
+export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+
+/** The text that a rotation has replaced is valid until then. */
+export type FormerText = { readonly digest: string; readonly until: number };
+
+export type UnsignedRecord = {
+  readonly name: string;
+  readonly can: readonly Scope[];
+  /** None: all paths. */
+  readonly paths: readonly string[];
+  readonly createdAt: number;
+  /** How long each text is valid; 0: without end. */
+  readonly ttlSeconds: number;
+  readonly expiresAt: number | null;
+  readonly digest: string;
+  /** Latest first. */
+  readonly former: readonly FormerText[];
+};
+
+export type TokenRecord = UnsignedRecord & { readonly mac: string };
+
+/** Why a text is no longer valid. */
+export type EndReason = "expired" | "revoked" | "rotated";
+
+export type EndedToken = {
+  readonly digest: string;
+  readonly name: string;
+  readonly reason: EndReason;
+  readonly at: number;
+};
+
+export type TokenDocument = {
+  readonly tokens: readonly TokenRecord[];
+  readonly ended: readonly EndedToken[];
+  /** Entries of `tokens` that are no valid record. */
+  readonly refused: readonly unknown[];
+  /** By name. */
+  readonly lastUsed: ReadonlyMap<string, number>;
+};
+
+export const documentName = "tokens";
+
+const header = { format: "strongroom tokens", version: 1 };
+
+/** One text for one record, whatever the order of its members in the file. */
+export function signedText(record: UnsignedRecord): string {
+  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former } = record;
+  const texts = former.map((one) => [one.digest, one.until]);
+  return JSON.stringify(["strongroom token 1", name, can, paths, createdAt, ttlSeconds, expiresAt, digest, texts]);
+}
+
+export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
+  const records = tokens.map((record) => ({ ...record, lastUsedAt: lastUsed.get(record.name) ?? null }));
+  const text = JSON.stringify({ ...header, tokens: [...records, ...refused], ended });
+  return new TextEncoder().encode(`${text}\n`);
+}
+
+/** Returns null for a document that this program did not write. The MACs are not checked. */
+export function readDocument(bytes: Uint8Array): TokenDocument | null {
+  try {
+    const members = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(bytes)) as Members;
+    const { format, version, tokens, ended } = members;
+    if (format !== header.format || version !== header.version) return null;
+    return Array.isArray(tokens) && Array.isArray(ended) ? documentOf(tokens, ended) : null;
+  } catch {
+    return null;
+  }
+}
+
+type Members = { readonly [name: string]: unknown };
+
+function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[]): TokenDocument {
+  const tokens: TokenRecord[] = [];
+  const refused: unknown[] = [];
+  const lastUsed = new Map<string, number>();
+  for (const entry of entries) {
+    if (!isRecord(entry) || tokens.some(({ name }) => name === entry.name)) {
+      refused.push(entry);
+      continue;
+    }
+    const { lastUsedAt, ...record } = entry;
+    tokens.push(record);
+    if (lastUsedAt !== null) lastUsed.set(record.name, lastUsedAt);
+  }
+  return { tokens, refused, lastUsed, ended: endedEntries.filter(isEnded) };
+}
+
+const recordMembers = 10;
+
+function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt: number | null } {
+  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, lastUsedAt } = membersOf(entry);
+  return (
+    Object.keys(membersOf(entry)).length === recordMembers &&
+    isText(name, tokenName) &&
+    isListOf(can, (one) => scopes.some((known) => known === one)) &&
+    isListOf(paths, (one) => typeof one === "string") &&
+    [createdAt, ttlSeconds].every(isTime) &&
+    [expiresAt, lastUsedAt].every((time) => time === null || isTime(time)) &&
+    [digest, mac].every(isDigest) &&
+    isListOf(former, isFormer)
+  );
+}
+
+function isFormer(entry: unknown): boolean {
+  const { digest, until } = membersOf(entry);
+  return isDigest(digest) && isTime(until);
+}
+
+function isEnded(entry: unknown): entry is EndedToken {
+  const { digest, name, reason, at } = membersOf(entry);
+  return isDigest(digest) && isText(name, tokenName) && isText(reason, /^(?:expired|revoked|rotated)$/) && isTime(at);
+}
+
+function membersOf(entry: unknown): Members {
+  return typeof entry === "object" && entry !== null ? (entry as Members) : {};
+}
+
+function isText(value: unknown, pattern: RegExp): boolean {
+  return typeof value === "string" && pattern.test(value);
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
+}
+
+/** Of 32 bytes in base64url. */
+function isDigest(value: unknown): boolean {
+  return isText(value, /^[A-Za-z0-9_-]{43}$/);
+}
+
+function isTime(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,118 @@
+/** `strongroom rotate-key`. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
+import type { Rotated, StrongroomClient } from "../../client/client.js";
+import { keyProblem } from "../keys/key-problem.js";
+import { mustConfirm } from "../prompt/confirm.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { askHidden } from "../prompt/terminal.js";
+import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { RepeatableOption } from "../session/flags.js";
+import { type OutputFlags, printable, report, withOutput } from "../session/output.js";
+import { progressBar } from "../session/progress.js";
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  PassphraseSource & { readonly keep?: ReadonlyMap<string, string>; readonly yes?: true; readonly wait: boolean };
+
+const pollMs = 200;
+
+export function define(command: Command): void {
+  const keep = new RepeatableOption(
+    "--keep <label=file>",
+    "a key to keep, and the file with its text; may be repeated",
+  );
+  command
+    .description(
+      "Makes a new master key and seals all secrets anew, while they can be used. Keys open the vault afterwards only if " +
+        "you give their texts; all others are dropped. Whoever learned an old key or passphrase is locked out.",
+    )
+    .addOption(keep.argParser(labelAndFile))
+    .option("--yes", "do not ask")
+    .option("--no-wait", "do not wait until all secrets are sealed anew");
+  withOutput(withConnection(withPassphrase(command))).action(rotateKey);
+}
+
+function labelAndFile(text: string, before?: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const at = text.lastIndexOf("=");
+  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError("must be a label, = and a file");
+  return new Map([...(before ?? []), [text.slice(0, at), text.slice(at + 1)]]);
+}
+
+async function rotateKey(flags: Flags): Promise<void> {
+  const { initialized } = await withClient(flags, (client) => client.status());
+  if (!initialized) throw noVaultYet();
+  const { keys } = await withClient(flags, (client) => client.keys());
+  const labels = keys.filter(({ kind }) => kind === "key").map(({ label }) => label);
+  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+  const kept = new Map<string, Bytes>();
+  try {
+    await collectKeys(labels, flags, kept);
+    await confirmDropped(labels, kept, flags);
+    const rotated = await withClient(flags, (client) => client.rotate(passphrase, [...kept.values()]));
+    await finish(rotated, flags);
+  } finally {
+    for (const secret of [passphrase, ...kept.values()]) secret.fill(0);
+  }
+}
+
+/** From the files of `--keep`; else, on a terminal, typed for each key. */
+async function collectKeys(labels: readonly string[], flags: Flags, kept: Map<string, Bytes>): Promise<void> {
+  const missing = [...(flags.keep?.keys() ?? [])].find((label) => !labels.includes(label));
+  if (missing !== undefined) throw new CommandFailure("notFound", `there is no key "${printable(missing)}"`);
+  for (const label of labels) {
+    const passphraseFile = flags.keep?.get(label);
+    const key =
+      passphraseFile === undefined ? await typedKey(label, flags) : await readPassphrase({ passphraseFile }, "");
+    if (key !== null) kept.set(label, key);
+  }
+}
+
+/** Returns null for a key that is not kept. @throws CommandFailure for a mistyped key */
+async function typedKey(label: string, flags: Flags): Promise<Bytes | null> {
+  if (flags.keep !== undefined || flags.yes || flags.nonInteractive) return null;
+  const text = `Text of the key "${printable(label)}" (Enter alone drops it): `;
+  const typed = await askHidden({ text, limit: 1024, spilled: "a key is one line: type one after the other" });
+  if (typed === null || typed.length === 0) return null;
+  const problem = keyProblem(typed);
+  if (problem === null) return typed;
+  typed.fill(0);
+  throw new CommandFailure("wrongPassphrase", problem);
+}
+
+async function confirmDropped(
+  labels: readonly string[],
+  kept: ReadonlyMap<string, Bytes>,
+  flags: Flags,
+): Promise<void> {
+  if (flags.yes) return;
+  const dropped = labels.filter((label) => !kept.has(label)).map((label) => `"${printable(label)}"`);
+  const what =
+    dropped.length === 0 ? "All keys are kept." : `These keys will open nothing any more: ${dropped.join(", ")}.`;
+  await mustConfirm(`${what} Rotate the master key?`, flags.nonInteractive, "--yes");
+}
+
+async function finish({ message, removed }: Rotated, flags: Flags): Promise<void> {
+  const isDone = flags.wait && (await withClient(flags, waitUntilSealed));
+  const dropped = removed.length === 0 ? "" : `; dropped: ${removed.join(", ")}`;
+  const text = isDone ? "the master key is rotated, and all secrets are sealed under the new one" : message;
+  report(flags, { message: text, removed, done: isDone }, `${text}${dropped}`);
+}
+
+/** Returns false when the vault is locked: the rest follows once it is unlocked. */
+async function waitUntilSealed(client: StrongroomClient): Promise<boolean> {
+  const progress = progressBar("sealing anew");
+  try {
+    for (;;) {
+      const { rotation, locked } = await client.status();
+      if (rotation === undefined) return true;
+      if (locked) return false;
+      progress.show(rotation.done, rotation.total);
+      await sleep(pollMs);
+    }
+  } finally {
+    progress.end();
+  }
+}

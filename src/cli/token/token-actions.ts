@@ -1,0 +1,99 @@
+/** Actions of `strongroom token` that a running server carries out. */
+import type { NewToken, StrongroomClient, Token } from "../../client/client.js";
+import { type ConnectionFlags, withClient } from "../session/connection.js";
+import { type OutputFlags, painter, printable, printJson, printLine, report } from "../session/output.js";
+import { checkTarget, writeOut } from "../session/plaintext-file.js";
+
+export type ServedFlags = OutputFlags &
+  ConnectionFlags & {
+    readonly path?: readonly string[];
+    readonly can?: Token["can"];
+    /** Milliseconds. */
+    readonly ttl?: number;
+    readonly overlap?: number;
+    readonly output?: string;
+    readonly force?: true;
+    readonly dryRun?: true;
+  };
+
+export async function createToken(name: string, flags: ServedFlags): Promise<void> {
+  const { path: paths, can, ttl, dryRun } = flags;
+  await checkTarget(flags);
+  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
+  const created = await withClient(flags, (client) =>
+    client.tokens.create(name, { paths, can, ttlSeconds: secondsOf(ttl) }),
+  );
+  await deliver(created, flags, "created");
+}
+
+export async function rotateClientToken(name: string, flags: ServedFlags): Promise<void> {
+  const { overlap, dryRun } = flags;
+  await checkTarget(flags);
+  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new text: nothing was done`);
+  const rotate = (client: StrongroomClient) => client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) });
+  await deliver(await withClient(flags, rotate), flags, "rotated");
+}
+
+/** The server has written the new text into its token file. */
+export async function rotateRootToken(flags: ServedFlags): Promise<void> {
+  const { overlap, dryRun } = flags;
+  if (dryRun)
+    return report(flags, { dryRun: true, name: "root" }, "the server would replace its token file: nothing was done");
+  await withClient(flags, (client) => client.tokens.rotate("root", { overlapSeconds: secondsOf(overlap) }));
+  report(flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
+}
+
+export async function revokeToken(name: string, flags: ServedFlags): Promise<void> {
+  if (flags.dryRun)
+    return report(flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
+  await withClient(flags, (client) => client.tokens.revoke(name));
+  report(flags, { name }, `the token ${name} is revoked`);
+}
+
+export async function listTokens(flags: ServedFlags): Promise<void> {
+  const { tokens } = await withClient(flags, (client) => client.tokens.list());
+  if (flags.json) return printJson({ tokens });
+  const width = Math.max(0, ...tokens.map(({ name }) => name.length));
+  const paint = painter(process.stdout);
+  for (const token of tokens) {
+    const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
+    const used = token.lastUsedAt === null ? "never used" : `used ${minuteOf(token.lastUsedAt)}`;
+    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${isOver ? "expired" : "ends"} ${endOf(token)}, ${used}`;
+    process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
+  }
+}
+
+export async function showSelf(flags: ServedFlags): Promise<void> {
+  const token = await withClient(flags, (client) => client.tokens.self());
+  if (flags.json) printJson(token);
+  else printLine(`${token.name}: ${scopeOf(token)}, ends ${endOf(token)}`);
+}
+
+/** Standard output has the text alone, or the file: what else is said goes to standard error. */
+async function deliver(created: NewToken, flags: ServedFlags, what: string): Promise<void> {
+  const { token, ok: _, ...shown } = created;
+  const { output, json, quiet } = flags;
+  if (output !== undefined) await writeOut([`${token}\n`], flags);
+  const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ends ${endOf(created)}`;
+  if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
+  if (json) return printJson({ ok: true, token, ...shown });
+  printLine(token);
+  if (!quiet) process.stderr.write(`${said}; this text is shown once\n`);
+}
+
+function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
+  const where = paths.length === 0 ? "everywhere" : `in ${paths.map(printable).join(" ")}`;
+  return `can ${can.join(", ")} ${where}`;
+}
+
+function endOf({ expiresAt }: Pick<Token, "expiresAt">): string {
+  return expiresAt === null ? "never" : minuteOf(expiresAt);
+}
+
+function minuteOf(time: string): string {
+  return `${time.slice(0, 16).replace("T", " ")}Z`;
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / 1000);
+}

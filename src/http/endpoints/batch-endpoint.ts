@@ -1,0 +1,23 @@
+/** Endpoint of batches. */
+import type { Request, Response } from "express";
+import { type BatchKind, requireBatchScopes } from "../../access/scopes.js";
+import type { Service } from "../endpoint.js";
+import { mustBeWithin, mustStillBeValid } from "../permission.js";
+import { sharedMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { callerOf } from "../request-context.js";
+import { sendBytes } from "../responses.js";
+
+export async function batch(service: Service, req: Request, res: Response): Promise<void> {
+  const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
+  mustStillBeValid(service, req, body);
+  const permit = { kind: permittedKind(req), path: (path: string) => mustBeWithin(req, path) };
+  sendBytes(res, 200, [await service.vault.batch(body, permit)]);
+}
+
+function permittedKind(req: Request): (kind: BatchKind) => void {
+  const caller = callerOf(req);
+  return (kind) => {
+    if (caller !== "root") requireBatchScopes(caller.token, kind);
+  };
+}

@@ -1,0 +1,47 @@
+/** Endpoints of tokens: the root token creates, lists, rotates and revokes; every token may ask who it is. */
+import type { Request, Response } from "express";
+import type { NewToken } from "../../access/client-tokens.js";
+import { scopes } from "../../access/scopes.js";
+import { readRotation, readTokenRequest, rootName } from "../../access/token-request.js";
+import type { Service } from "../endpoint.js";
+import { ownMemory } from "../plaintext-hygiene.js";
+import { readBody } from "../request-body.js";
+import { callerOf } from "../request-context.js";
+import { sendJson } from "../responses.js";
+
+/** Longer than any valid body, with every character escaped. */
+const maxBodyBytes = 512 * 1024;
+
+export async function createToken({ vault, tokens }: Service, req: Request, res: Response): Promise<void> {
+  vault.mustBeUnlocked();
+  const request = readTokenRequest(await readBody(req, res, maxBodyBytes, ownMemory));
+  sendNewToken(res, await tokens.create(request));
+}
+
+export async function rotateToken(service: Service, req: Request, res: Response, name: string): Promise<void> {
+  const { vault, tokens, rootRotation } = service;
+  if (name !== rootName) vault.mustBeUnlocked();
+  const overlap = readRotation(await readBody(req, res, maxBodyBytes, ownMemory));
+  if (name !== rootName) return sendNewToken(res, await tokens.rotate(name, overlap));
+  sendJson(res, 200, { ok: true, token: await rootRotation.rotate(overlap), ...rootToken });
+}
+
+export async function revokeToken({ tokens }: Service, _req: Request, res: Response, name: string): Promise<void> {
+  await tokens.revoke(name);
+  sendJson(res, 200, { ok: true, name, message: "the token is revoked" });
+}
+
+export function listTokens({ tokens }: Service, _req: Request, res: Response): void {
+  sendJson(res, 200, { tokens: tokens.list() });
+}
+
+export function showSelf({ tokens }: Service, req: Request, res: Response): void {
+  const caller = callerOf(req);
+  sendJson(res, 200, caller === "root" ? rootToken : tokens.show(caller));
+}
+
+const rootToken = { name: rootName, can: scopes, paths: [], createdAt: null, expiresAt: null, lastUsedAt: null };
+
+function sendNewToken(res: Response, { text, shown }: NewToken): void {
+  sendJson(res, 200, { ok: true, token: text, ...shown });
+}

@@ -1,0 +1,41 @@
+/** Check of a vault's client tokens: the document and, with the passphrase, the MAC of each record. */
+import { readDocument, signedText, type TokenRecord } from "../../access/token-record.js";
+import { systemFiles } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { maxDocumentBytes } from "../../storage/secret-store.js";
+import { examine, type Inspection, reading } from "./inspection.js";
+
+/** `isOpened`: the vault's key is there. */
+export async function examineTokens(inspection: Inspection, path: string, isOpened: boolean): Promise<void> {
+  if ((await examine(inspection, path, "file")) === null) return;
+  const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxDocumentBytes));
+  if (bytes === null) return;
+  const document = readDocument(bytes);
+  if (document === null) return reportDamaged(inspection, path);
+  for (const entry of document.refused) reportRefused(inspection, path, nameOf(entry));
+  const forged = isOpened ? await forgedAmong(inspection, document.tokens) : [];
+  for (const { name } of forged) reportRefused(inspection, path, name);
+}
+
+async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[]): Promise<readonly TokenRecord[]> {
+  const macs = tokens.map(({ mac }) => mac);
+  const valid = await keys.verifyRecords(tokens.map(signedText), macs);
+  return tokens.filter((_, i) => !valid[i]);
+}
+
+function reportDamaged(inspection: Inspection, path: string): void {
+  const message = "it is damaged, or was written by a later version: no client token is valid";
+  const remedy = "move it away, and create the client tokens again";
+  inspection.report({ code: "tokens-damaged", path, message, remedy, fix: null });
+}
+
+function reportRefused(inspection: Inspection, path: string, name: string): void {
+  const message = `the client token ${name} was added or changed outside of the server, and opens nothing`;
+  const remedy = `find out who writes to the vault's files; then remove it with  strongroom token revoke ${name}`;
+  inspection.report({ code: "token-refused", path, message, remedy, fix: null });
+}
+
+function nameOf(entry: unknown): string {
+  const name = typeof entry === "object" && entry !== null && "name" in entry ? entry.name : undefined;
+  return typeof name === "string" ? JSON.stringify(name).slice(1, -1) : "without a name";
+}

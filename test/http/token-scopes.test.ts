@@ -1,0 +1,190 @@
+/** docs/http-api.md, Client tokens: what each scope covers, in each state, for every endpoint. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import { needs, type Scope, scopes } from "../../src/access/scopes.js";
+import { contract } from "../support/contract-judge.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";
+
+type Row = {
+  readonly request: Send;
+  /** Scopes of which one is needed; none: the root token. `any`: every token. */
+  readonly may: readonly Scope[] | "any";
+  /** What a permitted request gets while unlocked, and while locked. */
+  readonly unlocked: string;
+  readonly locked: string;
+};
+
+const isLocked = "403 VAULT_LOCKED";
+const wrongBody = { passphrase: "wrong", newPassphrase: "new", label: "a" };
+const secret = "/v1/secrets/app/a";
+const versions = "/v1/versions/app/a";
+
+function batch(...operations: object[]): Send {
+  return { method: "POST", path: "/v1/batch", body: { operations } };
+}
+
+/** Only the root token: what it gets is tested elsewhere. */
+function root(method: string, path: string, body: object = {}): Row {
+  return { request: { method, path, body }, may: [], unlocked: "", locked: "" };
+}
+
+/** Written by hand from the contract. Requests of one state run one after the other; deletes come last. */
+const rows: Readonly<Record<string, Row>> = {
+  "GET /v1/status": { request: { path: "/v1/status" }, may: "any", unlocked: "200", locked: "200" },
+  "GET /v1/openapi.json": { request: { path: "/v1/openapi.json" }, may: "any", unlocked: "200", locked: "200" },
+  "GET /v1/tokens/self": { request: { path: "/v1/tokens/self" }, may: "any", unlocked: "200", locked: "200" },
+  "POST /v1/init": root("POST", "/v1/init", { passphrase, force: true }),
+  "POST /v1/shutdown": root("POST", "/v1/shutdown"),
+  "POST /v1/snapshot": root("POST", "/v1/snapshot"),
+  "POST /v1/passphrase": root("POST", "/v1/passphrase", wrongBody),
+  "POST /v1/rotate": root("POST", "/v1/rotate", { ...wrongBody, keys: [] }),
+  "GET /v1/keys": root("GET", "/v1/keys"),
+  "POST /v1/keys": root("POST", "/v1/keys", wrongBody),
+  "DELETE /v1/keys/:id": root("DELETE", "/v1/keys/none"),
+  "GET /v1/tokens": root("GET", "/v1/tokens"),
+  "POST /v1/tokens": root("POST", "/v1/tokens", { name: "new" }),
+  "POST /v1/tokens/:name": root("POST", "/v1/tokens/get"),
+  "DELETE /v1/tokens/:name": root("DELETE", "/v1/tokens/get"),
+  "GET /v1/secrets": { request: { path: "/v1/secrets" }, may: ["list"], unlocked: "200", locked: isLocked },
+  "GET /v1/secrets/": { request: { path: "/v1/secrets/" }, may: ["list"], unlocked: "200", locked: isLocked },
+  "GET /v1/secrets/:path": { request: { path: secret }, may: ["get"], unlocked: "200", locked: isLocked },
+  "PUT /v1/secrets/:path": {
+    request: { method: "PUT", path: secret, body: { value: "w" } },
+    may: ["put"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "GET /v1/versions/:path": { request: { path: versions }, may: ["list"], unlocked: "200", locked: isLocked },
+  "GET /v1/versions/:path?version": {
+    request: { path: `${versions}?x&version=1` },
+    may: ["get"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "GET /v1/versions/:path?%76ersion": {
+    request: { path: `${versions}?%76ersion=1` },
+    may: ["get"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/versions/:path": {
+    request: { method: "POST", path: versions, body: { version: 1 } },
+    may: ["put"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "DELETE /v1/versions/:path": {
+    request: { method: "DELETE", path: versions },
+    may: ["delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/batch": {
+    request: batch(),
+    may: ["get", "put", "delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "DELETE /v1/secrets/:path": {
+    request: { method: "DELETE", path: secret },
+    may: ["delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/unlock": {
+    request: { method: "POST", path: "/v1/unlock", body: { passphrase: 1 } },
+    may: ["unlock"],
+    unlocked: "400 BAD_REQUEST",
+    locked: "400 BAD_REQUEST",
+  },
+  "POST /v1/lock": { request: { method: "POST", path: "/v1/lock" }, may: ["lock"], unlocked: "200", locked: "200" },
+};
+
+function outcome({ status, json }: Awaited<ReturnType<typeof send>>): string {
+  return status === 200 ? "200" : `${status} ${String(json["code"])}`;
+}
+
+async function scopedTokens(server: TestServer): Promise<ReadonlyMap<Scope, string>> {
+  const tokens = new Map<Scope, string>();
+  for (const can of scopes) tokens.set(can, (await mustCreateToken(server, { name: can, can: [can] })).token);
+  return tokens;
+}
+
+/** Whether a token with this scope alone may send the request. */
+function isPermitted({ may }: Row, scope: Scope): boolean {
+  return may === "any" || may.includes(scope);
+}
+
+function without(name: string): boolean {
+  return name === "GET /v1/secrets/" || name.includes("%");
+}
+
+describe("the table of scopes", () => {
+  it("has each endpoint of the contract, and no other", () => {
+    const paths = contract["paths"] as Readonly<Record<string, object>>;
+    const documented = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`),
+    );
+    expect(Object.keys(needs).sort()).to.deep.equal([...documented, "GET /v1/versions/:path?version"].sort());
+  });
+
+  it("has each endpoint that is served", () => {
+    const routes = readFileSync("src/http/routes.ts", "utf8").match(/"\/v1\/[a-z./]+"/g) ?? [];
+    for (const route of new Set(routes.map((quoted) => quoted.slice(1, -1))))
+      expect(
+        Object.keys(needs).some((row) => row.split(" ")[1]?.startsWith(route)),
+        route,
+      ).to.equal(true);
+  });
+
+  it("has a row in this test", () => {
+    expect(
+      Object.keys(rows)
+        .filter((name) => !without(name))
+        .sort(),
+    ).to.deep.equal(Object.keys(needs).sort());
+  });
+});
+
+describe("a client token while the vault is", () => {
+  let server: TestServer;
+  let tokens: ReadonlyMap<Scope, string>;
+
+  before(async () => {
+    server = await startTestServer();
+    await mustInit(server);
+    tokens = await scopedTokens(server);
+  });
+
+  async function prepare(state: string): Promise<void> {
+    if (state === "locked") return void (await mustLock(server));
+    await mustUnlock(server);
+    await send(server, { method: "DELETE", path: secret }); // with its versions, of which few are kept
+    await mustPut(server, "app/a", "v");
+    await mustPut(server, "app/a", "w");
+  }
+
+  for (const state of ["unlocked", "locked"] as const) {
+    for (const [name, row] of Object.entries(rows)) {
+      it(`${state} may send ${name} only with ${String(row.may) || "the root token"}`, async () => {
+        for (const scope of scopes) {
+          await prepare(state);
+          const answer = outcome(await send(server, { ...row.request, token: tokens.get(scope) ?? "" }));
+          expect(answer, scope).to.equal(isPermitted(row, scope) ? row[state] : "403 FORBIDDEN");
+        }
+      });
+    }
+  }
+});
+
+describe("the text of a client token while the vault is not initialized", () => {
+  it("is no token: it cannot have been made, or was dropped with its vault", async () => {
+    const server = await startTestServer();
+    for (const { request } of Object.values(rows)) {
+      if (request.path === "/v1/status") continue;
+      const answer = await send(server, { ...request, token: `src_${"A".repeat(43)}` });
+      expect(outcome(answer)).to.be.oneOf(["401 UNAUTHORIZED", "429 RATE_LIMITED"]);
+    }
+  });
+});
