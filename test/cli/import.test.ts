@@ -6,7 +6,6 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { failingFiles } from "../support/failing-files.js";
 import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
@@ -343,20 +342,24 @@ describe("strongroom import, through the real command", () => {
     };
 
     it("reports what was stored when the storage fails half-way, and continues when run again", async () => {
-      const faults = failingFiles();
-      const failing = await startTestServer({ files: faults.files });
+      let isFull = false;
+      const rename: FileOperations["rename"] = async (from, to) => {
+        if (isFull && /journal-[3-9]$/.test(to)) throw Object.assign(new Error(), { code: "ENOSPC" });
+        return systemFiles.rename(from, to);
+      };
+      const failing = await startTestServer({ files: { ...systemFiles, rename } });
       await mustInit(failing);
-      const source = { format: "json", input: large(16), args: ["--json"] };
-      faults.failFrom(40, "ENOSPC");
+      const source = { format: "json", input: large(46), args: ["--json"] }; // 4 batches
+      isFull = true;
       const { code, stdout, stderr } = await importText("m", source, failing);
       expect(code, stdout).to.equal(1);
-      faults.repair();
+      isFull = false;
       const { created } = JSON.parse(stdout) as { created: number };
-      expect(created).to.be.above(0).and.below(16);
-      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 15);
-      expect(stderr).to.contain(`stopped after ${created} of 16 entries: run it again to continue`);
+      expect(created).to.be.above(0).and.below(46);
+      expect((await mustStatus(failing))["secretCount"]).to.be.within(created, 45);
+      expect(stderr).to.contain(`stopped after ${created} of 46 entries: run it again to continue`);
       mustDo(await importText("m", source, failing));
-      expect((await mustStatus(failing))["secretCount"]).to.equal(16);
+      expect((await mustStatus(failing))["secretCount"]).to.equal(46);
     });
 
     it("exits 13 on SIGINT, and reports what was stored", async () => {

@@ -1,22 +1,22 @@
 /** history, undo and get --version: what they show, restore and delete, and what they refuse. */
 import { expect } from "chai";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("history, undo and get --version", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
-    for (const path of ["app/key", "same/key", "terminal/key", "pruned/key"]) await putThree(path);
+    for (const path of ["app/key", "same/key", "terminal/key", "pruned/key"]) await putThree(started, path);
     await mustPut(started, "app/new", "only");
   });
   const here = () => ({ STRONGROOM_HOME: server().home });
 
-  async function putThree(path: string): Promise<void> {
-    await mustPut(server(), path, { value: "one", type: "password", description: "First" });
-    await mustPut(server(), path, { value: "two", type: "api-key" });
-    await mustPut(server(), path, { value: "three" });
+  async function putThree(on: TestServer, path: string): Promise<void> {
+    await mustPut(on, path, { value: "one", type: "password", description: "First" });
+    await mustPut(on, path, { value: "two", type: "api-key" });
+    await mustPut(on, path, { value: "three" });
   }
 
   const time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ";

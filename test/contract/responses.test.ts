@@ -145,7 +145,7 @@ function sentDuringShutdown(): Promise<void> {
 
 /** Whether what the request does would change the answers to others. */
 function isLasting(operation: string): boolean {
-  return ["init", "shutdown", "batch"].includes(operation);
+  return ["init", "shutdown", "batch", "changePassphrase", "createKey", "deleteKey", "rotate"].includes(operation);
 }
 
 type Cause = (request: Send, operation: string) => Promise<unknown>;

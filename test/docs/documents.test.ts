@@ -95,7 +95,7 @@ describe("the documents", () => {
     const flags = await flagsByCommand();
     for (const [use, name = "", rest = ""] of codeIn(everything)
       .join("\n")
-      .matchAll(/strongroom ([a-z]+)\b([^\n&|;<]*)/g)) {
+      .matchAll(/strongroom ([a-z]+(?:-[a-z]+)*)\b([^\n&|;<]*)/g)) {
       if (name === "help") continue;
       expect([...flags.keys()], use).to.include(name);
       const given = rest.replace(/ -- .*/, "").match(/(?<=\s)--?[a-z][\w-]*/g) ?? [];

@@ -65,9 +65,9 @@ function code(text: string): string {
 
 /** From the help: groups of commands, whose long lines go on deep below. */
 function commandRows(help: string): Row[] {
-  const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z]+(?:\|[a-z]+)?\b.*\n)+)/gm);
+  const groups = help.replace(/\n {10,}/g, " ").matchAll(/^(\w[\w ]*):\n((?: {2}[a-z][a-z-]*(?:\|[a-z]+)?\b.*\n)+)/gm);
   return [...groups].flatMap(([, group = "", lines = ""]) => {
-    const found = [...lines.matchAll(/^ {2}([a-z]+)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
+    const found = [...lines.matchAll(/^ {2}([a-z][a-z-]*)(?:\|([a-z]+))? {2,}(\S.*)$/gm)];
     return found.map(([, name = "", alias, summary = ""], i) => {
       return [i === 0 ? group : "", [name, ...(alias === undefined ? [] : [alias])].map(code).join(", "), summary];
     });

@@ -182,16 +182,15 @@ describe("a backup is refused and leaves nothing behind", () => {
     expect(readFileSync(file, "utf8")).to.equal("mine");
   });
 
-  it("of a vault whose header no restore would accept: exit 12, stopped or served", async () => {
+  it("of a stopped vault whose header no restore would accept: exit 12; a server backs up the one it holds", async () => {
     const server = await startFilled();
     writeFileSync(join(server.vaultPath, "gen-1", "header.json"), "{}");
+    must(await backup(server.home, join(temporaryDirectory(), "b.tar")));
+    await server.stop();
     const file = join(temporaryDirectory(), "b.tar");
-    for (const stop of [async () => {}, () => server.stop()]) {
-      await stop();
-      const { code, stderr } = await backup(server.home, file);
-      expect([code, existsSync(file)]).to.deep.equal([12, false]);
-      expect(stderr).to.contain("header cannot be used");
-    }
+    const { code, stderr } = await backup(server.home, file);
+    expect([code, existsSync(file)]).to.deep.equal([12, false]);
+    expect(stderr).to.contain("header cannot be used");
   });
 
   it("of a stopped vault without its directory of secrets: exit 12", async () => {

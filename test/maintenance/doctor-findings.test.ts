@@ -359,7 +359,7 @@ const rows: readonly Row[] = [
     ["that is longer", (at: string) => appendFileSync(at, " ")] as const,
     [
       "of a later version",
-      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":1', 'n":2')),
+      (at: string) => writeFileSync(at, readFileSync(at, "utf8").replace('n":2', 'n":3')),
     ] as const,
     [
       "with a hostile cost",
