@@ -13,7 +13,8 @@ import {
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
-import { Database, type DatabaseOptions, type Row, type Value } from "./database.js";
+import { readConnectionUrl, shownTarget } from "./connection-url.js";
+import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { migrate } from "./schema.js";
@@ -21,16 +22,16 @@ import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statemen
 import { type Statement, statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
-  /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. */
-  readonly snapshotsAt: string;
+  /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
+  readonly snapshotsAt: string | null;
 };
 
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
 const msPerMebibyte = 250;
 
 export class PostgresStore implements SecretStore {
-  /** Without any part of the URL: everyone may ask for it. */
-  readonly vaultPath = "the PostgreSQL database";
+  /** Host and database only: everyone may ask for it. */
+  readonly vaultPath: string;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
   #epoch = "";
@@ -38,7 +39,8 @@ export class PostgresStore implements SecretStore {
   #nextEpoch: string | null = null;
   #onReplaced: () => void = () => {};
 
-  private constructor(database: Database, snapshots: PostgresSnapshots) {
+  private constructor(url: string, database: Database, snapshots: PostgresSnapshots) {
+    this.vaultPath = shownTarget(readConnectionUrl(url));
     this.#database = database;
     this.#snapshots = snapshots;
   }
@@ -51,7 +53,11 @@ export class PostgresStore implements SecretStore {
     const database = await Database.open(options);
     try {
       await migrate(database);
-      const store = new PostgresStore(database, await PostgresSnapshots.open(database, options.snapshotsAt));
+      const store = new PostgresStore(
+        options.url,
+        database,
+        await PostgresSnapshots.open(database, options.snapshotsAt),
+      );
       await store.header();
       return store;
     } catch (error) {
@@ -68,6 +74,12 @@ export class PostgresStore implements SecretStore {
   /** Asks whether the vault in mind is the current one. @throws VaultError UNAVAILABLE, VAULT_LOCKED when it is not */
   async confirm(): Promise<void> {
     await this.#ask(statements.epoch, []);
+  }
+
+  /** Returns how many connections the servers on this database have, this store's own not counted. */
+  async serverConnections(): Promise<number> {
+    const [row] = await this.#database.query(statements.serverConnections, [serverName]);
+    return Number(row?.[0]);
   }
 
   async header(): Promise<Bytes | null> {
@@ -110,7 +122,7 @@ export class PostgresStore implements SecretStore {
     const [kept = null] = await this.#changeEpoch((next) =>
       this.#ask(statements.startVault, [this.#epoch, next, header]),
     );
-    return kept === null ? null : `vault ${kept} in the PostgreSQL database`;
+    return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
