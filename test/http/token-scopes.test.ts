@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { needs, type Scope, scopes } from "../../src/access/scopes.js";
 import { contract } from "../support/contract-judge.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";
 
 type Row = {
