@@ -1,27 +1,15 @@
 /** Batch operations: check a batch's body, and seal a secret for another path. */
 import { maxOperations } from "./body-schemas.js";
-import {
-  metadataEnd,
-  openPresent,
-  openVersion,
-  presentEtag,
-  type SealedVersion,
-  type SealingKey,
-  sealBlob,
-  sealPast,
-  splitBlob,
-} from "./crypto/blob.js";
+import { openPresent, openVersion, type SealingKey, sealBlob, sealPast } from "./crypto/blob.js";
+import { metadataEnd, presentEtag, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
 import { metadataText, putReply, readMetadata } from "./entry.js";
 import { readElements } from "./json/json-reader.js";
 import type { Keyring } from "./keyring.js";
-import { withScratch } from "./memory.js";
 import { sealNext } from "./next-version.js";
-import type { HistoryLimits, PlannedOperation, Refusal, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged, lockedNow, noOperations } from "./refusals.js";
+import type { HistoryLimits, PlannedOperation, ReplyOf, RequestOf } from "./protocol.js";
+import { damaged, noOperations } from "./refusals.js";
 import type { BodyReaders } from "./request-bodies.js";
 import { contentOf } from "./version-operations.js";
-
-const fromBackup = "restore its file from a backup, or delete it";
 
 export class Batches {
   readonly #keyring: Keyring;
@@ -36,7 +24,7 @@ export class Batches {
 
   /** The values stay in the body, which `seal` reads. */
   plan({ body }: RequestOf<"plan">): ReplyOf<"plan"> {
-    return this.#unlocked(() => {
+    return this.#keyring.withKey(() => {
       const elements = readElements(body, "operations");
       if (elements === null || elements.length > maxOperations) return noOperations;
       const operations: PlannedOperation[] = [];
@@ -53,9 +41,9 @@ export class Batches {
 
   /** Each version keeps its value, metadata, times and number; all are sealed anew, because the path is in their AAD. */
   move({ path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const present = openPresent(key, path, blob);
-      if (present === null) return damaged(path, fromBackup);
+      if (present === null) return damaged(path);
       const past = splitBlob(blob)?.past.map((version) => resealed(key, path, to, version)) ?? [];
       if (past.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
       const { value, valueBytes, supplied } = contentOf(present);
@@ -75,16 +63,11 @@ export class Batches {
 
   /** As a put of the present value and metadata at the other path, where nothing is. */
   copy({ path, to, blob, now }: RequestOf<"copy">): ReplyOf<"copy"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const present = openPresent(key, path, blob);
-      if (present === null) return damaged(path, fromBackup);
+      if (present === null) return damaged(path);
       return sealNext(key, { path: to, previous: null, now }, contentOf(present), this.#limits);
     });
-  }
-
-  #unlocked<T>(operation: (key: SealingKey) => T): T | Refusal {
-    const key = this.#keyring.sealingKey;
-    return key === null ? lockedNow : withScratch(() => operation(key));
   }
 }
 

@@ -3,7 +3,7 @@
  * needs to know comes with the request.
  */
 import { Batches } from "./batch-operations.js";
-import { faultOf } from "./crypto/blob.js";
+import { faultOf } from "./crypto/blob-structure.js";
 import { HeaderAccess } from "./header-access.js";
 import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";

@@ -5,6 +5,9 @@
 import type { SealingKey } from "./crypto/blob.js";
 import type { Header } from "./crypto/header-members.js";
 import { endKeys, type VaultKeys } from "./crypto/master-key.js";
+import { withScratch } from "./memory.js";
+import type { Refusal } from "./protocol.js";
+import { lockedNow } from "./refusals.js";
 
 /** `keys`: null when they stay as they are, or a lock has ended them. */
 type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };
@@ -30,6 +33,12 @@ export class Keyring {
     return { ...this.#keys, vaultId: this.#header.vaultId };
   }
 
+  /** Runs an operation with scratch memory and the key; refuses it while the vault is locked. */
+  withKey<T>(operation: (key: SealingKey) => T): T | Refusal {
+    const key = this.sealingKey;
+    return key === null ? lockedNow : withScratch(() => operation(key));
+  }
+
   /** Sets the header, and locks: a key that is held belongs to another header. */
   mount(header: Header | null): void {
     this.lock();
@@ -52,8 +61,8 @@ export class Keyring {
   }
 
   /**
-   * Holds a new header aside, with the keys of a new vault or of a rotation; resolves once it is adopted or discarded, so that nothing else
-   * derives meanwhile.
+   * Holds a new header aside, with the keys of a new vault or of a rotation; resolves once it is adopted or discarded, so
+   * that nothing else derives meanwhile.
    */
   propose(header: Header, keys: VaultKeys | null): Promise<void> {
     return new Promise((decided) => {

@@ -1,15 +1,6 @@
 /** The next version of a secret: its number and times, and which earlier versions it keeps. */
-import {
-  lengthOfVersion,
-  metadataEnd,
-  openMetadata,
-  openVersion,
-  presentEtag,
-  type SealedVersion,
-  type SealingKey,
-  sealBlob,
-  splitBlob,
-} from "./crypto/blob.js";
+import { openMetadata, openVersion, type SealingKey, sealBlob } from "./crypto/blob.js";
+import { lengthOfVersion, metadataEnd, presentEtag, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
 import { metadataText, nextTimes, putReply, readMetadata } from "./entry.js";
 import { equal } from "./memory.js";
 import type { HistoryLimits, ReplyOf } from "./protocol.js";

@@ -9,9 +9,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { XaesKey } from "./crypto/xaes.js";
 import type { Keyring } from "./keyring.js";
-import { base64url, fromBase64url, takeOver, utf8, wipe, withScratch } from "./memory.js";
+import { base64url, fromBase64url, takeOver, utf8, wipe } from "./memory.js";
 import type { Bytes, ReplyOf, RequestOf } from "./protocol.js";
-import { lockedNow } from "./refusals.js";
 
 const use = "client token";
 
@@ -23,30 +22,25 @@ export class Records {
   }
 
   sign({ texts }: RequestOf<"signRecords">): ReplyOf<"signRecords"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    return { ok: true, macs: macsOf(key.masterKey, texts).map(base64url) };
+    return this.#keyring.withKey(({ masterKey }) => ({ ok: true, macs: macsOf(masterKey, texts).map(base64url) }));
   }
 
   verify({ texts, macs }: RequestOf<"verifyRecords">): ReplyOf<"verifyRecords"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    const isValid = (masterKey: XaesKey) => macsOf(masterKey, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
-    const valid = isValid(key.masterKey);
-    const older = key.oldKey === null ? [] : isValid(key.oldKey);
-    return { ok: true, valid: valid.map((is, i) => is || older[i] === true) };
+    return this.#keyring.withKey(({ masterKey, oldKey }) => {
+      const isValid = (key: XaesKey) => macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
+      const older = oldKey === null ? [] : isValid(oldKey);
+      return { ok: true, valid: isValid(masterKey).map((is, i) => is || older[i] === true) };
+    });
   }
 }
 
 function macsOf(masterKey: XaesKey, texts: readonly string[]): Bytes[] {
-  return withScratch(() => {
-    const key = masterKey.deriveKey(use);
-    try {
-      return texts.map((text) => takeOver(createHmac("sha256", key).update(utf8(text)).digest()));
-    } finally {
-      wipe(key);
-    }
-  });
+  const key = masterKey.deriveKey(use);
+  try {
+    return texts.map((text) => takeOver(createHmac("sha256", key).update(utf8(text)).digest()));
+  } finally {
+    wipe(key);
+  }
 }
 
 function isSame(mac: Bytes, claimed: string): boolean {

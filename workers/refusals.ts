@@ -54,7 +54,7 @@ export function unexpected(error: unknown): Refusal {
   return { ...refuse("INTERNAL", "the key worker failed"), trace: frames?.join("\n") ?? "" };
 }
 
-export function damaged(path: string, remedy: string): Refusal {
+export function damaged(path: string, remedy = "restore its file from a backup, or delete it"): Refusal {
   const problem = `the stored secret at ${path} is damaged, or was moved here from elsewhere`;
   return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor shows more)`);
 }

@@ -1,8 +1,9 @@
 /** Rotation of the master key: begin it, seal each secret anew, and finish it. */
-import { metadataEnd, presentEnd, resealBlob } from "./crypto/blob.js";
+import { metadataEnd, presentEnd } from "./crypto/blob-structure.js";
 import type { Header, KeySlot } from "./crypto/header-members.js";
 import { isKeyText } from "./crypto/key-text.js";
 import { endKeys, rotateKey, rotationOf, withoutOldKey } from "./crypto/master-key.js";
+import { resealBlob } from "./crypto/reseal.js";
 import {
   deriveKek,
   isKeySlot,
@@ -55,9 +56,7 @@ export class Rotation {
 
   /** Seals a blob anew where the old key sealed it. */
   reseal({ path, blob }: RequestOf<"reseal">): ReplyOf<"reseal"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    return withScratch(() => {
+    return this.#keyring.withKey((key) => {
       const { blob: resealed, intact } = resealBlob(key, path, blob);
       if (resealed === null) return { ok: true, blob: null, intact, headLength: 0, presentLength: 0 };
       const lengths = { headLength: metadataEnd(resealed), presentLength: presentEnd(resealed) };

@@ -1,20 +1,13 @@
 /** Secret operations of an unlocked vault: seal a put's body, open a blob for a get, describe blobs for a list. */
-import {
-  metadataEnd,
-  openMetadata,
-  openPresent,
-  openPresents,
-  type PathAndBlob,
-  presentEtag,
-  type SealingKey,
-} from "./crypto/blob.js";
+import { openMetadata, openPresent, openPresents, type PathAndBlob, type SealingKey } from "./crypto/blob.js";
+import { metadataEnd, presentEtag } from "./crypto/blob-structure.js";
 import { openPage, sealPage } from "./crypto/page.js";
 import { getReply, listEntry, suppliedMetadata, valueText } from "./entry.js";
 import type { Keyring } from "./keyring.js";
-import { allocate, concat, fromLatin1, lengthOf, wipe, withScratch } from "./memory.js";
+import { allocate, concat, fromLatin1, lengthOf, wipe } from "./memory.js";
 import { type Content, sealNext } from "./next-version.js";
 import type { DescribeReply, HistoryLimits, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged, lockedNow } from "./refusals.js";
+import { damaged } from "./refusals.js";
 import type { BodyReaders, PutBody } from "./request-bodies.js";
 
 /** Opens under no key. */
@@ -33,13 +26,11 @@ export class Secrets {
 
   seal({ path, body, previous, now }: RequestOf<"seal">): ReplyOf<"seal"> {
     try {
-      const key = this.#keyring.sealingKey;
-      if (key === null) return lockedNow;
-      return withScratch(() => {
+      return this.#keyring.withKey((key) => {
         const read = this.#readers.put(body);
         if (!read.ok) return read;
         const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now };
-        return sealNext(key, place, contentOf(read.fields), this.#limits);
+        return sealNext(key, place, contentOfBody(read.fields), this.#limits);
       });
     } finally {
       wipe(body);
@@ -47,20 +38,16 @@ export class Secrets {
   }
 
   open({ path, blob }: RequestOf<"open">): ReplyOf<"open"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    return withScratch(() => {
+    return this.#keyring.withKey((key) => {
       const opened = openPresent(key, path, blob);
-      if (opened === null) return damaged(path, "restore its file from a backup, or delete it");
+      if (opened === null) return damaged(path);
       const reply = concat(getReply(path, opened.value, opened.metadata, presentEtag(blob)));
       return { ok: true, reply, presentLength: opened.length };
     });
   }
 
   openMany({ paths, blobs }: RequestOf<"openMany">): ReplyOf<"openMany"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    return withScratch(() => {
+    return this.#keyring.withKey((key) => {
       const pairs = paths.map((path, i) => ({ path, blob: blobs[i] ?? noBlob }));
       const opened = openPresents(key, pairs);
       const replies = opened.map((one, i) => {
@@ -77,24 +64,22 @@ export class Secrets {
   }
 
   describe({ paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    return withScratch(() => {
+    return this.#keyring.withKey((key) => {
       const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
       return describeBlobs(key, blobs);
     });
   }
 
   reveal({ page }: RequestOf<"reveal">): ReplyOf<"reveal"> {
-    const key = this.#keyring.sealingKey;
-    if (key === null) return lockedNow;
-    const entries = withScratch(() => openPage(key, page));
-    if (entries === null) throw new Error("a page that was sealed here does not open");
-    return { ok: true, reply: entries };
+    return this.#keyring.withKey((key) => {
+      const entries = openPage(key, page);
+      if (entries === null) throw new Error("a page that was sealed here does not open");
+      return { ok: true, reply: entries };
+    });
   }
 }
 
-function contentOf(body: PutBody): Content {
+function contentOfBody(body: PutBody): Content {
   return { value: valueText(body), valueBytes: body.value.bytes.length, supplied: suppliedMetadata(body) };
 }
 

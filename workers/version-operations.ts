@@ -1,25 +1,21 @@
 /** Operations on the versions of a secret: list them, open one, make one the newest, remove the past, check them all. */
 import {
-  etagOf,
   type OpenedVersion,
   openMetadata,
   openPresent,
   openVersion,
   openVersionsMetadata,
-  type SealedVersion,
   type SealingKey,
-  splitBlob,
 } from "./crypto/blob.js";
+import { etagOf, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
 import { getReply, readMetadata, versionEntry } from "./entry.js";
 import { decodeString, inScratch } from "./json/json-string.js";
 import type { Keyring } from "./keyring.js";
-import { concat, withScratch } from "./memory.js";
+import { concat } from "./memory.js";
 import { type Content, sealNext } from "./next-version.js";
 import type { HistoryLimits, Refusal, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged, damagedVersion, lockedNow, noSecret, noVersion } from "./refusals.js";
+import { damaged, damagedVersion, noSecret, noVersion } from "./refusals.js";
 import type { BodyReaders } from "./request-bodies.js";
-
-const fromBackup = "restore its file from a backup, or delete it";
 
 export class Versions {
   readonly #keyring: Keyring;
@@ -33,14 +29,14 @@ export class Versions {
   }
 
   history({ path, blob }: RequestOf<"history">): ReplyOf<"history"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const known = knownVersions(key, path, blob);
-      return known === null ? damaged(path, fromBackup) : { ok: true, reply: historyReply(path, known) };
+      return known === null ? damaged(path) : { ok: true, reply: historyReply(path, known) };
     });
   }
 
   openVersion({ path, blob, version }: RequestOf<"openVersion">): ReplyOf<"openVersion"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const found = findVersion(key, path, blob, version);
       if (!("sealed" in found)) return found;
       const opened = openVersion(key, path, found.sealed);
@@ -50,7 +46,7 @@ export class Versions {
   }
 
   undo({ path, body, blob, now }: RequestOf<"undo">): ReplyOf<"undo"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const read = this.#readers.undo(body);
       if (!read.ok) return read;
       if (blob === null) return noSecret(path);
@@ -65,25 +61,20 @@ export class Versions {
   }
 
   prune({ path, blob }: RequestOf<"prune">): ReplyOf<"prune"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const split = splitBlob(blob);
       const known = split && knownVersions(key, path, blob);
-      if (split === null || known === null) return damaged(path, fromBackup);
+      if (split === null || known === null) return damaged(path);
       return { ok: true, blob: concat([blob.subarray(0, split.presentLength)]), removed: split.past.length };
     });
   }
 
   check({ path, blob }: RequestOf<"check">): ReplyOf<"check"> {
-    return this.#unlocked((key) => {
+    return this.#keyring.withKey((key) => {
       const past = splitBlob(blob)?.past ?? [];
       const opens = openPresent(key, path, blob) && past.every((version) => openVersion(key, path, version));
-      return opens ? { ok: true } : damaged(path, fromBackup);
+      return opens ? { ok: true } : damaged(path);
     });
-  }
-
-  #unlocked<T>(operation: (key: SealingKey) => T): T | Refusal {
-    const key = this.#keyring.sealingKey;
-    return key === null ? lockedNow : withScratch(() => operation(key));
   }
 }
 
@@ -119,7 +110,7 @@ function historyReply(path: string, { versions, damaged: lost }: KnownVersions) 
 /** A version that is not found among damaged ones may be one of them. */
 function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: number): Known | Refusal {
   const known = knownVersions(key, path, blob);
-  if (known === null) return damaged(path, fromBackup);
+  if (known === null) return damaged(path);
   const numbered = known.versions.map(({ sealed, metadata }) => ({
     sealed,
     metadata,

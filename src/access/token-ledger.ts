@@ -178,7 +178,7 @@ export class TokenLedger {
   async #changeNow<T>(make: Change<T>): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
-      const { state, result } = await make(this.#state);
+      const { state, result } = await make(this.#merged(this.#state)); // without what was forgotten since
       if (await this.#store(this.#merged(state))) return result;
     }
     throw new VaultError("UNAVAILABLE", "another program keeps changing the tokens: try again");

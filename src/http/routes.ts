@@ -92,7 +92,7 @@ export function dispatch(service: Service): RequestHandler {
     const rest = path.slice(rootLength(resource) + 1);
     const caller = callerOf(req);
     if (caller !== "root") requireScope(caller.token, operationOf(req, resource, rest));
-    if (resource.secret) service.vault.admit();
+    if (resource.secret) service.vault.secrets.admit();
     await endpoint(service, req, res, rest);
   };
 }
@@ -163,8 +163,8 @@ async function put(service: Service, req: Request, res: Response, rest: string):
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await mustBeWithinStill(service, req, path, body, () => service.vault.judgePut(path, body));
-  const { reply, tag } = await service.vault.put(path, body, condition);
+  await mustBeWithinStill(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
+  const { reply, tag } = await service.vault.secrets.put(path, body, condition);
   sendBytes(res, 200, [reply], tag);
 }
 
@@ -173,7 +173,7 @@ async function get(service: Service, req: Request, res: Response, rest: string):
   const path = parseSecretPath(rest);
   const unless = unlessTagged(req);
   mustBeWithin(req, path);
-  const { reply, tag } = await service.vault.get(path, unless);
+  const { reply, tag } = await service.vault.secrets.get(path, unless);
   if (reply === null) sendNotModified(res, tag);
   else sendBytes(res, 200, [reply], tag);
 }
@@ -182,6 +182,6 @@ async function remove({ vault }: Service, req: Request, res: Response, rest: str
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   mustBeWithin(req, path);
-  await vault.remove(path, condition);
+  await vault.secrets.remove(path, condition);
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }

@@ -49,7 +49,7 @@ export async function serveStore(
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
   const credentials = new Credentials(token.text, clock);
-  const tokens = await ClientTokens.open({ vault, credentials, clock, log });
+  const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });

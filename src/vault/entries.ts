@@ -112,9 +112,9 @@ export class Entries {
     }
   }
 
-  /** Seals a secret anew where the old master key sealed it; returns false when it is damaged. */
+  /** Seals a secret anew where the old master key sealed it; returns false when it is damaged, in a second reading, too. */
   reseal(path: string): Promise<boolean> {
-    return this.#paths.run(path, async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path)); // a read may have failed
+    return this.#paths.run(path, async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path));
   }
 
   /** Returns the response. */

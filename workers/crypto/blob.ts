@@ -23,19 +23,11 @@
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, base64url, byteLength, bytesOf, concat, readUint32, scratchOf, uint32, utf8 } from "../memory.js";
-import type { BlobFault, Bytes } from "../protocol.js";
-import { type Box, nonceBytes, open, type Sealed, seal, sealAnew, tagBytes, type XaesKey } from "./xaes.js";
+import { allocate, byteLength, scratchOf, uint32, utf8 } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+import { blobOf, isNumbered, metadataBox, type SealedVersion, splitBlob } from "./blob-structure.js";
+import { type Box, nonceBytes, open, type Sealed, seal, type XaesKey } from "./xaes.js";
 
-const magic = utf8("SRVB");
-const formatVersion = 2;
-const formatByte = bytesOf(formatVersion);
-const versionsAt = 5;
-const lengthBytes = 4;
-const boxesAt = versionsAt + lengthBytes;
-const shortestBox = nonceBytes + tagBytes;
-const mostVersions = 101;
-const etagBytes = 12;
 const label = utf8("strongroom v1 entry");
 const metadataPart = utf8("m");
 const valuePart = utf8("v");
@@ -46,9 +38,6 @@ const noBox = allocate(0);
 /** What an unlocked vault seals with. `oldKey`: what it may have been sealed with, while the master key is being rotated. */
 export type SealingKey = { readonly masterKey: XaesKey; readonly oldKey: XaesKey | null; readonly vaultId: Bytes };
 
-/** The boxes of one version. */
-export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
-
 /** Seals the present, with `past` as it is behind it. */
 export function sealBlob(
   key: SealingKey,
@@ -57,20 +46,14 @@ export function sealBlob(
   value: Uint8Array,
   past: readonly SealedVersion[] = [],
 ): Bytes {
-  const [metadataBox = [], valueBox = []] = sealBoxes(key, path, metadata, value);
-  const present = [
-    uint32(metadata.length + shortestBox),
-    ...metadataBox,
-    uint32(value.length + shortestBox),
-    ...valueBox,
-  ];
-  return concat([magic, formatByte, ...present, ...past.flatMap(piecesOf)]);
+  const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
+  return blobOf(sealedMetadata, sealedValue, past);
 }
 
 /** Seals a version that goes behind another, into scratch memory. */
 export function sealPast(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): SealedVersion {
-  const [metadataBox = [], valueBox = []] = sealBoxes(key, path, metadata, value);
-  return { metadata: scratchOf(...metadataBox), value: scratchOf(...valueBox) };
+  const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
+  return { metadata: scratchOf(...sealedMetadata), value: scratchOf(...sealedValue) };
 }
 
 function sealBoxes(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): Box[] {
@@ -78,15 +61,6 @@ function sealBoxes(key: SealingKey, path: string, metadata: Uint8Array, value: U
     { plaintext: metadata, aad: () => metadataAad(key, path) },
     { plaintext: value, aad: ([metadataNonce]) => valueAad(key, path, metadataNonce) },
   ]);
-}
-
-function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {
-  return [uint32(metadata.length), metadata, uint32(value.length), value];
-}
-
-/** Bytes that a version takes in a blob. */
-export function lengthOfVersion({ metadata, value }: SealedVersion): number {
-  return 2 * lengthBytes + metadata.length + value.length;
 }
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
@@ -123,7 +97,7 @@ export function openVersion(key: SealingKey, path: string, version: SealedVersio
   return metadata && value ? { metadata, value } : null;
 }
 
-function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): Sealed[] {
+export function boxesOf(key: SealingKey, path: string, { metadata, value }: SealedVersion): Sealed[] {
   return [
     { box: metadata, aad: metadataAad(key, path) },
     { box: value, aad: valueAad(key, path, metadata.subarray(0, nonceBytes)) },
@@ -139,49 +113,6 @@ export function openBoxes({ masterKey, oldKey }: SealingKey, sealed: readonly Se
     sealed.filter((_, i) => opened[i] === null),
   );
   return opened.map((plaintext) => plaintext ?? older.shift() ?? null);
-}
-
-/** `blob`: null when nothing was sealed anew. `intact`: all of its metadata opened. */
-export type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
-
-/**
- * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
- * lengths and tags; what is damaged stays as it is.
- */
-export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): ResealedBlob {
-  const split = splitBlob(blob);
-  if (split === null) return { blob: null, intact: false };
-  const versions = [split.present, ...split.past];
-  const current = open(
-    key.masterKey,
-    versions.map(({ metadata: box }) => ({ box, aad: metadataAad(key, path) })),
-  );
-  const others = versions.filter((_, i) => current[i] === null);
-  if (key.oldKey === null || others.length === 0) return { blob: null, intact: split.isWhole && others.length === 0 };
-  const older = { ...key, masterKey: key.oldKey, oldKey: null };
-  const copy = concat([blob]);
-  const put = (box: Uint8Array, offset: number) => copy.set(box, offset - blob.byteOffset);
-  const resealed = others.filter((version) => resealVersion(key, older, path, version, put));
-  const intact = split.isWhole && resealed.length === others.length;
-  return { blob: resealed.length === 0 ? null : copy, intact };
-}
-
-/** Returns false when the metadata does not open under the old key. `put` gets the offsets of the boxes in their buffer. */
-function resealVersion(
-  key: SealingKey,
-  older: SealingKey,
-  path: string,
-  { metadata, value }: SealedVersion,
-  put: (box: Uint8Array, offset: number) => void,
-): boolean {
-  const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
-  if (!described) return false;
-  const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
-  put(box, metadata.byteOffset);
-  if (!content) return true;
-  const aad = () => valueAad(key, path, box.subarray(0, nonceBytes));
-  put(sealAnew(key.masterKey, value, { plaintext: content, aad }), value.byteOffset);
-  return true;
 }
 
 /** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
@@ -206,7 +137,7 @@ export function openPresents(key: SealingKey, blobs: readonly PathAndBlob[]): (O
 
 /** A blob whose format byte was changed could pass for the other format: only version 2 has the number of the version. */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
-  return blob !== undefined && hasNumber(metadata) === (blob[magic.length] === formatVersion) ? metadata : null;
+  return blob !== undefined && hasNumber(metadata) === isNumbered(blob) ? metadata : null;
 }
 
 /** Whether opened metadata ends with the number of its version. */
@@ -214,95 +145,10 @@ export function hasNumber(metadata: Uint8Array): boolean {
   return metadata.at(-2) !== 0x22; // the quote after `updatedAt`
 }
 
-export type SplitBlob = {
-  readonly present: SealedVersion;
-  /** Length of the blob without its past. */
-  readonly presentLength: number;
-  /** Newest first. */
-  readonly past: readonly SealedVersion[];
-  /** Whether nothing follows the last version. */
-  readonly isWhole: boolean;
-};
-
-/** Splits a blob, without opening anything, up to where its structure is damaged; null when the present is. */
-export function splitBlob(blob: Uint8Array): SplitBlob | null {
-  if (faultOf(blob, blob.length) !== null) return null;
-  return blob[magic.length] === formatVersion ? splitVersions(blob) : onlyVersion(blob);
-}
-
-function onlyVersion(blob: Uint8Array): SplitBlob {
-  const end = metadataEnd(blob);
-  const present = { metadata: blob.subarray(boxesAt, end), value: blob.subarray(end) };
-  return { present, presentLength: blob.length, past: [], isWhole: true };
-}
-
-function splitVersions(blob: Uint8Array): SplitBlob | null {
-  const versions: SealedVersion[] = [];
-  let at = versionsAt;
-  while (versions.length < mostVersions) {
-    const version = versionAt(blob, at);
-    if (version === null) break;
-    versions.push(version);
-    at += lengthOfVersion(version);
-  }
-  const [present, ...past] = versions;
-  if (present === undefined) return null;
-  return { present, presentLength: versionsAt + lengthOfVersion(present), past, isWhole: at === blob.length };
-}
-
-function versionAt(blob: Uint8Array, at: number): SealedVersion | null {
-  const metadata = boxAt(blob, at);
-  const value = metadata && boxAt(blob, at + lengthBytes + metadata.length);
-  return value && { metadata, value };
-}
-
-function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
-  const start = at + lengthBytes;
-  const end = start + readUint32(blob, at);
-  return end - start >= shortestBox && end <= blob.length ? blob.subarray(start, end) : null;
-}
-
-/** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
-export function etagOf(metadataBox: Uint8Array): string {
-  return base64url(metadataBox.subarray(0, etagBytes));
-}
-
-/** As `etagOf`, of the present of a blob, whose head is enough. */
-export function presentEtag(blob: Uint8Array): string {
-  return etagOf(blob.subarray(boxesAt));
-}
-
-/** Returns the length of a valid blob without its past. */
-export function presentEnd(blob: Uint8Array): number {
-  return splitBlob(blob)?.presentLength ?? blob.length;
-}
-
-/** Returns where the metadata of a valid blob ends. */
-export function metadataEnd(blob: Uint8Array): number {
-  return boxesAt + readUint32(blob, versionsAt);
-}
-
-/** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
-export function faultOf(head: Uint8Array, length: number): BlobFault | null {
-  if (head.length < boxesAt) return "length";
-  if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
-  const format = head[magic.length];
-  if (format !== 1 && format !== formatVersion) return "version";
-  const behind = (format === 1 ? 0 : lengthBytes) + shortestBox;
-  return readUint32(head, versionsAt) >= shortestBox && metadataEnd(head) + behind <= length ? null : "length";
-}
-
-/** A head is enough: the value may be missing. */
-function metadataBox(blob: Uint8Array): Uint8Array | null {
-  if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
-  const end = metadataEnd(blob);
-  return end <= blob.length ? blob.subarray(boxesAt, end) : null;
-}
-
-function metadataAad(key: SealingKey, path: string): Uint8Array {
+export function metadataAad(key: SealingKey, path: string): Uint8Array {
   return scratchOf(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
-function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
+export function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
   return scratchOf(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }

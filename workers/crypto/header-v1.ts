@@ -10,7 +10,6 @@
  */
 import { equal, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
-
 import {
   base64,
   fromBase64,

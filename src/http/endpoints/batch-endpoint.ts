@@ -12,7 +12,7 @@ export async function batch(service: Service, req: Request, res: Response): Prom
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
   mustStillBeValid(service, req, body);
   const permit = { kind: permittedKind(req), path: (path: string) => mustBeWithin(req, path) };
-  sendBytes(res, 200, [await service.vault.batch(body, permit)]);
+  sendBytes(res, 200, [await service.vault.secrets.batch(body, permit)]);
 }
 
 function permittedKind(req: Request): (kind: BatchKind) => void {

@@ -8,16 +8,16 @@ import { readBody } from "../request-body.js";
 import { sendBytes } from "../responses.js";
 
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
-export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.changePassphrase(body, permit));
-export const createKey = withPassphrase(({ vault }, body, permit) => vault.createKey(body, permit));
-export const rotate = withPassphrase(({ vault }, body, permit) => vault.rotate(body, permit));
+export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.keys.changePassphrase(body, permit));
+export const createKey = withPassphrase(({ vault }, body, permit) => vault.keys.create(body, permit));
+export const rotate = withPassphrase(({ vault }, body, permit) => vault.keys.rotate(body, permit));
 
 export async function keys({ vault }: Service, _req: Request, res: Response): Promise<void> {
-  sendBytes(res, 200, [await vault.keys()]);
+  sendBytes(res, 200, [await vault.keys.list()]);
 }
 
 export async function deleteKey({ vault }: Service, _req: Request, res: Response, id: string): Promise<void> {
-  sendBytes(res, 200, [await vault.deleteKey(id)]);
+  sendBytes(res, 200, [await vault.keys.delete(id)]);
 }
 
 type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;

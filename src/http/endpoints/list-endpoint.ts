@@ -10,7 +10,7 @@ import { sendBytes, sendParts } from "../responses.js";
 
 export async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
   const query = listQuery(contextOf(req).target.query);
-  const parts = vault.list({ ...query, ...visibleRanges(req) });
+  const parts = vault.secrets.list({ ...query, ...visibleRanges(req) });
   const { pieces, last } = (await parts.next()).value ?? { pieces: [], last: true };
   if (last) sendBytes(res, 200, pieces);
   else await sendParts(res, pieces, parts);

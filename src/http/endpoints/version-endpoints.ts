@@ -15,15 +15,15 @@ export async function versions({ vault }: Service, req: Request, res: Response, 
   const path = parseSecretPath(rest);
   const version = versionQuery(contextOf(req).target.query);
   mustBeWithin(req, path);
-  sendBytes(res, 200, [await (version === null ? vault.history(path) : vault.version(path, version))]);
+  sendBytes(res, 200, [await (version === null ? vault.secrets.history(path) : vault.secrets.version(path, version))]);
 }
 
 export async function undo(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
-  await mustBeWithinStill(service, req, path, body, () => service.vault.judgeUndo(path, body));
-  const { reply, tag } = await service.vault.undo(path, body, condition);
+  await mustBeWithinStill(service, req, path, body, () => service.vault.secrets.judgeUndo(path, body));
+  const { reply, tag } = await service.vault.secrets.undo(path, body, condition);
   sendBytes(res, 200, [reply], tag);
 }
 
@@ -31,7 +31,7 @@ export async function prune({ vault }: Service, req: Request, res: Response, res
   const path = parseSecretPath(rest);
   const condition = conditionOf(req);
   mustBeWithin(req, path);
-  const removed = await vault.prune(path, condition);
+  const removed = await vault.secrets.prune(path, condition);
   const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
   sendJson(res, 200, { ok: true, path, message });
 }

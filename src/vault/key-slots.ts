@@ -1,0 +1,93 @@
+/** Passphrase and keys of the vault: each change replaces its header. */
+import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import type { Log } from "../log.js";
+import type { HeaderChanges } from "./header-changes.js";
+import type { KeyState } from "./key-state.js";
+import type { RotationSweep } from "./rotation-sweep.js";
+import { wipingAfter } from "./wiping.js";
+
+/** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
+type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" | "rotate" }>;
+
+const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
+
+/** Throws when a request must not go on, although its passphrase is right. */
+export type Permit = () => void;
+
+export type KeySlotsOptions = {
+  readonly keyState: KeyState;
+  readonly headerChanges: HeaderChanges;
+  readonly sweep: RotationSweep;
+  readonly scryptLogN: number;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+export class KeySlots {
+  readonly #options: KeySlotsOptions;
+
+  constructor(options: KeySlotsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Changes the passphrase, locked or unlocked; returns the reply. `permit`: as in `unlock`; when it throws, nothing is
+   * changed.
+   * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   */
+  changePassphrase(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN, clock } = this.#options;
+    return this.#changeHeader({ op: "changePassphrase", body, logN, now: clock.now() }, permit);
+  }
+
+  /** The reply holds the text of the new key: wipe it once it is sent. @throws VaultError ALREADY_EXISTS, … as above */
+  create(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    return this.#changeHeader({ op: "createKey", body, now: this.#options.clock.now() }, permit);
+  }
+
+  /**
+   * Makes a new master key, for the passphrase and the keys in the body; what the old one sealed is sealed anew in the
+   * background. @throws VaultError ALREADY_EXISTS, … as above
+   */
+  async rotate(body: SharedBytes, permit: Permit): Promise<Bytes> {
+    const { scryptLogN: logN, sweep } = this.#options;
+    const reply = await this.#changeHeader({ op: "rotate", body, logN }, permit);
+    sweep.wake();
+    return reply;
+  }
+
+  /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
+  async list(): Promise<Bytes> {
+    return (await this.#options.keyState.ask({ op: "keys" })).reply;
+  }
+
+  /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
+  async delete(id: string): Promise<Bytes> {
+    const { keyState, headerChanges, log } = this.#options;
+    const { header, reply } = await keyState.derive({ op: "deleteKey", id });
+    await headerChanges.replace(header);
+    log.info({ event: "key-deleted" });
+    return reply;
+  }
+
+  async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
+    const { keyState, headerChanges, log } = this.#options;
+    const derived = headerChanges.confirm().then(() => keyState.derive(request));
+    const { header, reply } = await wipingAfter(request.body, derived);
+    try {
+      try {
+        permit();
+      } catch (error) {
+        await headerChanges.discard();
+        throw error;
+      }
+      await headerChanges.replace(header);
+      log.info({ event: changeEvents[request.op] });
+      return reply;
+    } catch (error) {
+      reply.fill(0);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
+import type { Bytes } from "../../workers/protocol.js";
+import type { SecretStore, StoredDocument } from "../storage/secret-store.js";
+import type { KeyState } from "./key-state.js";
+import type { ReadWriteLock } from "./sync/read-write-lock.js";
+
+/** What keeps records in the vault's documents. */
+export interface RecordKeeper {
+  /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
+  verify(): Promise<void> | undefined;
+  /** The master key is being rotated: makes what the old one has signed anew, durably. */
+  resign(): Promise<void>;
+  /** A new vault without documents has replaced the one before. */
+  vaultReplaced(): void;
+  /** Writes what is left to write. */
+  close(): Promise<void>;
+}
+
+export class VaultRecords {
+  readonly #store: SecretStore;
+  readonly #keyState: KeyState;
+  readonly #lock: ReadWriteLock;
+
+  constructor(store: SecretStore, keyState: KeyState, lock: ReadWriteLock) {
+    this.#store = store;
+    this.#keyState = keyState;
+    this.#lock = lock;
+  }
+
+  /** Runs work on documents while no other vault can take this one's place. */
+  hold<T>(work: () => Promise<T>): Promise<T> {
+    return this.#lock.shared(work);
+  }
+
+  /** See `SecretStore.readDocument`. */
+  readDocument(name: string): Promise<StoredDocument | null> {
+    return this.#store.readDocument(name);
+  }
+
+  /** See `SecretStore.writeDocument`. */
+  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    return this.#store.writeDocument(name, bytes, expected);
+  }
+
+  /** Returns a MAC of each text, which only this vault's key worker can make. @throws VaultError VAULT_LOCKED */
+  async signRecords(texts: readonly string[]): Promise<readonly string[]> {
+    return (await this.#keyState.ask({ op: "signRecords", texts })).macs;
+  }
+
+  /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
+  async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
+    return (await this.#keyState.ask({ op: "verifyRecords", texts, macs })).valid;
+  }
+}
