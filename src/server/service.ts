@@ -60,6 +60,7 @@ export async function serveStore(
     observers.vaultEvent({ event: "stop", at: clock.now() });
     return stopServing(vault, [listener, local], log);
   });
+  const manifest = readManifest();
   const service = {
     vault,
     log,
@@ -68,7 +69,8 @@ export async function serveStore(
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
+    contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    version: manifest.version,
     port,
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
