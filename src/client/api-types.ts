@@ -22,7 +22,7 @@ export interface PassphraseRequest {
   readonly newPassphrase: string;
 }
 
-/** Body of a rotation. Other fields are ignored. */
+/** Body of a rotation of the master key. Other fields are ignored. */
 export interface RotateRequest {
   /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
@@ -86,7 +86,7 @@ export interface BatchDelete {
   readonly ifNoneMatch?: "*";
 }
 
-/** Gives a secret another path; its times, versions and history stay. */
+/** Moves or renames a secret; its times, versions and history stay. */
 export interface BatchMove {
   /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly move: string;
@@ -132,7 +132,7 @@ export interface TokenRequest {
   readonly ttlSeconds?: number;
 }
 
-/** Body of a rotation. Other fields are ignored. */
+/** Body of a rotation of a token. Other fields are ignored. */
 export interface RotationRequest {
   /** Seconds for which the old text stays valid. */
   readonly overlapSeconds?: number;
@@ -226,7 +226,18 @@ export interface VaultStatus {
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
+  readonly lastLock: LastLock;
+  /** Version of the server. */
+  readonly version: string;
   readonly rotation?: RotationProgress;
+}
+
+/** Why and when the vault was locked last; while it is unlocked, the time before. */
+export interface LastLock {
+  /** On request, after the idle timeout, because the key worker ended or the stored header took another key, because the server started, or because it is stopping. */
+  readonly reason: "request" | "idle" | "crash" | "start" | "shutdown";
+  /** When it was locked, or the server started. ISO 8601, UTC, with milliseconds. */
+  readonly at: string;
 }
 
 /** A way into the vault. */
@@ -271,7 +282,7 @@ export interface Rotated {
 
 /** Progress of a rotation of the master key. */
 export interface RotationProgress {
-  /** Number of secrets that are sealed under the new key since the server started. */
+  /** Number of secrets sealed under the new key, as far as checked since the server started. */
   readonly done: number;
   /** Number of secrets. */
   readonly total: number;
@@ -427,7 +438,7 @@ export interface Failure {
 export interface BatchResults {
   /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
-  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored. */
+  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored; of a delete a confirmation. */
   readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
 }
 

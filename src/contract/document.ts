@@ -49,7 +49,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
       { name: "secrets", description: "Secrets under hierarchical paths." },
       { name: "server", description: "The server itself." },
       { name: "tokens", description: "Client tokens, for programs and people that need a part of the vault." },
-      { name: "vault", description: "The vault as a whole: its state and its passphrase." },
+      { name: "vault", description: "The vault as a whole: its state, its passphrase and its keys." },
     ],
     paths: paths(),
     components: {
@@ -93,6 +93,7 @@ function described(operation: Operation): Schema {
     response,
     hasTag,
     mayBeUnchanged,
+    unready,
   } = operation;
   const schema = typeof response.schema === "string" ? schemaNamed(response.schema) : response.schema;
   return {
@@ -109,6 +110,9 @@ function described(operation: Operation): Schema {
         headers: hasTag ? taggedHeaders : commonHeaders,
         content: json(schema, response.example),
       },
+      ...(unready && {
+        "503": { description: unready, headers: commonHeaders, content: json(schema, response.example) },
+      }),
       ...(mayBeUnchanged && {
         "304": { description: "The secret still has one of the tags.", headers: taggedHeaders },
       }),

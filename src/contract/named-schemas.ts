@@ -48,7 +48,10 @@ export function componentSchemas(maxValueBytes: number): Schema {
       ...published(bodies.changePassphrase),
       description: "Body of a change of the passphrase. Other fields are ignored.",
     },
-    RotateRequest: { ...published(bodies.rotate), description: "Body of a rotation. Other fields are ignored." },
+    RotateRequest: {
+      ...published(bodies.rotate),
+      description: "Body of a rotation of the master key. Other fields are ignored.",
+    },
     KeyRequest: { ...published(bodies.createKey), description: "Body of a new key. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
     BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
@@ -57,7 +60,7 @@ export function componentSchemas(maxValueBytes: number): Schema {
     BatchDelete: { ...published(bodies.batchDelete), description: "Deletes a secret permanently." },
     BatchMove: {
       ...published(bodies.batchMove),
-      description: "Gives a secret another path; its times, versions and history stay.",
+      description: "Moves or renames a secret; its times, versions and history stay.",
     },
     BatchCopy: {
       ...published(bodies.batchCopy),
@@ -101,7 +104,7 @@ const tokenRequests: Schema = {
     ["can", "paths", "ttlSeconds"],
   ),
   RotationRequest: object(
-    "Body of a rotation. Other fields are ignored.",
+    "Body of a rotation of a token. Other fields are ignored.",
     { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
     ["overlapSeconds"],
   ),
@@ -131,10 +134,23 @@ const responses = {
       lastActivity: time(
         "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
       ),
+      lastLock: schemaNamed("LastLock"),
+      version: text("Version of the server.", "0.1.0"),
       rotation: schemaNamed("RotationProgress"),
     },
     ["rotation"],
   ),
+  LastLock: object("Why and when the vault was locked last; while it is unlocked, the time before.", {
+    reason: {
+      ...text(
+        "On request, after the idle timeout, because the key worker ended or the stored header took another key, because " +
+          "the server started, or because it is stopping.",
+        "idle",
+      ),
+      enum: ["request", "idle", "crash", "start", "shutdown"],
+    },
+    at: time("When it was locked, or the server started."),
+  }),
   Key: object("A way into the vault.", {
     id: keyId,
     kind: { ...text("The passphrase, or a generated key.", "key"), enum: ["passphrase", "key"] },
@@ -159,7 +175,7 @@ const responses = {
     removed: list("The labels of the keys that open nothing any more.", keyLabel),
   }),
   RotationProgress: object("Progress of a rotation of the master key.", {
-    done: count("Number of secrets that are sealed under the new key since the server started."),
+    done: count("Number of secrets sealed under the new key, as far as checked since the server started."),
     total: count("Number of secrets."),
   }),
   Metadata: object(
@@ -268,7 +284,7 @@ const responses = {
   BatchResults: object("The results of a batch.", {
     ok,
     results: list(
-      "One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored.",
+      "One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored; of a delete a confirmation.",
       { oneOf: ["Secret", "Stored", "Deleted", "BatchRefusal"].map(schemaNamed) },
     ),
   }),

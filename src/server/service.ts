@@ -19,6 +19,7 @@ import { createListener, type Drainable, defaultLimits, drain, handleRequests, l
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
 import type { ClaimedStore } from "../storage/open-store.js";
@@ -34,7 +35,7 @@ export async function serveStore(
   opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN }: Surroundings,
+  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
   const { store, isShared } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
@@ -50,14 +51,20 @@ export async function serveStore(
   const local = createLocalListener(messages, allLimits);
   const cacheBytes = isShared ? 0 : settings.cacheBytes; // another server's change would be missed
   const vaultSettings = { ...settings, cacheBytes, ...(minScryptLogN && { minScryptLogN }) };
-  const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
+  const observers = new Observers(log);
+  if (observer !== undefined) observers.add(observer);
+  const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const closeVault = () => vault.close().finally(opened.release);
-  const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(closeVault, [listener, local], log));
+  const { isStopping, stop, stopping, stopped } = createStopper(() => {
+    observers.vaultEvent({ event: "stop", at: clock.now() });
+    return stopServing(closeVault, [listener, local], log);
+  });
+  const manifest = readManifest();
   const service = {
     vault,
     log,
@@ -66,16 +73,18 @@ export async function serveStore(
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
+    contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    version: manifest.version,
     port,
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
   };
-  const app = createApp(service, { ...settings, address }, clock, messages);
+  const app = createApp(service, { ...settings, address }, clock, messages, observers);
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
   await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
+  observers.vaultEvent({ event: "start", at: clock.now() });
   const [tokenSource, certificateFile] = [token.source, certificate.file];
   return {
     url,
