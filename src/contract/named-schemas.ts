@@ -135,8 +135,12 @@ const responses = {
         "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
       ),
       rotation: schemaNamed("RotationProgress"),
+      storageAvailable: {
+        type: "boolean",
+        description: "False while a database does not answer: `secretCount` is then the last number that it told.",
+      },
     },
-    ["rotation"],
+    ["rotation", "storageAvailable"],
   ),
   Key: object("A way into the vault.", {
     id: keyId,

@@ -33,6 +33,7 @@ import {
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
 import type { Opener } from "./opener.js";
+import { repeatingWith, sharedCopyOf } from "./repeating.js";
 import type { KeyedMutex } from "./sync/keyed-mutex.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
@@ -75,7 +76,15 @@ export class Batches {
     if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
     const steps = stepsOf(operations, body);
     mustPermitPaths(steps, permit);
-    return this.#paths.runAll(pathsOf(steps), () => this.#change(steps));
+    const change = (given: SharedBytes) => this.#change(stepsOf(operations, given));
+    return this.#paths.runAll(pathsOf(steps), () =>
+      this.#isShared ? repeatingWith(body, sharedCopyOf, change) : this.#change(steps),
+    );
+  }
+
+  /** Whether other servers change the secrets, too. */
+  get #isShared(): boolean {
+    return this.#cached.store.shared !== undefined;
   }
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
@@ -139,8 +148,8 @@ export class Batches {
     if (result.committed) return;
     const { change, step } = changes[result.refused] ?? {};
     if (change === undefined || step === undefined) throw new Error("the store refused a change that is not there");
-    const isMissing = change.blob === null && change.expected === "present";
-    throw refusedAt(step.index, isMissing ? notFound(change.path) : changedMeanwhile(step.condition, change.path));
+    if (change.blob === null && change.expected === "present") throw refusedAt(step.index, notFound(change.path));
+    throw changedMeanwhile(step.condition, change.path, step.index);
   }
 
   #outcome(step: Step): Promise<Outcome> {
@@ -167,7 +176,7 @@ export class Batches {
     requireCondition(condition, path, tag);
     const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
     const expected: Expected = tag === null ? "absent" : { tag };
-    return written(path, sealed, isConditional(condition) ? expected : undefined);
+    return written(path, sealed, this.#isShared || isConditional(condition) ? expected : undefined);
   }
 
   async #delete({ path, condition }: DeleteStep): Promise<Outcome> {

@@ -1,6 +1,7 @@
 /**
- * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. It never
- * looks into a blob.
+ * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. Of a
+ * store that other servers change, too, only pages are cached, whose digest is compared with what storage returns for each
+ * list. It never looks into a blob.
  */
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
 import type { Change, CommitResult, SecretStore } from "../storage/secret-store.js";
@@ -34,12 +35,13 @@ export class CachedStore {
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
   readonly #written: CiphertextCache<Bytes>;
 
-  constructor({ store, cacheBytes, keepsHistory }: CachedStoreOptions) {
+  constructor({ store, cacheBytes: most, keepsHistory }: CachedStoreOptions) {
+    const cacheBytes = store.shared === undefined ? most : 0;
     this.store = store;
     this.#keepsHistory = keepsHistory;
     this.#presents = new CiphertextCache(cacheBytes / 2);
     this.heads = new CiphertextCache(cacheBytes / 4);
-    this.pages = new CiphertextCache((cacheBytes * 3) / 16);
+    this.pages = new CiphertextCache((most * 3) / 16);
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
@@ -56,6 +58,15 @@ export class CachedStore {
   /** Returns the head of the current blob, or null when there is no secret. */
   async head(path: string): Promise<Head | null> {
     return this.heads.get(path) ?? this.#readHead(path);
+  }
+
+  /** As `SecretStore.list`; fills `heads` where storage returns them in the same round trip. */
+  async list(prefix: string, after: string, limit: number, heads: Map<string, Head>): Promise<readonly string[]> {
+    const { shared } = this.store;
+    if (shared === undefined) return this.store.list(prefix, after, limit);
+    const found = await shared.listWithHeads(prefix, after, limit, headBytes);
+    for (const { path, head } of found) heads.set(path, headOf(head, head.length));
+    return found.map(({ path }) => path);
   }
 
   async whole(path: string): Promise<Bytes | null> {

@@ -59,6 +59,17 @@ CREATE TABLE strongroom.document (
 );
 ALTER TABLE strongroom.document ALTER bytes SET STORAGE EXTERNAL;
 
+-- The first bytes of a blob, up to the end of its metadata; its layout is drawn in blob-tag.ts.
+CREATE FUNCTION strongroom.head(blob bytea, most integer) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  start bytea := pg_catalog.substr(blob, 1, 9);
+BEGIN
+  IF pg_catalog.length(start) < 9 THEN RETURN start; END IF;
+  RETURN pg_catalog.substr(blob, 1, LEAST(most, 9 + (
+    (pg_catalog.get_byte(start, 5)::bigint << 24) + (pg_catalog.get_byte(start, 6) << 16)
+    + (pg_catalog.get_byte(start, 7) << 8) + pg_catalog.get_byte(start, 8)))::integer);
+END $$;
+
 -- Makes one change; returns how many secrets it adds, or null when the path is not in the expected state.
 CREATE FUNCTION strongroom.change(in_vault integer, in_path text, in_blob bytea, expected text) RETURNS integer
 LANGUAGE plpgsql AS $$
@@ -142,10 +153,9 @@ BEGIN
 END $$;
 
 -- Makes a new, empty vault current, if the epoch is the caller's; kept: the vault that was.
-CREATE FUNCTION strongroom.start_vault(wanted uuid, next uuid, in_header bytea, OUT epoch uuid, OUT kept integer)
-LANGUAGE plpgsql AS $$
-DECLARE
-  made integer;
+CREATE FUNCTION strongroom.start_vault(
+  wanted uuid, next uuid, in_header bytea, OUT epoch uuid, OUT kept integer, OUT made integer
+) LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM ${alone};
   SELECT c.vault, c.epoch INTO kept, epoch FROM strongroom.current c;

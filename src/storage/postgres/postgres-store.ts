@@ -8,13 +8,16 @@ import { VaultError } from "../../errors.js";
 import {
   type Change,
   type CommitResult,
+  type Listed,
   maxDocumentBytes,
   type SecretStore,
+  type SharedStore,
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
 import { Database, type DatabaseOptions, type Row, type Value } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
+import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { migrate } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
@@ -28,12 +31,14 @@ export type PostgresStoreOptions = DatabaseOptions & {
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
 const msPerMebibyte = 250;
 
-export class PostgresStore implements SecretStore {
+export class PostgresStore implements SecretStore, SharedStore {
+  readonly shared: SharedStore = this;
   /** Without any part of the URL: everyone may ask for it. */
   readonly vaultPath = "the PostgreSQL database";
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
   #epoch = "";
+  #generation: string | null = null;
   /** The epoch that a change of this server makes, while it runs. */
   #nextEpoch: string | null = null;
   #onReplaced: () => void = () => {};
@@ -60,20 +65,23 @@ export class PostgresStore implements SecretStore {
     }
   }
 
-  /** Calls back when another server has replaced the vault or its header: until `header` is called, all else is refused. */
+  get generation(): string | null {
+    return this.#generation;
+  }
+
   onReplaced(listener: () => void): void {
     this.#onReplaced = listener;
   }
 
-  /** Asks whether the vault in mind is the current one. @throws VaultError UNAVAILABLE, VAULT_LOCKED when it is not */
   async confirm(): Promise<void> {
     await this.#ask(statements.epoch, []);
   }
 
   async header(): Promise<Bytes | null> {
     const [row] = await this.#database.query(statements.header, []);
-    const [epoch, header = null] = row ?? [];
+    const [epoch, generation = null, header = null] = row ?? [];
     this.#epoch = epoch ?? "";
+    this.#generation = generation;
     return header === null ? null : bytesOf(header);
   }
 
@@ -89,6 +97,20 @@ export class PostgresStore implements SecretStore {
         ? await this.#ask(statements.list, [prefix, after, limit])
         : await this.#ask(statements.listBelow, [prefix, after, limit, below]);
     return JSON.parse(paths ?? "[]") as string[];
+  }
+
+  async listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]> {
+    const below = pathsBelow(prefix);
+    const [paths, heads] =
+      below === null
+        ? await this.#ask(statements.listHeads, [prefix, after, limit, first])
+        : await this.#ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+    const digits = (heads ?? "").split(",");
+    return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
+  }
+
+  alone(work: () => Promise<void>): Promise<boolean> {
+    return this.#database.alone(locks.sweeping, work);
   }
 
   async read(path: string, first?: number): Promise<Bytes | null> {
@@ -107,17 +129,23 @@ export class PostgresStore implements SecretStore {
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const [kept = null] = await this.#changeEpoch((next) =>
+    const [kept = null, made = null] = await this.#changeEpoch((next) =>
       this.#ask(statements.startVault, [this.#epoch, next, header]),
     );
+    this.#generation = made;
     return kept === null ? null : `vault ${kept} in the PostgreSQL database`;
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    const [replaced] = await this.#changeEpoch((next) =>
-      this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
-    );
-    return replaced === "t";
+    try {
+      const [replaced] = await this.#changeEpoch((next) =>
+        this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
+      );
+      return replaced === "t";
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
+      throw error;
+    }
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
