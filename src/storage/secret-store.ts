@@ -23,6 +23,9 @@ export type CommitResult = { readonly committed: true } | { readonly committed: 
 /** `tag` changes with the bytes. */
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 
+/** A blob that a change is based on, by its tag. */
+export type Basis = { readonly path: string; readonly tag: string };
+
 /** What a path has: the first bytes of its blob. */
 export type Listed = { readonly path: string; readonly head: Bytes };
 
@@ -45,6 +48,9 @@ export interface SharedStore {
 
   /** Runs work that one server is enough for; returns false, without running it, while another server runs its own. */
   alone(work: () => Promise<void>): Promise<boolean>;
+
+  /** As `commit`, while every basis is unchanged; `refused` counts them after the changes. Their paths are no change's. */
+  commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
 
   /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
   listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]>;

@@ -4,7 +4,7 @@
  * list. It never looks into a blob.
  */
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
-import type { Change, CommitResult, SecretStore } from "../storage/secret-store.js";
+import type { Basis, Change, CommitResult, SecretStore } from "../storage/secret-store.js";
 import { CiphertextCache, type Keep } from "./ciphertext-cache.js";
 import { changedMeanwhile, unconditional } from "./condition.js";
 
@@ -78,10 +78,19 @@ export class CachedStore {
     return this.#keepsHistory ? this.whole(path) : this.head(path);
   }
 
-  /** As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run. */
-  async commit(changes: readonly Change[], sealed: readonly SealedBlob[]): Promise<CommitResult> {
+  /**
+   * As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run, nor of those
+   * of the `bases`, which only other servers may change meanwhile.
+   */
+  async commit(
+    changes: readonly Change[],
+    sealed: readonly SealedBlob[],
+    bases: readonly Basis[] = [],
+  ): Promise<CommitResult> {
     const paths = changes.map(({ path }) => path);
-    const commit = () => this.store.commit(changes);
+    const { shared } = this.store;
+    const commit = () =>
+      shared === undefined || bases.length === 0 ? this.store.commit(changes) : shared.commitOn(changes, bases);
     const result = await this.heads.changing(paths, () =>
       this.#written.changing(paths, () => this.#presents.changing(paths, commit)),
     );

@@ -26,7 +26,7 @@ import {
 import type { KeyState } from "./key-state.js";
 import { Lister, type ListPart, type ListQuery } from "./lister.js";
 import { Opener } from "./opener.js";
-import { copyOf, repeating, repeatingWith } from "./repeating.js";
+import { copyOf, repeating, repeatingWith } from "./shared/repeating.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {

@@ -122,7 +122,8 @@ BEGIN
   IF added <> 0 THEN PERFORM strongroom.count_added(now_vault, added); END IF;
 END $$;
 
--- As commit_one, all changes or none: blob i is at starts[i] in blobs, counted from 1; a length of -1 removes. Paths are
+-- As commit_one, all changes or none: blob i is at starts[i] in blobs, counted from 1; a length of -1 removes, and one of
+-- -2 changes nothing, but requires the expected tag until the commit. Paths are
 -- changed in their order, so that no two batches wait for each other. "refused": the first whose path is not as expected.
 CREATE FUNCTION strongroom.commit_many(
   wanted uuid, paths text[], starts integer[], lengths integer[], blobs bytea, expected text[],
@@ -140,9 +141,15 @@ BEGIN
   IF epoch <> wanted THEN RETURN; END IF;
   BEGIN
     FOR i IN SELECT p.i FROM unnest(paths) WITH ORDINALITY AS p (path, i) ORDER BY p.path COLLATE "C" LOOP
-      added := strongroom.change(
-        now_vault, paths[i],
-        CASE WHEN lengths[i] >= 0 THEN pg_catalog.substr(blobs, starts[i], lengths[i]) END, expected[i]);
+      IF lengths[i] = -2 THEN
+        added := NULL;
+        SELECT 0 INTO added FROM strongroom.secret s
+          WHERE s.vault = now_vault AND s.path = paths[i] AND ${tag} = expected[i] FOR SHARE;
+      ELSE
+        added := strongroom.change(
+          now_vault, paths[i],
+          CASE WHEN lengths[i] >= 0 THEN pg_catalog.substr(blobs, starts[i], lengths[i]) END, expected[i]);
+      END IF;
       IF added IS NULL THEN refusal := LEAST(refusal, i - 1); ELSE total := total + added; END IF;
     END LOOP;
     IF refusal IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'SR001'; END IF;

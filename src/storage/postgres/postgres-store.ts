@@ -6,6 +6,7 @@ import { createHash, randomUUID } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
+  type Basis,
   type Change,
   type CommitResult,
   type Listed,
@@ -124,8 +125,15 @@ export class PostgresStore implements SecretStore, SharedStore {
   async commit(changes: readonly Change[]): Promise<CommitResult> {
     const [only, another] = changes;
     if (only === undefined) return { committed: true };
-    const [refused = null] = another === undefined ? await this.#commitOne(only) : await this.#commitMany(changes);
-    return refused === null ? { committed: true } : { committed: false, refused: Number(refused) };
+    if (another !== undefined) return this.commitOn(changes, []);
+    const { path, blob, expected } = only;
+    return commitResult(await this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]));
+  }
+
+  async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
+    const { values, bytes } = changesParameters(changes, bases);
+    const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
+    return commitResult(await this.#ask(statements.commitMany, [this.#epoch, ...values], extraMs));
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
@@ -174,15 +182,6 @@ export class PostgresStore implements SecretStore, SharedStore {
     await this.#database.close();
   }
 
-  #commitOne({ path, blob, expected }: Change): Promise<Row> {
-    return this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]);
-  }
-
-  #commitMany(changes: readonly Change[]): Promise<Row> {
-    const { values, bytes } = changesParameters(changes);
-    return this.#ask(statements.commitMany, [this.#epoch, ...values], (bytes / 2 ** 20) * msPerMebibyte);
-  }
-
   /** What the change makes is the epoch in mind once it is committed; answers that overtake it are accepted, too. */
   async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
     const next = randomUUID();
@@ -204,4 +203,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const problem = "another server has replaced the vault or changed its keys";
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its present passphrase`);
   }
+}
+
+function commitResult([refused = null]: Row): CommitResult {
+  return refused === null ? { committed: true } : { committed: false, refused: Number(refused) };
 }

@@ -1,7 +1,7 @@
 /** Changes that other servers may overtake: each is based on what was read, and made anew when that has changed. */
-import type { Bytes, SharedBytes } from "../../workers/protocol.js";
-import { ChangedMeanwhile } from "./condition.js";
-import { wipingAfter } from "./wiping.js";
+import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
+import { ChangedMeanwhile } from "../condition.js";
+import { wipingAfter } from "../wiping.js";
 
 /** Of those that race for one path, one succeeds each time. */
 const mostAttempts = 16;

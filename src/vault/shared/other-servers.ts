@@ -2,13 +2,13 @@
  * Other servers of the same vault: notices that one has replaced the vault or its header, locks at once, and mounts the
  * current one. Does nothing for a store that is this server's alone.
  */
-import type { Clock } from "../clock.js";
-import { VaultError } from "../errors.js";
-import type { Log } from "../log.js";
-import type { SecretStore } from "../storage/secret-store.js";
-import type { CurrentHeader } from "./header-changes.js";
-import type { KeyState } from "./key-state.js";
-import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { Clock } from "../../clock.js";
+import { VaultError } from "../../errors.js";
+import type { Log } from "../../log.js";
+import type { SecretStore } from "../../storage/secret-store.js";
+import type { CurrentHeader } from "../header-changes.js";
+import type { KeyState } from "../key-state.js";
+import type { ReadWriteLock } from "../sync/read-write-lock.js";
 
 export type OtherServersOptions = {
   readonly store: SecretStore;
