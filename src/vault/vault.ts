@@ -6,7 +6,7 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Observers } from "../observer.js";
+import type { LockReason, Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
@@ -40,6 +40,8 @@ export type VaultStatus = {
   readonly vaultPath: string;
   readonly idleTimeoutMs: number;
   readonly lastActivity: string;
+  /** While unlocked: the one before. */
+  readonly lastLock: { readonly reason: LockReason; readonly at: string };
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
   /** False while storage does not answer: `secretCount` is then the last number that it told. */
@@ -120,6 +122,7 @@ export class Vault {
     this.#keyState.lockIfIdle();
     const { count: secretCount, available } = await this.#others.count();
     const rotation = this.#sweep.progress(secretCount);
+    const { reason, at } = this.#keyState.lastLock;
     return {
       initialized: this.#header.bytes !== null,
       locked: !this.#keyState.unlocked,
@@ -127,6 +130,7 @@ export class Vault {
       vaultPath: this.#store.vaultPath,
       idleTimeoutMs: this.#settings.idleTimeoutMs,
       lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
+      lastLock: { reason, at: new Date(at).toISOString() },
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
     };

@@ -1,6 +1,6 @@
 /** URL of a database, as libpq writes it: only the parts that name a server, a database and TLS. */
 import { readFileSync } from "node:fs";
-import type { ConnectionOptions } from "node:tls";
+import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import { StartError, systemCode } from "../../errors.js";
 
 export type ConnectionTarget = {
@@ -40,6 +40,12 @@ export function readConnectionUrl(text: string): ConnectionTarget {
   };
 }
 
+/** Host and database, for people to read. */
+export function shownTarget({ host, port, database }: ConnectionTarget): string {
+  if (host.startsWith("/")) return `postgres:///${database}?host=${host}`;
+  return `postgres://${host.includes(":") ? `[${host}]` : host}${port === 5432 ? "" : `:${port}`}/${database}`;
+}
+
 function parse(text: string): URL {
   try {
     const url = new URL(text);
@@ -62,7 +68,8 @@ function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions 
     ...(files.cert && { cert: files.cert }),
     ...(key && { key }),
   };
-  if (mode === "verify-full") return given;
+  // The client starts TLS on an open socket, and would look for the name localhost in place of an IP address.
+  if (mode === "verify-full") return { ...given, checkServerIdentity: (_, found) => checkServerIdentity(host, found) };
   if (mode === "require" && files.ca === undefined) return { ...given, rejectUnauthorized: false }; // as libpq does
   return { ...given, checkServerIdentity: () => undefined };
 }

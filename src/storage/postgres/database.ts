@@ -22,8 +22,13 @@ export type DatabaseOptions = {
   readonly poolSize: number;
   /** Longest time for a connection, and then for an answer, in milliseconds. */
   readonly answerMs?: number;
+  /** False for maintenance: then the database's other users do not take it for a server. */
+  readonly isServer?: boolean;
   readonly log: Log;
 };
+
+/** Name of a server's connections in `pg_stat_activity`: at least one while it runs. */
+export const serverName = "strongroom server";
 
 export const defaultAnswerMs = 5_000;
 
@@ -55,7 +60,8 @@ export class Database {
   }
 
   /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
-  static async open({ url, password, poolSize, answerMs = defaultAnswerMs, log }: DatabaseOptions): Promise<Database> {
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const { url, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
     const { Pool } = await loadClient();
     const config = {
       ...readConnectionUrl(url),
@@ -66,7 +72,7 @@ export class Database {
       idleTimeoutMillis: longestIdleMs,
       maxLifetimeSeconds: longestLifeSeconds,
       keepAlive: true,
-      application_name: "strongroom",
+      ...(isServer ? { application_name: serverName, min: 1 } : { application_name: "strongroom maintenance" }),
       options: sessionSettings.join(" "),
       types: { getTypeParser: () => (raw: unknown) => raw },
       onConnect: checkServer,

@@ -27,26 +27,26 @@ type BlobRow = { readonly path: string; readonly blob: string };
 
 export class PostgresSnapshots {
   readonly #database: Database;
-  readonly #directory: string;
+  readonly #directory: string | null;
   readonly #holder = new SnapshotHolder(systemFiles, systemClock);
 
-  private constructor(database: Database, directory: string) {
+  private constructor(database: Database, directory: string | null) {
     this.#database = database;
     this.#directory = directory;
   }
 
   /** Removes the snapshots that a server before has left. */
-  static async open(database: Database, directory: string): Promise<PostgresSnapshots> {
-    for (const name of await readdir(directory)) {
-      if (snapshotName.test(name)) await removeTree(systemFiles, join(directory, name));
-    }
+  static async open(database: Database, directory: string | null): Promise<PostgresSnapshots> {
+    if (directory !== null) await removeSnapshots(directory);
     return new PostgresSnapshots(database, directory);
   }
 
   /** @throws VaultError UNAVAILABLE; nothing of the snapshot is left then. */
   async take(): Promise<StoredSnapshot> {
+    const directory = this.#directory;
+    if (directory === null) throw new Error("the store was opened without a place for snapshots");
     try {
-      return await this.#holder.replace(() => this.#write(join(this.#directory, `snapshot-${randomName()}`)));
+      return await this.#holder.replace(() => this.#write(join(directory, `snapshot-${randomName()}`)));
     } catch (error) {
       throw sqlState(error) === null ? snapshotFailure(error) : databaseUnavailable(error);
     }
@@ -65,6 +65,12 @@ export class PostgresSnapshots {
       await removeTree(systemFiles, directory).catch(() => {}); // or by the next start
       throw error;
     }
+  }
+}
+
+async function removeSnapshots(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (snapshotName.test(name)) await removeTree(systemFiles, join(directory, name));
   }
 }
 

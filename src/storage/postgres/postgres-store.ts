@@ -16,7 +16,8 @@ import {
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
-import { Database, type DatabaseOptions, type Row, type Value } from "./database.js";
+import { readConnectionUrl, shownTarget } from "./connection-url.js";
+import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
@@ -25,8 +26,8 @@ import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statemen
 import { type Statement, statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
-  /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. */
-  readonly snapshotsAt: string;
+  /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
+  readonly snapshotsAt: string | null;
 };
 
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
@@ -34,8 +35,8 @@ const msPerMebibyte = 250;
 
 export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
-  /** Without any part of the URL: everyone may ask for it. */
-  readonly vaultPath = "the PostgreSQL database";
+  /** Host and database only: everyone may ask for it. */
+  readonly vaultPath: string;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
   #epoch = "";
@@ -44,7 +45,8 @@ export class PostgresStore implements SecretStore, SharedStore {
   #nextEpoch: string | null = null;
   #onReplaced: () => void = () => {};
 
-  private constructor(database: Database, snapshots: PostgresSnapshots) {
+  private constructor(url: string, database: Database, snapshots: PostgresSnapshots) {
+    this.vaultPath = shownTarget(readConnectionUrl(url));
     this.#database = database;
     this.#snapshots = snapshots;
   }
@@ -57,7 +59,11 @@ export class PostgresStore implements SecretStore, SharedStore {
     const database = await Database.open(options);
     try {
       await migrate(database);
-      const store = new PostgresStore(database, await PostgresSnapshots.open(database, options.snapshotsAt));
+      const store = new PostgresStore(
+        options.url,
+        database,
+        await PostgresSnapshots.open(database, options.snapshotsAt),
+      );
       await store.header();
       return store;
     } catch (error) {
@@ -76,6 +82,12 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async confirm(): Promise<void> {
     await this.#ask(statements.epoch, []);
+  }
+
+  /** Returns how many connections the servers on this database have, this store's own not counted. */
+  async serverConnections(): Promise<number> {
+    const [row] = await this.#database.query(statements.serverConnections, [serverName]);
+    return Number(row?.[0]);
   }
 
   async header(): Promise<Bytes | null> {
@@ -141,7 +153,7 @@ export class PostgresStore implements SecretStore, SharedStore {
       this.#ask(statements.startVault, [this.#epoch, next, header]),
     );
     this.#generation = made;
-    return kept === null ? null : `vault ${kept} in the PostgreSQL database`;
+    return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {

@@ -6,6 +6,11 @@ const ofCurrent = "FROM strongroom.current c LEFT JOIN strongroom.secret s ON s.
 const pathsAfter = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
 
 export const statements = {
+  serverConnections: {
+    name: "server-connections",
+    text: `SELECT count(*) FROM pg_catalog.pg_stat_activity
+  WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()`,
+  },
   header: {
     name: "header",
     text: "SELECT c.epoch, c.vault, v.header FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault",
