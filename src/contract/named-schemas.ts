@@ -137,8 +137,12 @@ const responses = {
       lastLock: schemaNamed("LastLock"),
       version: text("Version of the server.", "0.1.0"),
       rotation: schemaNamed("RotationProgress"),
+      storageAvailable: {
+        type: "boolean",
+        description: "False while a database does not answer: `secretCount` is then the last number that it told.",
+      },
     },
-    ["rotation"],
+    ["rotation", "storageAvailable"],
   ),
   LastLock: object("Why and when the vault was locked last; while it is unlocked, the time before.", {
     reason: {

@@ -37,7 +37,7 @@ export async function serveStore(
   settings: Settings,
   { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
-  const { store, isShared } = opened;
+  const { store } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
@@ -49,8 +49,7 @@ export async function serveStore(
   const allLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
   const listener = createListener(certificate, messages, log, allLimits);
   const local = createLocalListener(messages, allLimits);
-  const cacheBytes = isShared ? 0 : settings.cacheBytes; // another server's change would be missed
-  const vaultSettings = { ...settings, cacheBytes, ...(minScryptLogN && { minScryptLogN }) };
+  const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const observers = new Observers(log);
   if (observer !== undefined) observers.add(observer);
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
