@@ -18,6 +18,7 @@ export type {
   Initialized,
   Key,
   KeyList,
+  LastLock,
   Metadata,
   NewToken,
   Revoked,

@@ -2,7 +2,6 @@
 import type { Request, RequestHandler, Response } from "express";
 import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
-import { parseSecretPath } from "../paths/secret-path.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { batch } from "./endpoints/batch-endpoint.js";
@@ -11,11 +10,11 @@ import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
 import { prune, undo, versions } from "./endpoints/version-endpoints.js";
-import { mustBeWithin, mustBeWithinStill } from "./permission.js";
+import { mustBeWithin, mustBeWithinStill, secretPathOf } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { callerOf, contextOf } from "./request-context.js";
-import { hasParameter } from "./request-target.js";
+import { hasParameter, parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
 
 type Resource = {
@@ -75,7 +74,7 @@ export function takesPassphrase(req: Request): boolean {
 export function serveStatus(service: Service): RequestHandler {
   return (req, res, next) => {
     if (!isStatus(req)) return next();
-    status(service, req, res);
+    return status(service, req, res);
   };
 }
 
@@ -97,7 +96,7 @@ export function dispatch(service: Service): RequestHandler {
   };
 }
 
-/** Returns the route pattern of a path, for the log. */
+/** Returns the route pattern of a path, for the log and the observers. */
 export function routeOf(path: string): string {
   return resourceAt(path)?.route ?? "unknown";
 }
@@ -128,8 +127,20 @@ function wrongMethod({ methods }: Resource): VaultError {
   return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
 }
 
-async function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): Promise<void> {
-  sendJson(res, 200, { ...(await vault.status()), serverRunning: !isShuttingDown(), port });
+/** With `require=unlocked`, the response's status says whether the vault is ready. */
+async function status(service: Service, req: Request, res: Response): Promise<void> {
+  const { vault, version, port, isShuttingDown } = service;
+  const mustBeUnlocked = requiresUnlocked(contextOf(req).target.query);
+  const found = await vault.status();
+  const body = { ...found, serverRunning: !isShuttingDown(), version, port };
+  sendJson(res, mustBeUnlocked && found.locked ? 503 : 200, body);
+}
+
+/** @throws VaultError BAD_REQUEST for any other requirement */
+function requiresUnlocked(query: string): boolean {
+  if (query === "" || !hasParameter(query, "require")) return false;
+  if (parseQuery(query, ["require"]).get("require") === "unlocked") return true;
+  throw new VaultError("BAD_REQUEST", "the parameter require is invalid: it must be unlocked");
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
@@ -160,7 +171,7 @@ function openapi({ contract }: Service, _req: Request, res: Response): void {
 }
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await mustBeWithinStill(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
@@ -170,7 +181,7 @@ async function put(service: Service, req: Request, res: Response, rest: string):
 
 async function get(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   if (rest === "") return list(service, req, res);
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const unless = unlessTagged(req);
   mustBeWithin(req, path);
   const { reply, tag } = await service.vault.secrets.get(path, unless);
@@ -179,7 +190,7 @@ async function get(service: Service, req: Request, res: Response, rest: string):
 }
 
 async function remove({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   mustBeWithin(req, path);
   await vault.secrets.remove(path, condition);

@@ -19,9 +19,11 @@ import { createListener, type Drainable, defaultLimits, drain, handleRequests, l
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
-import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
+import type { ClaimedStore } from "../storage/open-store.js";
+import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
@@ -30,30 +32,39 @@ import { findSocketPlace, type SocketPlace } from "./socket-place.js";
 
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
-  store: FileStore,
+  opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN }: Surroundings,
+  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
+  const { store, isShared } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
-  warnOfOddFiles(store, log);
+  await refuseUnfinished(store);
   const place = await findSocketPlace(settings, home, log);
   const messages = createMessageClasses();
   const allLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
   const listener = createListener(certificate, messages, log, allLimits);
   const local = createLocalListener(messages, allLimits);
-  const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
-  const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
+  const cacheBytes = isShared ? 0 : settings.cacheBytes; // another server's change would be missed
+  const vaultSettings = { ...settings, cacheBytes, ...(minScryptLogN && { minScryptLogN }) };
+  const observers = new Observers(log);
+  if (observer !== undefined) observers.add(observer);
+  const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
+  const closeVault = () => vault.close().finally(opened.release);
+  const { isStopping, stop, stopping, stopped } = createStopper(() => {
+    observers.vaultEvent({ event: "stop", at: clock.now() });
+    return stopServing(closeVault, [listener, local], log);
+  });
+  const manifest = readManifest();
   const service = {
     vault,
     log,
@@ -62,16 +73,18 @@ export async function serveStore(
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
+    contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    version: manifest.version,
     port,
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
   };
-  const app = createApp(service, { ...settings, address }, clock, messages);
+  const app = createApp(service, { ...settings, address }, clock, messages, observers);
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
-  await announce(store, { url, socket: place?.chosen ? socket : null }, log);
+  await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
+  observers.vaultEvent({ event: "start", at: clock.now() });
   const [tokenSource, certificateFile] = [token.source, certificate.file];
   return {
     url,
@@ -79,7 +92,7 @@ export async function serveStore(
     socket,
     tokenSource,
     certificateFile,
-    vaultPath: home.vault,
+    vaultPath: store.vaultPath,
     lock: () => vault.lock(),
     stopping,
     stopped,
@@ -87,16 +100,10 @@ export async function serveStore(
   };
 }
 
-function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
-  const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
-  if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
-  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
-}
-
 /** A disk that cannot take the file, a full one for instance, does not prevent serving. */
-async function announce(store: FileStore, announcement: Announcement, log: Log): Promise<void> {
+async function announce(opened: ClaimedStore, announcement: Announcement, log: Log): Promise<void> {
   try {
-    await store.announce(announcement);
+    await opened.announce(announcement);
   } catch (error) {
     log.warn({ event: "not-announced", error, hint: "commands that look for this server will not find its address" });
   }
@@ -120,10 +127,10 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-async function stopServing(vault: Vault, listeners: readonly Drainable[], log: Log): Promise<void> {
+async function stopServing(closeVault: () => Promise<void>, listeners: readonly Drainable[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
   const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ends = within(stopMs, Promise.allSettled([vault.close(), ...drains]));
+  const ends = within(stopMs, Promise.allSettled([closeVault(), ...drains]));
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }
