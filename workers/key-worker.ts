@@ -3,6 +3,7 @@
  * needs to know comes with the request.
  */
 import { Batches } from "./batch-operations.js";
+import { Checkpoints } from "./checkpoint-operations.js";
 import { faultOf } from "./crypto/blob-structure.js";
 import { HeaderAccess } from "./header-access.js";
 import { KeyOperations } from "./key-operations.js";
@@ -45,6 +46,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
   const records = new Records(keyring);
+  const checkpoints = new Checkpoints(keyring);
   const batches = new Batches(keyring, readers, settings);
   return {
     mount: (request) => lifecycle.mount(request),
@@ -77,6 +79,8 @@ function operationTable(settings: WorkerSettings): OperationTable {
     reveal: (request) => secrets.reveal(request),
     signRecords: (request) => records.sign(request),
     verifyRecords: (request) => records.verify(request),
+    signCheckpoint: (request) => checkpoints.sign(request),
+    verifyCheckpoints: (request) => checkpoints.verify(request),
   };
 }
 
