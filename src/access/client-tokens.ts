@@ -36,8 +36,8 @@ export class ClientTokens {
 
   /** Ascending by name; those that have expired, for 30 days. */
   list(): readonly ShownToken[] {
-    const remembered = this.#ledger.state.tokens.filter(({ expiresAt }) => !this.#ledger.isForgotten(expiresAt));
-    return remembered.map((record) => this.#shown(record)).sort((a, b) => (a.name < b.name ? -1 : 1));
+    const shown = this.#ledger.state.tokens.map((record) => this.#shown(record));
+    return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   show({ token }: ClientCaller): ShownToken {

@@ -8,6 +8,7 @@ import { rateLimit } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import type { Credential, Observers } from "../observer.js";
 import { FailureLog } from "./failure-log.js";
 import { FailureStore, windowMs } from "./failure-store.js";
 
@@ -23,13 +24,15 @@ export interface Lockout {
 export type LockoutRules = {
   /** What is counted, for the client and the log: "wrong tokens". */
   readonly failures: string;
+  readonly credential: Credential;
   /** Returns what counts as one address. */
   readonly keyOf: (address: string) => string;
   /** Whether the gate checks a request. */
   readonly applies: (req: Request) => boolean;
 };
 
-export function createLockout(clock: Clock, log: Log, { failures, keyOf, applies }: LockoutRules): Lockout {
+export function createLockout(clock: Clock, log: Log, observers: Observers, rules: LockoutRules): Lockout {
+  const { failures, credential, keyOf, applies } = rules;
   const store = new FailureStore(clock);
   const report = new FailureLog(clock, log, failures);
   const addressKey = (req: Request) => keyOf(addressOf(req));
@@ -57,8 +60,12 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf, applies
       else next();
     },
     fail(req) {
-      store.fail(addressKey(req));
-      report.add(addressOf(req));
+      const address = addressOf(req);
+      const begins = store.fail(addressKey(req));
+      report.add(address);
+      const at = clock.now();
+      observers.vaultEvent({ event: "failure", credential, address, at });
+      if (begins) observers.vaultEvent({ event: "lockout", credential, address, at });
     },
     check(req) {
       if (isLockedOut(req)) throw refusal(req);
@@ -70,7 +77,7 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf, applies
  * Returns the socket's address, regardless of proxy headers. The only connections without TLS are those of the Unix
  * socket: they count together, and apart from all addresses.
  */
-function addressOf({ socket }: Request): string {
+export function addressOf({ socket }: Request): string {
   if (!("encrypted" in socket)) return "unix";
   return socket.remoteAddress ?? "";
 }

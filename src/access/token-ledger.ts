@@ -91,8 +91,9 @@ export class TokenLedger {
     return ledger;
   }
 
+  /** Without what is forgotten by now. */
   get state(): TokenDocument {
-    return this.#state;
+    return this.#merged(this.#state);
   }
 
   /** Milliseconds since 1970, or null. */
@@ -178,7 +179,7 @@ export class TokenLedger {
   async #changeNow<T>(make: Change<T>): Promise<T> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       if (this.#stale) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
-      const { state, result } = await make(this.#state);
+      const { state, result } = await make(this.state);
       if (await this.#store(this.#merged(state))) return result;
     }
     throw new VaultError("UNAVAILABLE", "another program keeps changing the tokens: try again");

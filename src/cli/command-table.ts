@@ -132,7 +132,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: "unlock",
     group: "Vault",
-    summary: "unlock the vault with its passphrase",
+    summary: "unlock the vault with its passphrase or a key",
     example: "unlock",
     load: () => import("./commands/unlock.js"),
   },

@@ -22,7 +22,7 @@ export interface PassphraseRequest {
   readonly newPassphrase: string;
 }
 
-/** Body of a rotation. Other fields are ignored. */
+/** Body of a rotation of the master key. Other fields are ignored. */
 export interface RotateRequest {
   /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly passphrase: string;
@@ -86,7 +86,7 @@ export interface BatchDelete {
   readonly ifNoneMatch?: "*";
 }
 
-/** Gives a secret another path; its times, versions and history stay. */
+/** Moves or renames a secret; its times, versions and history stay. */
 export interface BatchMove {
   /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
   readonly move: string;
@@ -132,7 +132,7 @@ export interface TokenRequest {
   readonly ttlSeconds?: number;
 }
 
-/** Body of a rotation. Other fields are ignored. */
+/** Body of a rotation of a token. Other fields are ignored. */
 export interface RotationRequest {
   /** Seconds for which the old text stays valid. */
   readonly overlapSeconds?: number;
@@ -271,7 +271,7 @@ export interface Rotated {
 
 /** Progress of a rotation of the master key. */
 export interface RotationProgress {
-  /** Number of secrets that are sealed under the new key since the server started. */
+  /** Number of secrets sealed under the new key, as far as checked since the server started. */
   readonly done: number;
   /** Number of secrets. */
   readonly total: number;
@@ -427,7 +427,7 @@ export interface Failure {
 export interface BatchResults {
   /** Always true; a failure has an error and a code instead. */
   readonly ok: true;
-  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored. */
+  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored; of a delete a confirmation. */
   readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
 }
 

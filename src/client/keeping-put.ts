@@ -17,15 +17,21 @@ export function keepsMetadata({ type, description, replaceMetadata, ifAbsent }: 
   return !replaceMetadata && !ifAbsent && (type === undefined || description === undefined);
 }
 
-/** Binds the put to the state whose metadata it keeps. @throws StrongroomError */
+/**
+ * Binds the put to the state whose metadata it keeps: to the caller's own tag, else to the one just listed.
+ * @throws StrongroomError
+ */
 export async function putKeeping({ list, put }: Requests, path: string, options: PutOptions): Promise<Stored> {
   const { signal, timeoutMs } = options;
   for (let tries = 1; ; tries++) {
     const { metadata, condition } = stateIn(await list({ prefix: path, limit: 1, signal, timeoutMs }), path);
+    const isOurs = options.ifMatch === undefined || (options.ifMatch === "*" && condition.ifMatch !== undefined);
+    const { type = metadata.type, description = metadata.description, ifMatch } = options;
+    const required = isOurs ? condition : { ifMatch, ifAbsent: false };
     try {
-      return await put({ ...condition, ...merged(options, metadata) });
+      return await put({ ...options, type, description, ifMatch: undefined, ifAbsent: undefined, ...required });
     } catch (error) {
-      if (options.ifMatch !== undefined || tries === maxTries || !isConflict(error)) throw error;
+      if (!isOurs || tries === maxTries || !isConflict(error)) throw error;
       await sleep(Math.random() * 2 * tries); // writers in step would collide again
     }
   }
@@ -39,11 +45,6 @@ function stateIn({ entries, damaged = [] }: SecretList, path: string): State {
   const found = entries.find((entry) => entry.path === canonical);
   if (found !== undefined) return { metadata: found.metadata, condition: { ifMatch: found.etag } };
   return { metadata: {}, condition: damaged.includes(canonical) ? {} : { ifAbsent: true } };
-}
-
-function merged(options: PutOptions, metadata: Metadata): PutOptions {
-  const { type = metadata.type, description = metadata.description, ifMatch } = options;
-  return { ...options, type, description, ...(ifMatch !== undefined && { ifMatch, ifAbsent: false }) };
 }
 
 function isConflict(error: unknown): boolean {

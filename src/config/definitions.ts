@@ -122,7 +122,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   scryptLogN: {
     flag: "scrypt-log-n",
     variable: "STRONGROOM_SCRYPT_LOG_N",
-    meaning: "cost of key derivation for a new vault: scrypt with N = 2^this, 14 to 20",
+    meaning: "least cost of key derivation: scrypt with N = 2^this, 14 to 20; an unlock raises a lower one",
     shownDefault: "17",
     fallback: () => 17,
     read: integer(14, 20),

@@ -2,7 +2,7 @@
 import { type ErrorCode, statusOf } from "../errors.js";
 import { type Schema, schemaNamed } from "./json-schema.js";
 
-/** The table of the README has the same texts. */
+/** The table of errors in docs/http-api.md has the same texts. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   BAD_REQUEST: "the path, query, body or HTTP itself is not valid; a foreign `Host`, `Origin` or `Sec-Fetch-Site`",
   UNAUTHORIZED: "the token is missing, wrong, or has ended (`reason`); the passphrase, or the text of a key, is wrong",
@@ -13,7 +13,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
     "the vault is already initialized; the label of a key or the name of a token is taken; the master key is being rotated",
   PRECONDITION_FAILED: "`If-Match` or `If-None-Match` does not hold; nothing has changed",
   RATE_LIMITED: "too many failures, or too many passphrases at once; `Retry-After` says how long to wait",
-  INTERNAL: "a failure inside; the log has more under the answer's `requestId`",
+  INTERNAL: "a failure inside; the log has more under the response's `requestId`",
   INTEGRITY:
     "this secret's file is damaged, moved or foreign; all others go on working. Or the vault's header is damaged",
   UNAVAILABLE: "shutting down, or the disk cannot take the write; nothing is half-written",

@@ -49,7 +49,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
       { name: "secrets", description: "Secrets under hierarchical paths." },
       { name: "server", description: "The server itself." },
       { name: "tokens", description: "Client tokens, for programs and people that need a part of the vault." },
-      { name: "vault", description: "The vault as a whole: its state and its passphrase." },
+      { name: "vault", description: "The vault as a whole: its state, its passphrase and its keys." },
     ],
     paths: paths(),
     components: {

@@ -48,7 +48,10 @@ export function componentSchemas(maxValueBytes: number): Schema {
       ...published(bodies.changePassphrase),
       description: "Body of a change of the passphrase. Other fields are ignored.",
     },
-    RotateRequest: { ...published(bodies.rotate), description: "Body of a rotation. Other fields are ignored." },
+    RotateRequest: {
+      ...published(bodies.rotate),
+      description: "Body of a rotation of the master key. Other fields are ignored.",
+    },
     KeyRequest: { ...published(bodies.createKey), description: "Body of a new key. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
     BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
@@ -57,7 +60,7 @@ export function componentSchemas(maxValueBytes: number): Schema {
     BatchDelete: { ...published(bodies.batchDelete), description: "Deletes a secret permanently." },
     BatchMove: {
       ...published(bodies.batchMove),
-      description: "Gives a secret another path; its times, versions and history stay.",
+      description: "Moves or renames a secret; its times, versions and history stay.",
     },
     BatchCopy: {
       ...published(bodies.batchCopy),
@@ -101,7 +104,7 @@ const tokenRequests: Schema = {
     ["can", "paths", "ttlSeconds"],
   ),
   RotationRequest: object(
-    "Body of a rotation. Other fields are ignored.",
+    "Body of a rotation of a token. Other fields are ignored.",
     { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
     ["overlapSeconds"],
   ),
@@ -159,7 +162,7 @@ const responses = {
     removed: list("The labels of the keys that open nothing any more.", keyLabel),
   }),
   RotationProgress: object("Progress of a rotation of the master key.", {
-    done: count("Number of secrets that are sealed under the new key since the server started."),
+    done: count("Number of secrets sealed under the new key, as far as checked since the server started."),
     total: count("Number of secrets."),
   }),
   Metadata: object(
@@ -268,7 +271,7 @@ const responses = {
   BatchResults: object("The results of a batch.", {
     ok,
     results: list(
-      "One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored.",
+      "One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored; of a delete a confirmation.",
       { oneOf: ["Secret", "Stored", "Deleted", "BatchRefusal"].map(schemaNamed) },
     ),
   }),

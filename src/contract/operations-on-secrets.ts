@@ -69,7 +69,8 @@ export const secretOperations: readonly Operation[] = [
     path: "/v1/secrets/{path}",
     tag: "secrets",
     summary: "Delete a secret permanently",
-    description: "The secret's file, with all earlier versions, is removed before the response is sent.",
+    description:
+      "Deletes the secret with all earlier versions. The response is sent once the deletion would survive a power cut.",
     parameters: ["path", "If-Match"],
     response: {
       schema: "Deleted",
@@ -100,7 +101,7 @@ export const secretOperations: readonly Operation[] = [
     response: {
       schema: "BatchResults",
       description: "The results, in the order of the operations.",
-      example: { ok: true, results: [stored, { ok: true, path: "app/old", message: "the secret is deleted" }] },
+      example: { ok: true, results: [stored, { ...stored, path: "web/api", etag: "Zt3k9sPqLw0aXb2N" }] },
     },
     errors: ["VAULT_LOCKED", "NOT_FOUND", "PRECONDITION_FAILED", "INTERNAL", "INTEGRITY"],
   },

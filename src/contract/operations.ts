@@ -34,7 +34,8 @@ export const operations: readonly Operation[] = [
     summary: "Unlock the vault",
     description:
       "Checks the passphrase even when the vault is already unlocked; a wrong one (401 with `credential: passphrase`) " +
-      "changes nothing. The text of a key will do, too. After 10 wrong passphrases within a minute, every endpoint that takes one is refused for 5 minutes for this address; all loopback addresses count as one.",
+      "changes nothing. The text of a key will do, too. After 10 wrong passphrases within a minute, every endpoint that " +
+      "takes one is refused for 5 minutes for this address; all loopback addresses count as one.",
     body: { schema: "UnlockRequest", example: { passphrase } },
     response: {
       schema: "Acknowledgement",

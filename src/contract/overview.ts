@@ -8,12 +8,13 @@ export function overview(maxValueBytes: number): string {
 be compressed; unknown fields are ignored. A value has at most ${maxValueBytes} bytes of UTF-8 and a body at most
 ${6 * maxValueBytes + 64 * 1024}; a batch has a limit of its own. All follow from the server's settings.
 
-**Token.** Every endpoint except \`GET /v1/status\` requires \`Authorization: Bearer <token>\`. After 10 wrong tokens from one
+**Token.** Every endpoint except \`GET /v1/status\` requires \`Authorization: Bearer <token>\`: the root token, or a client
+token whose scopes and paths cover the request. After 10 wrong tokens from one
 address within a minute, that address is locked out for 5 minutes (429 with \`Retry-After\`).
 
-**Order of checks.** Host, Origin and Sec-Fetch-Site (400), lockout (429), token (401), unknown endpoint or method (404), shutting down
-(503), vault locked (403), path, query and body (400), then the operation itself. No byte of a body is read before the
-token is accepted.
+**Order of checks.** Host, Origin and Sec-Fetch-Site (400), lockout (429), token (401), unknown endpoint or method (404),
+shutting down (503), a client token's scopes (403), vault locked (403), path, query and body (400), a client token's paths
+(403), then the operation itself. No byte of a body is read before the token is accepted.
 
 **Other sites.** A \`Host\` that does not name this server, an \`Origin\` that is not its own, and a \`Sec-Fetch-Site\` other than
 \`none\` or \`same-origin\` are refused with 400.

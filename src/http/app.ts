@@ -4,13 +4,15 @@ import express, { type Request } from "express";
 import { keyOfAddress, keyOfOrigin } from "../access/address.js";
 import { createLockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
+import type { Observers } from "../observer.js";
 import { requireBearer } from "./bearer.js";
 import type { Service } from "./endpoint.js";
 import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.js";
+import { reporter, requestLog } from "./finished-requests.js";
 import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { discardBody } from "./plaintext-hygiene.js";
 import { contextOf } from "./request-context.js";
-import { isAfterClose, logRequests, sendErrors } from "./responses.js";
+import { isAfterClose, sendErrors } from "./responses.js";
 import { dispatch, routeOf, serveStatus, takesPassphrase } from "./routes.js";
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
@@ -21,17 +23,24 @@ export function createApp(
   settings: GuardSettings,
   clock: Clock,
   messages: MessageClasses,
+  observers: Observers,
 ): Handler {
   const { log } = service;
-  const token = { failures: "wrong tokens", keyOf: keyOfAddress, applies: () => true };
-  const passphrase = { failures: "wrong passphrases", keyOf: keyOfOrigin, applies: takesPassphrase };
-  const tokenLockout = createLockout(clock, log, token);
-  const passphraseLockout = createLockout(clock, log, passphrase);
+  const token = { failures: "wrong tokens", credential: "token", keyOf: keyOfAddress, applies: () => true } as const;
+  const passphrase = {
+    failures: "wrong passphrases",
+    credential: "passphrase",
+    keyOf: keyOfOrigin,
+    applies: takesPassphrase,
+  } as const;
+  const tokenLockout = createLockout(clock, log, observers, token);
+  const passphraseLockout = createLockout(clock, log, observers, passphrase);
   const full = { ...service, passphraseLockout };
+  if (log.writes("debug")) observers.add(requestLog(log));
+  const report = reporter(observers, routeOf);
   const app = express();
   adoptMessageClasses(app, messages);
   app.disable("x-powered-by").disable("etag");
-  if (service.log.writes("debug")) app.use(logRequests(service.log, routeOf));
   app.use(guardOrigin(settings));
   app.use(serveStatus(full));
   app.use(tokenLockout.gate);
@@ -41,7 +50,7 @@ export function createApp(
   app.use(sendErrors(service.log, routeOf));
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
-    contextOf(req as Request);
+    contextOf(req as Request).report = observers.isEmpty ? null : report;
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };

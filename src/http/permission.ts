@@ -1,9 +1,17 @@
-/** Paths that the token of a request permits. */
+/** Path of a request, and those that its token permits. */
 import type { Request } from "express";
 import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
+import { parseSecretPath } from "../paths/secret-path.js";
 import type { Service } from "./endpoint.js";
-import { callerOf } from "./request-context.js";
+import { callerOf, contextOf } from "./request-context.js";
+
+/** Returns the canonical path, and notes it for the observers. @throws VaultError BAD_REQUEST */
+export function secretPathOf(req: Request, rest: string): string {
+  const path = parseSecretPath(rest);
+  contextOf(req).secretPath = path;
+  return path;
+}
 
 /** Call it before storage is asked, so that existence never shows. @throws VaultError FORBIDDEN */
 export function mustBeWithin(req: Request, path: string): void {

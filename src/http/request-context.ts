@@ -1,6 +1,8 @@
 /** Per-request state that the middleware shares. */
 import type { Request } from "express";
 import type { Caller } from "../access/credentials.js";
+import type { ErrorCode } from "../errors.js";
+import type { BatchItem } from "../observer.js";
 import { parseTarget, type Target } from "./request-target.js";
 
 export interface RequestContext {
@@ -8,13 +10,33 @@ export interface RequestContext {
   readonly started: number;
   /** Whose token was accepted. */
   caller: Caller | null;
+  /** Reports the request to the observers; null when there are none, or when it is done. See `reportFinished`. */
+  report: ((req: Request, status: number, tag: string | null) => void) | null;
+  // What is known of the request for the observers.
+  secretPath: string | null;
+  prefix: string | null;
+  count: number | null;
+  operations: BatchItem[] | null;
+  code: ErrorCode | null;
+  requestId: string | null;
 }
 
 const context = Symbol("context");
 
 /** A property, because a WeakMap entry per request is expensive to collect. */
 export function contextOf(req: Request & { [context]?: RequestContext }): RequestContext {
-  req[context] ??= { target: parseTarget(req.url), started: performance.now(), caller: null };
+  req[context] ??= {
+    target: parseTarget(req.url),
+    started: performance.now(),
+    caller: null,
+    report: null,
+    secretPath: null,
+    prefix: null,
+    count: null,
+    operations: null,
+    code: null,
+    requestId: null,
+  };
   return req[context];
 }
 

@@ -3,10 +3,11 @@ import { randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, Request, Response } from "express";
 import helmet from "helmet";
 import { statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import { reportFinished } from "./finished-requests.js";
 import { discardBody } from "./plaintext-hygiene.js";
 import { ClientGone } from "./request-body.js";
 import { contextOf } from "./request-context.js";
@@ -63,10 +64,18 @@ export function sendBytes(res: ServerResponse, status: number, pieces: readonly 
   const wipe = () => {
     for (const piece of pieces) piece.fill(0);
   };
-  if (res.closed || res.req.socket.destroyed) {
-    wipe();
-    return;
-  }
+  if (res.closed || res.req.socket.destroyed) wipe();
+  else sendAndWipe(res, status, pieces, wipe, tag);
+  reportFinished(res.req, status, tag);
+}
+
+function sendAndWipe(
+  res: ServerResponse,
+  status: number,
+  pieces: readonly Uint8Array[],
+  wipe: () => void,
+  tag?: string,
+): void {
   onceGone(res, wipe);
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const headers = headersFor(length);
@@ -110,11 +119,13 @@ export async function sendParts(
   }
   for (const piece of current) piece.fill(0);
   res.end();
+  reportFinished(res.req, 200);
 }
 
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
   res.writeHead(304, [...constantHeaders, "ETag", `"${tag}"`]).end();
+  reportFinished(res.req, 304, tag);
 }
 
 /** Returns the headers of every response, in Node's flat form; `length`: bytes of the body. */
@@ -158,13 +169,17 @@ function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Arr
 export function sendErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
   // Express recognizes an error handler by its four parameters.
   return (error: unknown, req, res, _next) => {
-    if (error instanceof ClientGone || res.headersSent) {
-      req.socket.destroy();
-      return;
-    }
+    if (error instanceof ClientGone) return abandon(req, 0);
     const refusal = error instanceof VaultError ? error : unexpected(error);
+    contextOf(req).code = refusal.code;
+    if (res.headersSent) return abandon(req, res.statusCode);
     sendError(req, res, refusal, log, routeOf);
   };
+}
+
+function abandon(req: Request, status: number): void {
+  req.socket.destroy();
+  reportFinished(req, status);
 }
 
 function unexpected(cause: unknown): VaultError {
@@ -186,6 +201,7 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
     return;
   }
   const requestId = randomUUID();
+  contextOf(req).requestId = requestId;
   const route = routeOf(contextOf(req).target.path);
   const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
   log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
@@ -213,17 +229,4 @@ function mustClose(req: Request): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = req.headers;
   if (req.complete || (length === undefined && encoding === undefined)) return false;
   return contextOf(req).caller === null || encoding !== undefined || Number(length) > discardableBytes;
-}
-
-/** Logs one debug line for each completed request. */
-export function logRequests(log: Log, routeOf: RouteOf): RequestHandler {
-  return (req, res, next) => {
-    res.once("finish", () => {
-      const { target, started } = contextOf(req);
-      const route = routeOf(target.path);
-      const durationMs = Math.round(performance.now() - started);
-      log.debug({ event: "request", method: req.method, route, status: res.statusCode, durationMs });
-    });
-    next();
-  };
 }

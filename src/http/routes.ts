@@ -2,7 +2,6 @@
 import type { Request, RequestHandler, Response } from "express";
 import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
-import { parseSecretPath } from "../paths/secret-path.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
 import { batch } from "./endpoints/batch-endpoint.js";
@@ -11,7 +10,7 @@ import { list } from "./endpoints/list-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
 import { prune, undo, versions } from "./endpoints/version-endpoints.js";
-import { mustBeWithin, mustBeWithinStill } from "./permission.js";
+import { mustBeWithin, mustBeWithinStill, secretPathOf } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { callerOf, contextOf } from "./request-context.js";
@@ -97,7 +96,7 @@ export function dispatch(service: Service): RequestHandler {
   };
 }
 
-/** Returns the route pattern of a path, for the log. */
+/** Returns the route pattern of a path, for the log and the observers. */
 export function routeOf(path: string): string {
   return resourceAt(path)?.route ?? "unknown";
 }
@@ -160,7 +159,7 @@ function openapi({ contract }: Service, _req: Request, res: Response): void {
 }
 
 async function put(service: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await mustBeWithinStill(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
@@ -170,7 +169,7 @@ async function put(service: Service, req: Request, res: Response, rest: string):
 
 async function get(service: Service, req: Request, res: Response, rest: string): Promise<void> {
   if (rest === "") return list(service, req, res);
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const unless = unlessTagged(req);
   mustBeWithin(req, path);
   const { reply, tag } = await service.vault.secrets.get(path, unless);
@@ -179,7 +178,7 @@ async function get(service: Service, req: Request, res: Response, rest: string):
 }
 
 async function remove({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   mustBeWithin(req, path);
   await vault.secrets.remove(path, condition);

@@ -3,6 +3,7 @@ import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Limits } from "../http/listener.js";
 import type { Log } from "../log.js";
+import type { Observer } from "../observer.js";
 
 /** Longest time, in milliseconds, from the request to stop to the end. */
 export const stopMs = 5_000;
@@ -13,6 +14,8 @@ export type Surroundings = {
   readonly clock?: Clock;
   readonly files?: FileOperations;
   readonly limits?: Partial<Limits>;
+  /** One more. */
+  readonly observer?: Observer;
   /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
   readonly minScryptLogN?: number;
 };

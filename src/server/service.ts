@@ -19,6 +19,7 @@ import { createListener, type Drainable, defaultLimits, drain, handleRequests, l
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
 import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
@@ -33,7 +34,7 @@ export async function serveStore(
   store: FileStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN }: Surroundings,
+  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
@@ -47,13 +48,18 @@ export async function serveStore(
   const listener = createListener(certificate, messages, log, allLimits);
   const local = createLocalListener(messages, allLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
-  const vault = await Vault.open({ store, settings: vaultSettings, clock, log });
+  const observers = new Observers(log);
+  if (observer !== undefined) observers.add(observer);
+  const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const { isStopping, stop, stopping, stopped } = createStopper(() => stopServing(vault, [listener, local], log));
+  const { isStopping, stop, stopping, stopped } = createStopper(() => {
+    observers.vaultEvent({ event: "stop", at: clock.now() });
+    return stopServing(vault, [listener, local], log);
+  });
   const service = {
     vault,
     log,
@@ -67,11 +73,12 @@ export async function serveStore(
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
   };
-  const app = createApp(service, { ...settings, address }, clock, messages);
+  const app = createApp(service, { ...settings, address }, clock, messages, observers);
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
   await announce(store, { url, socket: place?.chosen ? socket : null }, log);
+  observers.vaultEvent({ event: "start", at: clock.now() });
   const [tokenSource, certificateFile] = [token.source, certificate.file];
   return {
     url,

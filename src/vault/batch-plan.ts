@@ -16,10 +16,12 @@ export type MoveStep = Common & {
 };
 export type Step = GetStep | PutStep | DeleteStep | MoveStep;
 
-/** What the sender of a batch may do. Each throws VaultError FORBIDDEN. */
+/** What the sender of a batch may do: `kind` and `path` throw VaultError FORBIDDEN. */
 export type BatchPermit = {
   readonly kind: (kind: PlannedOperation["kind"]) => void;
   readonly path: (path: string) => void;
+  /** Called with each operation that it may do, before it is carried out; throws nothing. */
+  readonly permitted: (step: Step) => void;
 };
 
 /** Codes with which one operation is refused; with any other the whole request fails. */
@@ -46,6 +48,7 @@ export function stepOrRefusal(
   try {
     const step = stepOf(operation, index, body);
     permit.path(step.path);
+    permit.permitted(step);
     return step;
   } catch (error) {
     if (error instanceof VaultError) return error;
@@ -117,6 +120,7 @@ export function mustPermitPaths(steps: readonly Step[], permit: BatchPermit): vo
       throw refusedAt(step.index, error);
     }
   }
+  for (const step of steps) permit.permitted(step);
 }
 
 /** Returns the paths that the steps read or change, each once. */

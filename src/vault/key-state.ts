@@ -6,6 +6,7 @@ import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/pr
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import type { LockReason, Observers } from "../observer.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
 import { KeyWorkerClient, type Success } from "./worker/key-worker-client.js";
@@ -20,7 +21,11 @@ export type KeyStateOptions = {
   readonly settings: KeyStateSettings;
   readonly clock: Clock;
   readonly log: Log;
+  readonly observers: Observers;
 };
+
+/** Why and when the vault was locked last; `at`: milliseconds since 1970. */
+export type LastLock = { readonly reason: LockReason; readonly at: number };
 
 /** Operations that derive a key or change the header. */
 type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey" | "rotate" | "finishRotation";
@@ -37,9 +42,11 @@ export class KeyState {
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
   readonly #clock: Clock;
+  readonly #observers: Observers;
   readonly #idle: IdleDeadline;
   readonly #worker: KeyWorkerClient;
   #unlocked = false;
+  #lastLock: LastLock;
   #closed = false;
   #rotation: string | null = null;
   /** Whether the current thread has seen a passphrase. */
@@ -50,7 +57,7 @@ export class KeyState {
   /** How many mounts the thread has not confirmed yet. */
   #mounting = 0;
 
-  private constructor({ header, lock, settings, clock, log }: KeyStateOptions) {
+  private constructor({ header, lock, settings, clock, log, observers }: KeyStateOptions) {
     const { idleTimeoutMs, maxValueBytes, keepVersions, keepVersionBytes, minScryptLogN } = settings;
     const history = { keepVersions, keepVersionBytes };
     const workerSettings = { maxValueBytes, ...history, ...(minScryptLogN && { minScryptLogN }) };
@@ -58,6 +65,8 @@ export class KeyState {
     this.#lock = lock;
     this.#log = log;
     this.#clock = clock;
+    this.#observers = observers;
+    this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
     this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
   }
@@ -76,6 +85,10 @@ export class KeyState {
 
   get unlocked(): boolean {
     return this.#unlocked;
+  }
+
+  get lastLock(): LastLock {
+    return this.#lastLock;
   }
 
   /** Names the rotation of the master key that the vault is in; null when it is in none. */
@@ -104,7 +117,7 @@ export class KeyState {
       return await this.#worker.call(request);
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
-      this.#unlocked = false;
+      this.#becomeLocked("crash");
       throw this.#closed ? shuttingDown() : error;
     }
   }
@@ -128,8 +141,8 @@ export class KeyState {
   }
 
   /** Resolves once the master key is wiped and all running operations have ended. */
-  lock(): Promise<void> {
-    this.#unlocked = false;
+  lock(reason: LockReason): Promise<void> {
+    this.#becomeLocked(reason);
     this.#locking ??= this.#wipeAndReplace().finally(() => {
       this.#locking = null;
     });
@@ -138,7 +151,7 @@ export class KeyState {
 
   lockIfIdle(): void {
     if (!this.#unlocked || !this.#idle.expired()) return;
-    const locking = this.lock(); // before the log line: nothing may delay it
+    const locking = this.lock("idle"); // before the log line: nothing may delay it
     this.#log.info({ event: "idle-locked" });
     locking.catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
   }
@@ -150,7 +163,7 @@ export class KeyState {
 
   /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
-    this.#unlocked = false;
+    this.#becomeLocked("crash");
     this.#mounting++;
     try {
       const header = this.#header();
@@ -165,10 +178,17 @@ export class KeyState {
   async close(): Promise<void> {
     this.#closed = true;
     try {
-      await this.lock();
+      await this.lock("shutdown");
     } finally {
       await this.#worker.stop();
     }
+  }
+
+  #becomeLocked(reason: LockReason): void {
+    if (!this.#unlocked) return;
+    this.#unlocked = false;
+    this.#lastLock = { reason, at: this.#clock.now() };
+    this.#observers.vaultEvent({ event: "lock", ...this.#lastLock });
   }
 
   async #wipeAndReplace(): Promise<void> {
@@ -211,7 +231,7 @@ export class KeyState {
   }
 
   #workerEnded(): void {
-    this.#unlocked = false;
+    this.#becomeLocked("crash");
     this.#derived = false;
     this.#idle.stop();
     this.#log.error({

@@ -11,8 +11,8 @@ import { listNames, type NameQuery } from "./scoped-names.js";
 /** `limit` null: all. */
 export type ListQuery = NameQuery & { readonly limit: number | null };
 
-/** Some pieces of a reply. */
-export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boolean };
+/** Some pieces of a reply. `count`: the secrets in them. */
+export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boolean; readonly count: number };
 
 /** Bounds the memory of a list; one with fewer entries has one part. */
 const partEntries = 8192;
@@ -46,13 +46,13 @@ export class Lister {
     const damaged: string[] = [];
     let begun = false;
     for (let cursor = after, opening = [text('{"entries":[')]; ; opening = []) {
-      const { slices, next } = await this.#page({ ...query, after: cursor }, cursor !== after);
+      const { slices, next, count } = await this.#page({ ...query, after: cursor }, cursor !== after);
       const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
       damaged.push(...slices.flatMap((slice) => slice.damaged));
       const last = limit !== null || next === undefined;
       const extras = { ...(next !== undefined && { next }), ...(damaged.length > 0 && { damaged }) };
       const end = last ? [text(`]${restOfObject(extras)}`)] : [];
-      yield { pieces: [...opening, ...separated(replies, begun), ...end], last };
+      yield { pieces: [...opening, ...separated(replies, begun), ...end], last, count };
       if (last) return;
       begun ||= replies.length > 0;
       cursor = next;
@@ -68,8 +68,9 @@ export class Lister {
     const more = found.length > most;
     if (more && limit === null) slices.pop(); // cut off before its end
     const isLong = limit === null && (more || begun);
-    const count = isLong ? await this.#cached.store.count() : found.length;
-    return { slices: await this.#slices(slices, count), next: more ? slices.at(-1)?.at(-1) : undefined };
+    const all = isLong ? await this.#cached.store.count() : found.length;
+    const count = slices.reduce((sum, slice) => sum + slice.length, 0);
+    return { slices: await this.#slices(slices, all), next: more ? slices.at(-1)?.at(-1) : undefined, count };
   }
 
   /**

@@ -6,6 +6,7 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import type { Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
@@ -28,6 +29,7 @@ export type VaultOptions = {
   readonly settings: VaultSettings;
   readonly clock: Clock;
   readonly log: Log;
+  readonly observers: Observers;
 };
 
 export type VaultStatus = {
@@ -50,6 +52,7 @@ export class Vault {
   readonly #settings: VaultSettings;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #observers: Observers;
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   #keeper: RecordKeeper | null = null;
@@ -57,7 +60,7 @@ export class Vault {
   readonly #sweep: RotationSweep;
 
   private constructor(
-    { store, settings, clock, log }: VaultOptions,
+    { store, settings, clock, log, observers }: VaultOptions,
     header: CurrentHeader,
     lock: ReadWriteLock,
     keyState: KeyState,
@@ -67,6 +70,7 @@ export class Vault {
     this.#settings = settings;
     this.#clock = clock;
     this.#log = log;
+    this.#observers = observers;
     this.#lock = lock;
     this.#keyState = keyState;
     const entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
@@ -131,6 +135,7 @@ export class Vault {
     const keptAt = await this.#lock.exclusive(() => this.#startNewVault(header));
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
+    this.#tell("init");
     return { keptAt, locked: !this.#keyState.unlocked };
   }
 
@@ -142,18 +147,22 @@ export class Vault {
   async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN } = this.#settings;
     const derived = this.#headerChanges.confirm().then(() => this.#keyState.derive({ op: "unlock", body, logN }));
-    const { reply, header } = await wipingAfter(body, derived);
+    const { reply, header } = await wipingAfter(body, derived).catch((error: unknown) => {
+      if (error instanceof VaultError && error.code === "UNAUTHORIZED") this.#tell("unlock-failed");
+      throw error;
+    });
     try {
       permit();
       const checks = this.#keeper?.verify();
       if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
       if (header !== null) await this.#headerChanges.discard();
-      if (!this.#keyState.unlocked) await this.#keyState.lock();
+      if (!this.#keyState.unlocked) await this.#keyState.lock("request");
       throw error;
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
+    this.#tell("unlock");
     if (header !== null) await this.#raiseScryptCost(header);
     this.#sweep.wake();
     return reply;
@@ -161,7 +170,7 @@ export class Vault {
 
   /** Resolves once the master key is wiped and all running operations have ended. */
   lock(): Promise<void> {
-    return this.#keyState.lock();
+    return this.#keyState.lock("request");
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
@@ -195,6 +204,10 @@ export class Vault {
     } finally {
       await this.#lock.exclusive(() => this.#store.close());
     }
+  }
+
+  #tell(event: "init" | "unlock" | "unlock-failed"): void {
+    this.#observers.vaultEvent({ event, at: this.#clock.now() });
   }
 
   /** A disk that refuses leaves the old cost: the unlock stands. */

@@ -1,4 +1,5 @@
 /** Keys and the passphrase at the command line, from the recovery drill to shares and the desktop's keyring. */
+import { createHash } from "node:crypto";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -135,6 +136,30 @@ describe("keys at the command line", () => {
       expect((await mustStatus(server))["locked"]).to.equal(false);
     });
 
+    it("asks again for a text with the check of a share that is none, until Ctrl-D or Ctrl-C", async () => {
+      const server = await filledServer();
+      await mustLock(server);
+      const share = (head: readonly number[], length: number, number: number, padding?: string) => {
+        return shareText(Uint8Array.of(...head, ...Array<number>(length).fill(7), number), padding);
+      };
+      const texts = [
+        share([0, 1, 2, 3], 32, 1),
+        share([1, 1, 2, 3], 32, 1),
+        share([3, 1, 2, 3], 16, 1),
+        share([3, 1, 2, 3], 33, 1),
+        share([3, 1, 2, 3], 32, 0),
+        share([3, 1, 2, 3], 32, 1, "1"),
+        `${share([3, 1, 2, 3], 32, 1)}0`,
+      ];
+      for (const end of ["\x04", "\x03"]) {
+        const rows = [...texts.map((text) => `${text}\r`), end].map((keys) => ({ question: "Share ", keys }));
+        const { code, shown } = await runOnTerminal(["unlock", "--shares"], rows, on(server));
+        expect(code, shown).to.equal(13);
+        expect(shown.match(/this is no share, or it is mistyped/g), shown).to.have.length(texts.length);
+        expect(shown).not.to.contain("Share 2");
+      }
+    });
+
     it("init offers a recovery key, and shows it once", async () => {
       const server = await startTestServer();
       const strong = "quiet lamp river song";
@@ -151,6 +176,14 @@ describe("keys at the command line", () => {
     });
   });
 });
+
+/** Spells a share as the command line does; `padding` fills up the last letter. */
+function shareText(body: Uint8Array, padding = "0"): string {
+  const check = createHash("sha256").update(body).digest().subarray(0, 4);
+  const bits = Array.from([...body, ...check], (byte) => byte.toString(2).padStart(8, "0")).join("");
+  const fives = bits.match(/.{1,5}/g) ?? [];
+  return `SRS-${fives.map((five) => "0123456789ABCDEFGHJKMNPQRSTVWXYZ"[Number.parseInt(five.padEnd(5, padding), 2)]).join("")}`;
+}
 
 /** A stand-in for libsecret's program that keeps the text in a file. */
 function fakeKeyring(): { readonly environment: { readonly PATH: string }; readonly held: string } {

@@ -1,4 +1,5 @@
 /** The command line on a terminal: prompts, hidden input, colours, and newlines that only a terminal gets. */
+import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
 import { pasteMode } from "../../src/cli/prompt/key-reader.js";
@@ -91,6 +92,11 @@ describe("the command line on a terminal", () => {
       expect((await strongroom(here(), ["ls", "put/x"])).code).to.equal(4);
     });
   }
+
+  it("a closed terminal ends a prompt by its signal, without a crash", async () => {
+    const { code } = await runOnTerminal(["put", "app/new"], { question: "Value of app/new: ", hangsUp: true }, here());
+    expect(code).to.equal(-constants.signals.SIGHUP);
+  });
 
   it("rm asks and deletes only after a yes", async () => {
     const question = "Delete rm/a, rm/b? [y/N]";

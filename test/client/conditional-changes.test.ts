@@ -93,6 +93,35 @@ describe("the client's changes", () => {
     });
   }
 
+  const overtaken: readonly (readonly [string, PutOptions, object | null])[] = [
+    ["without options", {}, stored],
+    ["without a secret there", {}, null],
+    ["with options that are undefined", { ifMatch: undefined, ifAbsent: undefined }, stored],
+    ["with ifAbsent false, without a secret there", { ifAbsent: false }, null],
+    ["with ifMatch *", { ifMatch: "*" }, stored],
+  ];
+  for (const [at, [name, options, before]] of overtaken.entries()) {
+    it(`put ${name} keeps what another writer has set meanwhile`, async () => {
+      const path = `overtaken/${at}`;
+      if (before !== null) await mustPut(server(), path, { ...before });
+      const slow = client();
+      const list = slow.list.bind(slow);
+      let overtakes = true;
+      slow.list = async (query) => {
+        const found = await list(query);
+        if (overtakes) await mustPut(server(), path, { value: "theirs", type: "api-key", description: "theirs" });
+        overtakes = false;
+        return found;
+      };
+      const { metadata } = await slow.put(path, "ours", options);
+      expect(metadata).to.deep.equal({ type: "api-key", description: "theirs" });
+    });
+  }
+
+  it("a put with ifMatch * creates nothing", async () => {
+    await mustFail(client().put("missing", "v", { ifMatch: "*" }), "PRECONDITION_FAILED");
+  });
+
   it("puts of many writers at once keep what each other has set", async () => {
     const path = "shared";
     await client().put(path, "0", { type: "other", description: "none" });

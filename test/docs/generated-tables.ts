@@ -106,11 +106,11 @@ type Fields = { readonly properties?: object; readonly required?: readonly strin
 
 function endpointRow({ method, path, summary, parameters = [], body, response }: (typeof operations)[number]): Row {
   const { schemas } = contract["components"] as { readonly schemas: Readonly<Record<string, Fields>> };
-  const query = parameters.filter((name) => name !== "path").map((name) => code(`${name}?`));
+  const query = parameters.filter((name) => !path.includes(`{${name}}`)).map((name) => code(`${name}?`));
   const fields = body === undefined ? [] : fieldsOf(schemas[body.schema]);
   const returned = typeof response.schema === "string" ? fieldsOf(schemas[response.schema]) : [];
   return [
-    code(`${method.toUpperCase()} ${path.replace("{path}", ":path")}`),
+    code(`${method.toUpperCase()} ${path.replace(/\{(\w+)\}/, ":$1")}`),
     summary,
     [...fields, ...query].join(", "),
     returned.join(", ") || response.description,

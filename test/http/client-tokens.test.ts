@@ -160,6 +160,14 @@ describe("the end of a client token", () => {
     expect((await listed(server())).map(({ name }) => name)).not.to.include("short");
   });
 
+  it("frees its name when it is forgotten, for a rotation and a revocation, too", async () => {
+    await mustCreateToken(server(), { name: "reused", ttlSeconds: 60 });
+    clock.advance(60_000 + 30 * dayMs);
+    mustRefuse(await rotate(server(), "reused"), 404, "NOT_FOUND");
+    mustRefuse(await revoke(server(), "reused"), 404, "NOT_FOUND");
+    await mustCreateToken(server(), { name: "reused" });
+  });
+
   it("never comes with a lifetime of 0", async () => {
     const { token } = await mustCreateToken(server(), { name: "endless", ttlSeconds: 0 });
     clock.advance(100 * 365 * dayMs);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { needs, type Scope, scopes } from "../../src/access/scopes.js";
 import { contract } from "../support/contract-judge.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";
 
 type Row = {
@@ -148,21 +148,18 @@ describe("the table of scopes", () => {
 });
 
 describe("a client token while the vault is", () => {
-  let server: TestServer;
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    tokens = await scopedTokens(started);
+  });
   let tokens: ReadonlyMap<Scope, string>;
 
-  before(async () => {
-    server = await startTestServer();
-    await mustInit(server);
-    tokens = await scopedTokens(server);
-  });
-
   async function prepare(state: string): Promise<void> {
-    if (state === "locked") return void (await mustLock(server));
-    await mustUnlock(server);
-    await send(server, { method: "DELETE", path: secret }); // with its versions, of which few are kept
-    await mustPut(server, "app/a", "v");
-    await mustPut(server, "app/a", "w");
+    if (state === "locked") return void (await mustLock(server()));
+    await mustUnlock(server());
+    await send(server(), { method: "DELETE", path: secret }); // with its versions, of which few are kept
+    await mustPut(server(), "app/a", "v");
+    await mustPut(server(), "app/a", "w");
   }
 
   for (const state of ["unlocked", "locked"] as const) {
@@ -170,7 +167,7 @@ describe("a client token while the vault is", () => {
       it(`${state} may send ${name} only with ${String(row.may) || "the root token"}`, async () => {
         for (const scope of scopes) {
           await prepare(state);
-          const answer = outcome(await send(server, { ...row.request, token: tokens.get(scope) ?? "" }));
+          const answer = outcome(await send(server(), { ...row.request, token: tokens.get(scope) ?? "" }));
           expect(answer, scope).to.equal(isPermitted(row, scope) ? row[state] : "403 FORBIDDEN");
         }
       });

@@ -14,8 +14,9 @@ export const mochaHooks = {
     const title = this.currentTest?.fullTitle();
     violations.push(...takeViolations().map((violation) => `${title}: ${violation}`));
   },
-  /** Reported only here: an error thrown in a hook after one test would end the run. */
-  afterAll(): void {
+  /** Closes what a `before` hook opened. Violations are reported only here: an error thrown after one test would end the run. */
+  async afterAll(): Promise<void> {
+    await cleanUpTo(0);
     const found = violations.splice(0);
     if (found.length > 0) throw new Error(`not as documented:\n${found.join("\n")}`);
   },

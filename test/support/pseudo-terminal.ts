@@ -38,6 +38,10 @@ while True:
         if step["signal"]:
             while keys and select.select([], [master], [], 0.5)[1]: keys = write(keys)
             child.send_signal(step["signal"])
+        if step["hangsUp"]:
+            os.close(master)
+            print(json.dumps({"code": child.wait(), "shown": shown.decode(), "echoedWhileAsking": asked, "echoesAfter": False, "left": ""}))
+            sys.exit()
     if not ready and child.poll() is not None:
         break
 echo = echoes()
@@ -66,8 +70,13 @@ export type OnTerminal = {
   readonly left: string;
 };
 
-/** What to do once the question is shown: type keys, or send a signal. */
-export type Reaction = { readonly question: string; readonly keys?: Uint8Array | string; readonly signal?: number };
+/** What to do once the question is shown: type keys, send a signal, or close the terminal. */
+export type Reaction = {
+  readonly question: string;
+  readonly keys?: Uint8Array | string;
+  readonly signal?: number;
+  readonly hangsUp?: true;
+};
 
 export function hasPython(): boolean {
   return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
@@ -87,8 +96,8 @@ export async function runProgramOnTerminal(
   reactions: Reaction | readonly Reaction[],
   more: Environment = {},
 ): Promise<OnTerminal> {
-  const steps = [reactions].flat().map(({ question, keys = "", signal = 0 }) => {
-    return { question, keys: Buffer.from(keys).toString("hex"), signal };
+  const steps = [reactions].flat().map(({ question, keys = "", signal = 0, hangsUp = false }) => {
+    return { question, keys: Buffer.from(keys).toString("hex"), signal, hangsUp };
   });
   const order = JSON.stringify({ command, steps });
   const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });

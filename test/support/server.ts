@@ -25,11 +25,16 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 
 /** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
-  const { clock, files, limits, ...overrides } = options;
+  const { clock, files, limits, observer, ...overrides } = options;
   const settings = { ...testSettings(), home: options.home ?? (clock ? emptyHome() : preparedHome()), ...overrides };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
-  const replaced = { ...(clock && { clock }), ...(files && { files }), ...(limits && { limits }) };
+  const replaced = {
+    ...(clock && { clock }),
+    ...(files && { files }),
+    ...(limits && { limits }),
+    ...(observer && { observer }),
+  };
   const strongroom = await startStrongroom(settings, { log, minScryptLogN: testScryptLogN, ...replaced });
   later(() => strongroom.stop());
   if (!clock) keepCertificate(settings.home, strongroom.certificateFile);

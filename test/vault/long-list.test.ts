@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { filledHome, pathOf } from "../../bench/filled-vaults.js";
 import type { FileOperations } from "../../src/files/durable.js";
+import type { FinishedRequest } from "../../src/observer.js";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
@@ -29,9 +30,11 @@ describe("a list of 17,000 secrets", function () {
       opened.push(args[0]);
       return files.open(...args);
     };
-    const server = await startTestServer({ home, cacheBytes, files: { ...files, open } });
+    const counts: (number | null)[] = [];
+    const observer = { requestFinished: (request: FinishedRequest) => counts.push(request.count) };
+    const server = await startTestServer({ home, cacheBytes, files: { ...files, open }, observer });
     await mustUnlock(server);
-    return { server, hold, opened };
+    return { server, hold, opened, counts };
   }
 
   /** Returns how many files were read. */
@@ -45,8 +48,9 @@ describe("a list of 17,000 secrets", function () {
   }
 
   it("is complete and in order, and reads no file the second time where the cache holds it", async () => {
-    const { server, opened } = await startHeld(128 * 2 ** 20);
+    const { server, opened, counts } = await startHeld(128 * 2 ** 20);
     expect(await mustListAll(server, opened)).to.equal(count);
+    expect(counts.at(-1), "told to observers").to.equal(count);
     expect(await mustListAll(server, opened)).to.equal(0);
     expect(server.logged()).not.to.contain("warning");
   });

@@ -50,7 +50,7 @@ export function readKeyText(text: Uint8Array, key: Uint8Array): readonly number[
   let [count, sum] = [0, 0];
   for (const byte of text.subarray(prefix.length)) {
     if (!isLetter(byte)) continue; // a dash
-    const value = values[byte] ?? 0;
+    const value = letterValue(byte);
     const [group, place] = [Math.floor(count / groupLetters), count % groupLetters];
     sum = (place === 0 ? group : sum) ^ weighted(value, place);
     if (place < dataLetters) putFiveBits(key, (group * dataLetters + place) * 5, value);
@@ -73,14 +73,21 @@ export function isKeyText(text: Uint8Array): boolean {
 }
 
 function isLetter(byte: number): boolean {
-  return (values[byte] ?? -1) >= 0;
+  return letterValue(byte) >= 0;
 }
 
-/** Spells bytes that are not secret, a letter for five bits. */
+/** Returns the five bits of a letter, given by its ASCII code; -1 for any other character. */
+export function letterValue(code: number): number {
+  return values[code] ?? -1;
+}
+
+/**
+ * Spells bytes, a letter for five bits; zeros fill up the last one. DANGER: a string cannot be wiped, so in the key worker
+ * only for bytes that are not secret.
+ */
 export function lettersOf(bytes: Uint8Array): string {
-  return Array.from({ length: Math.floor((bytes.length * 8) / 5) }, (_, i) => alphabet[fiveBits(bytes, 5 * i)]).join(
-    "",
-  );
+  const count = Math.ceil((bytes.length * 8) / 5);
+  return Array.from({ length: count }, (_, i) => alphabet[fiveBits(bytes, 5 * i)]).join("");
 }
 
 /** Five bits of the key, zeros behind its end. */

@@ -27,7 +27,7 @@ export function define(command: Command): void {
   command
     .description(
       "Makes a new master key and seals all secrets anew, while they can be used. Keys open the vault afterwards only if " +
-        "you give their texts; all others are dropped. Whoever learned an old key or passphrase is locked out.",
+        "you give their texts; all others are dropped. The passphrase stays: change it too if it was stolen.",
     )
     .addOption(keep.argParser(labelAndFile))
     .option("--yes", "do not ask")

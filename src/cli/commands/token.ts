@@ -53,7 +53,7 @@ export function define(command: Command): void {
     .addOption(
       new RepeatableOption(
         "--path <path>",
-        "create: a secret, or with a slash at the end a subtree; default: all",
+        "create: a secret, or with a slash at the end a subtree; may be repeated; default: all",
       ).argParser((path: string, before: readonly string[] = []) => [...before, nonEmpty(path)]),
     )
     .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)

@@ -4,19 +4,28 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { combine, split } from "shamir-secret-sharing";
-import { keyBytes, keyTextLength, readKeyText, writeKeyText } from "../../../workers/crypto/key-text.js";
+import {
+  keyBytes,
+  keyTextLength,
+  lettersOf,
+  letterValue,
+  readKeyText,
+  writeKeyText,
+} from "../../../workers/crypto/key-text.js";
 import type { Bytes } from "../../../workers/protocol.js";
 
-const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const prefix = "SRS-";
+const prefix = "SRS";
 const groupLetters = 5;
 const setBytes = 3;
 const headBytes = 1 + setBytes;
 const checkBytes = 4;
+/** The share has a byte for each of the key's, and its number. */
+const shareLetters = Math.ceil(((headBytes + keyBytes + 1 + checkBytes) * 8) / 5);
+const leastThreshold = 2;
 
 export type Share = {
   readonly threshold: number;
-  /** The same in all shares of one key. */
+  /** The same in all shares of one key; the threshold is part of it. */
   readonly set: string;
   /** Which of the shares it is. */
   readonly number: number;
@@ -32,21 +41,24 @@ export async function splitKey(key: string, shares: number, threshold: number): 
   return parts.map((part) => {
     const body = Buffer.concat([Uint8Array.of(threshold), set, part]);
     part.fill(0);
-    return prefix + grouped(lettersOf(Buffer.concat([body, checkOf(body)])));
+    return `${prefix}-${grouped(lettersOf(Buffer.concat([body, checkOf(body)])))}`;
   });
 }
 
 /** Returns null for a text that is no share, or mistyped. */
 export function readShare(text: Uint8Array): Share | null {
-  const letters = Buffer.from(text).toString("latin1").toUpperCase().replace(/\s/g, "");
-  if (!letters.startsWith(prefix)) return null;
+  const letters = Buffer.from(text).toString("latin1").replace(/[\s-]/g, "");
+  if (letters.slice(0, prefix.length).toUpperCase() !== prefix) return null;
+  if (letters.length !== prefix.length + shareLetters) return null;
   const bytes = bytesOf(letters.slice(prefix.length));
-  if (bytes === null || bytes.length <= headBytes + checkBytes) return null;
+  if (bytes === null) return null;
   const body = bytes.subarray(0, -checkBytes);
   if (!checkOf(body).equals(bytes.subarray(-checkBytes))) return null;
-  const set = body.subarray(1, headBytes).toString("hex");
+  const threshold = body[0] ?? 0;
   const number = body.at(-1) ?? 0; // the library puts the share's coordinate last
-  return { threshold: body[0] ?? 0, set, number, bytes: new Uint8Array(body.subarray(headBytes)) };
+  if (threshold < leastThreshold || number === 0) return null; // correctly spelled, but made by no split
+  const set = body.subarray(0, headBytes).toString("hex");
+  return { threshold, set, number, bytes: new Uint8Array(body.subarray(headBytes)) };
 }
 
 /** Returns the key's text, which the caller wipes. The shares must be different ones of one set, as many as its threshold. */
@@ -64,21 +76,14 @@ function checkOf(body: Uint8Array): Buffer {
   return createHash("sha256").update(body).digest().subarray(0, checkBytes);
 }
 
-function lettersOf(bytes: Uint8Array): string {
-  const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join("");
-  const fives = bits.match(/.{1,5}/g) ?? [];
-  return fives.map((five) => alphabet[Number.parseInt(five.padEnd(5, "0"), 2)]).join("");
-}
-
 function grouped(letters: string): string {
   return (letters.match(new RegExp(`.{1,${groupLetters}}`, "g")) ?? []).join("-");
 }
 
-/** Dashes do not matter; I and L are read as 1, O as 0. */
-function bytesOf(text: string): Buffer | null {
-  const letters = text.replaceAll("-", "").replace(/[IL]/g, "1").replaceAll("O", "0");
-  const values = Array.from(letters, (letter) => alphabet.indexOf(letter));
+function bytesOf(letters: string): Buffer | null {
+  const values = Array.from(letters, (letter) => letterValue(letter.charCodeAt(0)));
   if (values.includes(-1)) return null;
   const bits = values.map((value) => value.toString(2).padStart(5, "0")).join("");
-  return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  const bytes = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  return bits.includes("1", 8 * bytes.length) ? null : bytes; // the last letter ends in zeros
 }

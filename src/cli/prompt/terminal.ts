@@ -96,8 +96,12 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
       input.destroy();
       input.once("close", () => resolve(state));
     };
-    input.once("end", () => finish("aborted"));
-    input.once("error", () => finish("aborted"));
+    const hangUp = () => {
+      finish("aborted");
+      process.kill(process.pid, "SIGHUP"); // it may have been lost with our handler; an exit without it would crash Node
+    };
+    input.once("end", hangUp);
+    input.once("error", hangUp);
     show(terminal, question);
     input.resume();
   });
@@ -127,6 +131,7 @@ function rawMode(terminal: number, input: ReadStream): () => void {
     for (const signal of endings) process.off(signal, end);
     if (showsEscapes()) show(terminal, pasteMode.off);
     discardInput();
+    input.on("error", () => {}); // the terminal may be gone
     input.setRawMode(false);
   };
   const end = (signal: NodeJS.Signals) => {

@@ -1,19 +1,36 @@
 /** `GET /v1/secrets`: the list, streamed in parts where it is long. */
 import type { Request, Response } from "express";
 import { VaultError } from "../../errors.js";
-import type { ListQuery } from "../../vault/lister.js";
+import type { ListPart, ListQuery } from "../../vault/lister.js";
 import type { Service } from "../endpoint.js";
 import { visibleRanges } from "../permission.js";
-import { contextOf } from "../request-context.js";
+import { contextOf, type RequestContext } from "../request-context.js";
 import { parseQuery } from "../request-target.js";
 import { sendBytes, sendParts } from "../responses.js";
 
 export async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
-  const query = listQuery(contextOf(req).target.query);
+  const context = contextOf(req);
+  const query = listQuery(context.target.query);
+  context.prefix = query.prefix;
   const parts = vault.secrets.list({ ...query, ...visibleRanges(req) });
-  const { pieces, last } = (await parts.next()).value ?? { pieces: [], last: true };
+  const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
+  context.count = count;
   if (last) sendBytes(res, 200, pieces);
-  else await sendParts(res, pieces, parts);
+  else await sendParts(res, pieces, counted(parts, count, context));
+}
+
+/** Counts the secrets for the observers, from those of the first part on. */
+async function* counted(
+  parts: AsyncIterable<ListPart>,
+  first: number,
+  context: RequestContext,
+): AsyncGenerator<ListPart, void, void> {
+  let count = first;
+  for await (const part of parts) {
+    count += part.count;
+    context.count = count;
+    yield part;
+  }
 }
 
 const maxListLimit = 1000;

@@ -1,10 +1,9 @@
 /** Endpoints of a secret's versions. */
 import type { Request, Response } from "express";
 import { VaultError } from "../../errors.js";
-import { parseSecretPath } from "../../paths/secret-path.js";
 import { conditionOf } from "../conditional-headers.js";
 import type { Service } from "../endpoint.js";
-import { mustBeWithin, mustBeWithinStill } from "../permission.js";
+import { mustBeWithin, mustBeWithinStill, secretPathOf } from "../permission.js";
 import { ownMemory } from "../plaintext-hygiene.js";
 import { readBody } from "../request-body.js";
 import { contextOf } from "../request-context.js";
@@ -12,14 +11,14 @@ import { parseQuery } from "../request-target.js";
 import { sendBytes, sendJson } from "../responses.js";
 
 export async function versions({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const version = versionQuery(contextOf(req).target.query);
   mustBeWithin(req, path);
   sendBytes(res, 200, [await (version === null ? vault.secrets.history(path) : vault.secrets.version(path, version))]);
 }
 
 export async function undo(service: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await mustBeWithinStill(service, req, path, body, () => service.vault.secrets.judgeUndo(path, body));
@@ -28,7 +27,7 @@ export async function undo(service: Service, req: Request, res: Response, rest: 
 }
 
 export async function prune({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
-  const path = parseSecretPath(rest);
+  const path = secretPathOf(req, rest);
   const condition = conditionOf(req);
   mustBeWithin(req, path);
   const removed = await vault.secrets.prune(path, condition);

@@ -1,0 +1,47 @@
+/** Reports of finished requests to the observers, from what the request's context has gathered. */
+import type { IncomingMessage } from "node:http";
+import type { Request } from "express";
+import { addressOf } from "../access/lockout.js";
+import { rootName } from "../access/token-request.js";
+import type { Log } from "../log.js";
+import type { Observer, Observers } from "../observer.js";
+import { contextOf, type RequestContext } from "./request-context.js";
+
+/** For a context's `report`. `routeOf` returns the route pattern of a path. */
+export function reporter(observers: Observers, routeOf: (path: string) => string): RequestContext["report"] {
+  return (req, status, etag) => {
+    const { target, started, caller, secretPath: path, prefix, count, operations, code, requestId } = contextOf(req);
+    observers.requestFinished({
+      method: req.method,
+      route: routeOf(target.path),
+      status,
+      code,
+      caller: caller === null || caller === "root" ? caller && rootName : caller.token.name,
+      address: addressOf(req),
+      requestId,
+      path,
+      etag,
+      prefix,
+      count,
+      operations,
+      durationMs: performance.now() - started,
+    });
+  };
+}
+
+/** Reports the request, at most once. `tag`: of the secret that was read or written. */
+export function reportFinished(req: IncomingMessage, status: number, tag: string | null = null): void {
+  const context = contextOf(req as Request);
+  const { report } = context;
+  context.report = null;
+  report?.(req as Request, status, tag);
+}
+
+/** Writes one debug line for each finished request. DANGER: never its path. */
+export function requestLog(log: Log): Observer {
+  return {
+    requestFinished({ method, route, status, durationMs }) {
+      log.debug({ event: "request", method, route, status, durationMs: Math.round(durationMs) });
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** Observers of the server: told of every finished request and of what happens to the vault, never asked. */
+import type { ErrorCode } from "./errors.js";
+import type { Log } from "./log.js";
+
+/** One operation of a batch that the caller may send. `to`: the target of a move or copy. */
+export type BatchItem = { readonly kind: string; readonly path: string; readonly to?: string };
+
+/** A request whose response is decided, or that will get none. Null: unknown, or there is none. */
+export type FinishedRequest = {
+  readonly method: string;
+  /** The route's pattern; "unknown" for a path without an endpoint. */
+  readonly route: string;
+  /** 0: the client disconnected before its request was complete. */
+  readonly status: number;
+  /** Beside status 200: a streamed list failed after its beginning was sent. */
+  readonly code: ErrorCode | null;
+  /** The client token's name, or "root". */
+  readonly caller: string | null;
+  /** The client's IP address; "unix" for the Unix socket. */
+  readonly address: string;
+  /** What the client and the log were given with a status of 500 or more. */
+  readonly requestId: string | null;
+  /** Canonical path of the secret. */
+  readonly path: string | null;
+  /** Tag of the secret that was read or written, without quotes. */
+  readonly etag: string | null;
+  /** Of a list. */
+  readonly prefix: string | null;
+  /** Secrets in a list, or in the part of it that was sent. */
+  readonly count: number | null;
+  /** A batch may be refused as a whole; see `status`. */
+  readonly operations: readonly BatchItem[] | null;
+  /** Milliseconds from the parsed head to the last byte of the response that was passed to the connection. */
+  readonly durationMs: number;
+};
+
+/**
+ * `request`: the endpoint or the signal. `crash`: the key worker ended, or its key is not the header's any more. `start`:
+ * not unlocked since the start.
+ */
+export type LockReason = "request" | "idle" | "crash" | "start" | "shutdown";
+
+export type Credential = "token" | "passphrase";
+
+/** `unlock-failed`: the passphrase or key was wrong. `stop`: the stop begins. `lock`: only of an unlocked vault. */
+export type VaultEvent = { readonly at: number } & (
+  | { readonly event: "start" | "stop" | "init" | "unlock" | "unlock-failed" }
+  | { readonly event: "lock"; readonly reason: LockReason }
+  | { readonly event: "failure" | "lockout"; readonly credential: Credential; readonly address: string }
+);
+
+/** Called synchronously on the hot path: it must return at once. */
+export interface Observer {
+  requestFinished?(request: FinishedRequest): void;
+  /** `at`: milliseconds since 1970. */
+  vaultEvent?(event: VaultEvent): void;
+}
+
+/** All observers of one server. One that throws is logged, and disturbs neither the request nor the others. */
+export class Observers {
+  readonly #log: Log;
+  readonly #all: Observer[] = [];
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Whether there are none, so that nothing need be gathered for them. */
+  get isEmpty(): boolean {
+    return this.#all.length === 0;
+  }
+
+  add(observer: Observer): void {
+    this.#all.push(observer);
+  }
+
+  requestFinished(request: FinishedRequest): void {
+    this.#each((observer) => observer.requestFinished?.(request));
+  }
+
+  vaultEvent(event: VaultEvent): void {
+    this.#each((observer) => observer.vaultEvent?.(event));
+  }
+
+  #each(tell: (observer: Observer) => void): void {
+    for (const observer of this.#all) {
+      try {
+        tell(observer);
+      } catch (error) {
+        this.#log.error({ event: "observer-failed", error });
+      }
+    }
+  }
+}
