@@ -3,14 +3,13 @@
  * needs to know comes with the request.
  */
 import { Batches } from "./batch-operations.js";
-import { Checkpoints } from "./checkpoint-operations.js";
 import { faultOf } from "./crypto/blob-structure.js";
 import { HeaderAccess } from "./header-access.js";
 import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
-import { Records } from "./record-operations.js";
+import { Checkpoints, Records } from "./record-operations.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Rotation } from "./rotation-operations.js";

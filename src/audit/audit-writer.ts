@@ -15,6 +15,7 @@ import {
   type LogHead,
   maxFileBytes,
 } from "./audit-format.js";
+import { textOfRecord } from "./audit-record.js";
 import { type Group, GroupMaker } from "./group-maker.js";
 import { findEnd } from "./log-end.js";
 import { LogFiles } from "./log-files.js";
@@ -99,11 +100,14 @@ export class AuditWriter {
   /** Adds a record: its text behind `seq`, with a line feed. */
   add(text: string): void {
     // DANGER: while there is a gap every record is lost, so that the one gap record stands where they are missing.
-    if (this.#gap !== null || this.#queue.length + this.#groupedRecords >= this.#limits.maxWaiting) return this.#lose();
+    const isFull = this.#queue.length + this.#groupedRecords >= this.#limits.maxWaiting;
+    if (this.#gap !== null || isFull) {
+      this.#lose();
+      return;
+    }
     this.#queue.push(text);
     this.#writeSoon(groupMs);
-    if (this.#cancelCheckpoint !== null) return;
-    this.#cancelCheckpoint = this.#options.clock.after(checkpointMs, () => this.checkpoint("time"));
+    this.#cancelCheckpoint ??= this.#options.clock.after(checkpointMs, () => this.checkpoint("time"));
   }
 
   /**
@@ -135,7 +139,7 @@ export class AuditWriter {
 
   /** Writes what waits, if the disk takes it, and ends. */
   async close(): Promise<void> {
-    await this.#settle();
+    await this.flush();
     this.#closed = true;
     this.#cancelTimer?.();
     this.#stopCheckpointTimer();
@@ -145,7 +149,7 @@ export class AuditWriter {
   }
 
   /** Resolves once all that waits is written, or the disk has refused it. */
-  async #settle(): Promise<void> {
+  async flush(): Promise<void> {
     await this.#runNow();
     while (this.#signing !== 0) await this.#signed;
     await this.#runNow();
@@ -259,11 +263,6 @@ export class AuditWriter {
   #time(): string {
     return new Date(this.#options.clock.now()).toISOString();
   }
-}
-
-/** Returns a record's text behind `seq`. */
-export function textOfRecord(time: string, members: object): string {
-  return `,"time":"${time}",${JSON.stringify(members).slice(1)}\n`;
 }
 
 function checkpointRecord(time: string, reason: CheckpointReason, key: string, mac: string): string {

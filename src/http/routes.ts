@@ -91,7 +91,10 @@ export function dispatch(service: Service): RequestHandler {
     const rest = path.slice(rootLength(resource) + 1);
     const caller = callerOf(req);
     if (caller !== "root") requireScope(caller.token, operationOf(req, resource, rest));
-    if (resource.secret) service.vault.secrets.admit();
+    if (resource.secret) {
+      service.vault.secrets.admit();
+      service.audit?.mustAccept();
+    }
     await endpoint(service, req, res, rest);
   };
 }

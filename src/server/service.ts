@@ -7,6 +7,7 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -34,7 +35,7 @@ export async function serveStore(
   store: FileStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
+  { log, clock = systemClock, files = systemFiles, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
@@ -50,21 +51,28 @@ export async function serveStore(
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const observers = new Observers(log);
   if (observer !== undefined) observers.add(observer);
+  const audit =
+    settings.audit === "off"
+      ? null
+      : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
+  if (audit !== null) observers.add(audit);
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
+  audit?.setSigner((text) => vault.records.signCheckpoint(text));
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const { isStopping, stop, stopping, stopped } = createStopper(() => {
     observers.vaultEvent({ event: "stop", at: clock.now() });
-    return stopServing(vault, [listener, local], log);
+    return stopServing(vault, audit, [listener, local], log);
   });
   const service = {
     vault,
     log,
     credentials,
     tokens,
+    audit,
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
@@ -127,10 +135,19 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-async function stopServing(vault: Vault, listeners: readonly Drainable[], log: Log): Promise<void> {
+async function stopServing(
+  vault: Vault,
+  audit: AuditLog | null,
+  listeners: readonly Drainable[],
+  log: Log,
+): Promise<void> {
   log.info({ event: "stopping" });
   const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ends = within(stopMs, Promise.allSettled([vault.close(), ...drains]));
+  const ended = Promise.allSettled([vault.close(), ...drains]);
+  const ends = within(
+    stopMs,
+    ended.then(async (all) => [...all, ...(await Promise.allSettled([audit?.close()]))]),
+  );
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }
