@@ -16,6 +16,7 @@
  * line of a file it is that of the next record, and `chain` the value before it. That line belongs to the file's first group.
  */
 import { createHash } from "node:crypto";
+import type { SignedCheckpoint } from "../../workers/protocol.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -88,6 +89,13 @@ export function chainOf(line: string): string | null {
  */
 export function checkpointText({ log, seq, time, chain }: LogHead & { readonly time: string }): string {
   return JSON.stringify(["strongroom audit checkpoint 1", log, seq, time, chain]);
+}
+
+/** A checkpoint, as its record and the chain before it say. */
+export type Checkpoint = LogHead & { readonly time: string; readonly key: string; readonly mac: string };
+
+export function signedOf(checkpoint: Checkpoint): SignedCheckpoint {
+  return { text: checkpointText(checkpoint), key: checkpoint.key, mac: checkpoint.mac };
 }
 
 export function base64url(bytes: Uint8Array): string {

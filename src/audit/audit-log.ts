@@ -1,16 +1,20 @@
 /** Audit log of a server: an observer that writes a record of each request and event, with checkpoints of the vault's key. */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
+import type { FileOperations } from "../files/durable.js";
 import type { FinishedRequest, Observer, VaultEvent } from "../observer.js";
 import type { LogHead } from "./audit-format.js";
 import { type AuditMode, recordOfEvent, recordsOf } from "./audit-record.js";
 import type { AuditWriter, Signer } from "./audit-writer.js";
+import { type AuditRecord, readRecords } from "./log-reader.js";
 
 export type AuditLogOptions = {
   readonly writer: AuditWriter;
   readonly mode: Exclude<AuditMode, "off">;
   /** Operations on secrets are refused while records cannot be written. */
   readonly denies: boolean;
+  readonly files: FileOperations;
+  readonly directory: string;
   readonly clock: Clock;
 };
 
@@ -32,9 +36,22 @@ export class AuditLog implements Observer {
     this.#signer = signer;
   }
 
-  /** Of what is written; null while nothing is. */
-  get head(): LogHead | null {
-    return this.#writer.head;
+  /**
+   * Returns up to `limit` records that follow record `after`, up to the latest, and where the log ends; null while nothing is
+   * written. @throws VaultError UNAVAILABLE
+   */
+  async read(
+    after: number,
+    limit: number,
+  ): Promise<{ readonly records: readonly AuditRecord[]; readonly head: LogHead | null }> {
+    await this.#writer.flush();
+    const { head } = this.#writer;
+    const { files, directory } = this.#options;
+    try {
+      return { records: await readRecords(files, directory, after, limit), head };
+    } catch (cause) {
+      throw new VaultError("UNAVAILABLE", "the audit log cannot be read: try again", { cause });
+    }
   }
 
   /** @throws VaultError UNAVAILABLE when records are lost and the operation must not go unrecorded */

@@ -3,12 +3,11 @@
  * numbers or the files do not fit together. Needs no key; `judgeCheckpoints` tells of the MACs.
  */
 import { basename } from "node:path";
-import type { SignedCheckpoint } from "../../workers/protocol.js";
 import {
   base64url,
+  type Checkpoint,
   chainBytes,
   chainOf,
-  checkpointText,
   type FileHeader,
   fileNameOf,
   firstChain,
@@ -30,7 +29,7 @@ export type ProblemCode =
 
 export type AuditProblem = { readonly code: ProblemCode; readonly file: string; readonly message: string };
 
-export type Checkpoint = SignedCheckpoint & { readonly seq: number; readonly time: string; readonly file: string };
+export type FoundCheckpoint = Checkpoint & { readonly file: string };
 
 export type VerifiedLog = {
   readonly problems: readonly AuditProblem[];
@@ -41,7 +40,7 @@ export type VerifiedLog = {
   readonly gaps: number;
   /** Records that the gaps stand for. */
   readonly lost: number;
-  readonly checkpoints: readonly Checkpoint[];
+  readonly checkpoints: readonly FoundCheckpoint[];
   /** Bytes of a group that a crash has cut, or that is being written. */
   readonly unfinished: number;
   /** The head that was given is older than the oldest file. */
@@ -58,7 +57,7 @@ type OpenGroup = { start: number; first: number | null; last: number; line: numb
 
 export class LogVerifier {
   readonly #problems: AuditProblem[] = [];
-  readonly #checkpoints: Checkpoint[] = [];
+  readonly #checkpoints: FoundCheckpoint[] = [];
   readonly #wanted: LogHead | null;
   #headFound = false;
   #previous: FileHeader | null = null;
@@ -190,8 +189,7 @@ export class LogVerifier {
     const isWhole = typeof time === "string" && typeof key === "string" && typeof mac === "string";
     if (!isWhole || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
     else if (this.#chain !== null) {
-      const text = checkpointText({ log: this.#log, seq, time, chain: this.#chain });
-      this.#checkpoints.push({ text, key, mac, seq, time, file: this.#file });
+      this.#checkpoints.push({ log: this.#log, seq, time, chain: this.#chain, key, mac, file: this.#file });
     }
   }
 

@@ -12,8 +12,8 @@ export type AuditSurroundings = { readonly files: FileOperations; readonly clock
 /** Nothing is read or written before the first record. Null: the settings want none. */
 export function openAudit(home: string, { audit: mode, auditOnFailure }: Settings, around: AuditSurroundings) {
   if (mode === "off") return null;
-  const writer = new AuditWriter({ directory: auditDirectory(home), ...around });
-  return new AuditLog({ writer, mode, denies: auditOnFailure === "deny", clock: around.clock });
+  const place = { ...around, directory: auditDirectory(home) };
+  return new AuditLog({ ...place, writer: new AuditWriter(place), mode, denies: auditOnFailure === "deny" });
 }
 
 export function auditDirectory(home: string): string {

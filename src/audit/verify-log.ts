@@ -1,12 +1,12 @@
 /** Verification of a home's audit log: its files, and the MACs of its checkpoints where a key is there to judge them. */
 import { join } from "node:path";
-import type { CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
+import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { readFileBytes } from "../files/read-file.js";
-import { fileNameOf, type LogHead, maxFileBytes } from "./audit-format.js";
+import { type Checkpoint, fileNameOf, type LogHead, maxFileBytes } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
-import { type AuditProblem, type Checkpoint, LogVerifier, type VerifiedLog } from "./log-verifier.js";
+import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";
 
 /** A group may go beyond the size at which the next file begins. */
 const longestFile = maxFileBytes + 16 * 2 ** 20;
@@ -36,7 +36,7 @@ async function verifyOnce(directory: string, head: LogHead | null): Promise<Veri
 }
 
 /** Judges checkpoints; null when no key is there. */
-export type Judge = (checkpoints: readonly SignedCheckpoint[]) => Promise<readonly CheckpointVerdict[]>;
+export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
 
 /** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
 export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
@@ -52,7 +52,7 @@ const atOnce = 1_000;
 export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];
   for (let from = 0; from < checkpoints.length; from += atOnce)
-    verdicts.push(...(await judge(checkpoints.slice(from, from + atOnce).map(signedOf))));
+    verdicts.push(...(await judge(checkpoints.slice(from, from + atOnce))));
   const last = verdicts.lastIndexOf("valid");
   const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
     if (verdicts[i] === "wrong")
@@ -67,8 +67,4 @@ const forged = "the checkpoint in record";
 
 function problemOf(file: string, message: string): AuditProblem {
   return { code: "checkpoint", file, message };
-}
-
-function signedOf({ text, key, mac }: Checkpoint): SignedCheckpoint {
-  return { text, key, mac };
 }

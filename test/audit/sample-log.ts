@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   base64url,
+  type Checkpoint,
   chainBytes,
   chainLine,
   chainOf,
@@ -13,6 +14,7 @@ import {
   headerLine,
   nextChain,
   parseHeaderLine,
+  signedOf,
 } from "../../src/audit/audit-format.js";
 import { textOfRecord } from "../../src/audit/audit-record.js";
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/audit-writer.js";
@@ -29,10 +31,8 @@ export const keyName = "AAAAAAAAAAAA";
 
 export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
 
-export async function judge(
-  checkpoints: readonly { text: string; key: string; mac: string }[],
-): Promise<CheckpointVerdict[]> {
-  return checkpoints.map(({ text, key, mac }) => {
+export async function judge(checkpoints: readonly Checkpoint[]): Promise<CheckpointVerdict[]> {
+  return checkpoints.map(signedOf).map(({ text, key, mac }) => {
     if (key !== keyName) return "unknown";
     return mac === macOf(text) ? "valid" : "wrong";
   });
