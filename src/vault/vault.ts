@@ -103,7 +103,9 @@ export class Vault {
     try {
       const header: CurrentHeader = { bytes: await store.header() };
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
-      return new Vault(options, header, lock, keyState);
+      const vault = new Vault(options, header, lock, keyState);
+      await vault.#others.count(); // for a status while storage does not answer
+      return vault;
     } catch (error) {
       const reason =
         error instanceof VaultError
