@@ -11,8 +11,6 @@ import type { SecretStore } from "./secret-store.js";
 
 export type ClaimedStore = {
   readonly store: SecretStore;
-  /** Other servers use it, too: nothing of it may be cached without a check. */
-  readonly isShared: boolean;
   /** Publishes where the server listens, for clients and commands that look for it. */
   readonly announce: Claim["announce"];
   /** Releases the claim on the home; after the store was closed. */
@@ -42,7 +40,6 @@ async function openFiles({ home, files, claimed, clock, log }: StoreOptions): Pr
   warnOfOddFiles(store, log);
   return {
     store,
-    isShared: false,
     announce: (announcement) => store.announce(announcement),
     release: async () => {}, // by its close
   };
@@ -65,7 +62,7 @@ async function openShared(options: StoreOptions, url: string): Promise<ClaimedSt
     const hint = "the home also has a vault of files, which is not served: strongroom migrate copies it to a database";
     const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
     if (hasFiles) log.warn({ event: "unused-vault", hint });
-    return { store, isShared: true, announce: claim.announce, release: claim.release };
+    return { store, announce: claim.announce, release: claim.release };
   } catch (error) {
     await claim.release();
     throw error;

@@ -7,6 +7,7 @@ import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isRepeatable } from "./database-errors.js";
+import { lockClass } from "./migrations.js";
 import type { Statement } from "./statements.js";
 
 /** Columns in PostgreSQL's text format. */
@@ -100,7 +101,7 @@ export class Database {
   /** Runs work on one connection. A failure that ends it drops all idle ones, which are likely to be dead, too. */
   async withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const pool = this.#pool;
-    const client = await pool.connect();
+    const client = await this.#connect();
     try {
       const result = await work(client);
       client.release();
@@ -113,8 +114,30 @@ export class Database {
     }
   }
 
+  /** Runs work while this connection holds an advisory lock; returns false, without running it, while another one does. */
+  async alone(lock: number, work: () => Promise<void>): Promise<boolean> {
+    const client = await this.#connect();
+    try {
+      const text = `SELECT pg_try_advisory_lock(${lockClass}, ${lock}) AS held`;
+      const { rows } = await client.query<{ held: string }>(text).catch((error: unknown) => {
+        throw databaseUnavailable(error);
+      });
+      if (rows[0]?.held !== "t") return false;
+      await work();
+      return true;
+    } finally {
+      client.release(true); // with its session, the lock ends
+    }
+  }
+
   async close(): Promise<void> {
     await this.#pool.end();
+  }
+
+  #connect(): Promise<PoolClient> {
+    return this.#pool.connect().catch((error: unknown) => {
+      throw databaseUnavailable(error);
+    });
   }
 
   async #queryOn(

@@ -59,6 +59,17 @@ CREATE TABLE strongroom.document (
 );
 ALTER TABLE strongroom.document ALTER bytes SET STORAGE EXTERNAL;
 
+-- The first bytes of a blob, up to the end of its metadata; its layout is drawn in blob-tag.ts.
+CREATE FUNCTION strongroom.head(blob bytea, most integer) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  start bytea := pg_catalog.substr(blob, 1, 9);
+BEGIN
+  IF pg_catalog.length(start) < 9 THEN RETURN start; END IF;
+  RETURN pg_catalog.substr(blob, 1, LEAST(most, 9 + (
+    (pg_catalog.get_byte(start, 5)::bigint << 24) + (pg_catalog.get_byte(start, 6) << 16)
+    + (pg_catalog.get_byte(start, 7) << 8) + pg_catalog.get_byte(start, 8)))::integer);
+END $$;
+
 -- Makes one change; returns how many secrets it adds, or null when the path is not in the expected state.
 CREATE FUNCTION strongroom.change(in_vault integer, in_path text, in_blob bytea, expected text) RETURNS integer
 LANGUAGE plpgsql AS $$
@@ -111,7 +122,8 @@ BEGIN
   IF added <> 0 THEN PERFORM strongroom.count_added(now_vault, added); END IF;
 END $$;
 
--- As commit_one, all changes or none: blob i is at starts[i] in blobs, counted from 1; a length of -1 removes. Paths are
+-- As commit_one, all changes or none: blob i is at starts[i] in blobs, counted from 1; a length of -1 removes, and one of
+-- -2 changes nothing, but requires the expected tag until the commit. Paths are
 -- changed in their order, so that no two batches wait for each other. "refused": the first whose path is not as expected.
 CREATE FUNCTION strongroom.commit_many(
   wanted uuid, paths text[], starts integer[], lengths integer[], blobs bytea, expected text[],
@@ -129,9 +141,15 @@ BEGIN
   IF epoch <> wanted THEN RETURN; END IF;
   BEGIN
     FOR i IN SELECT p.i FROM unnest(paths) WITH ORDINALITY AS p (path, i) ORDER BY p.path COLLATE "C" LOOP
-      added := strongroom.change(
-        now_vault, paths[i],
-        CASE WHEN lengths[i] >= 0 THEN pg_catalog.substr(blobs, starts[i], lengths[i]) END, expected[i]);
+      IF lengths[i] = -2 THEN
+        added := NULL;
+        SELECT 0 INTO added FROM strongroom.secret s
+          WHERE s.vault = now_vault AND s.path = paths[i] AND ${tag} = expected[i] FOR SHARE;
+      ELSE
+        added := strongroom.change(
+          now_vault, paths[i],
+          CASE WHEN lengths[i] >= 0 THEN pg_catalog.substr(blobs, starts[i], lengths[i]) END, expected[i]);
+      END IF;
       IF added IS NULL THEN refusal := LEAST(refusal, i - 1); ELSE total := total + added; END IF;
     END LOOP;
     IF refusal IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'SR001'; END IF;
@@ -142,10 +160,9 @@ BEGIN
 END $$;
 
 -- Makes a new, empty vault current, if the epoch is the caller's; kept: the vault that was.
-CREATE FUNCTION strongroom.start_vault(wanted uuid, next uuid, in_header bytea, OUT epoch uuid, OUT kept integer)
-LANGUAGE plpgsql AS $$
-DECLARE
-  made integer;
+CREATE FUNCTION strongroom.start_vault(
+  wanted uuid, next uuid, in_header bytea, OUT epoch uuid, OUT kept integer, OUT made integer
+) LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM ${alone};
   SELECT c.vault, c.epoch INTO kept, epoch FROM strongroom.current c;

@@ -6,16 +6,20 @@ import { createHash, randomUUID } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
+  type Basis,
   type Change,
   type CommitResult,
+  type Listed,
   maxDocumentBytes,
   type SecretStore,
+  type SharedStore,
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
 import { readConnectionUrl, shownTarget } from "./connection-url.js";
 import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
+import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { migrate } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
@@ -29,12 +33,14 @@ export type PostgresStoreOptions = DatabaseOptions & {
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
 const msPerMebibyte = 250;
 
-export class PostgresStore implements SecretStore {
+export class PostgresStore implements SecretStore, SharedStore {
+  readonly shared: SharedStore = this;
   /** Host and database only: everyone may ask for it. */
   readonly vaultPath: string;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
   #epoch = "";
+  #generation: string | null = null;
   /** The epoch that a change of this server makes, while it runs. */
   #nextEpoch: string | null = null;
   #onReplaced: () => void = () => {};
@@ -66,12 +72,14 @@ export class PostgresStore implements SecretStore {
     }
   }
 
-  /** Calls back when another server has replaced the vault or its header: until `header` is called, all else is refused. */
+  get generation(): string | null {
+    return this.#generation;
+  }
+
   onReplaced(listener: () => void): void {
     this.#onReplaced = listener;
   }
 
-  /** Asks whether the vault in mind is the current one. @throws VaultError UNAVAILABLE, VAULT_LOCKED when it is not */
   async confirm(): Promise<void> {
     await this.#ask(statements.epoch, []);
   }
@@ -84,8 +92,9 @@ export class PostgresStore implements SecretStore {
 
   async header(): Promise<Bytes | null> {
     const [row] = await this.#database.query(statements.header, []);
-    const [epoch, header = null] = row ?? [];
+    const [epoch, generation = null, header = null] = row ?? [];
     this.#epoch = epoch ?? "";
+    this.#generation = generation;
     return header === null ? null : bytesOf(header);
   }
 
@@ -103,6 +112,20 @@ export class PostgresStore implements SecretStore {
     return JSON.parse(paths ?? "[]") as string[];
   }
 
+  async listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]> {
+    const below = pathsBelow(prefix);
+    const [paths, heads] =
+      below === null
+        ? await this.#ask(statements.listHeads, [prefix, after, limit, first])
+        : await this.#ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+    const digits = (heads ?? "").split(",");
+    return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
+  }
+
+  alone(work: () => Promise<void>): Promise<boolean> {
+    return this.#database.alone(locks.sweeping, work);
+  }
+
   async read(path: string, first?: number): Promise<Bytes | null> {
     const [blob = null] =
       first === undefined
@@ -114,22 +137,35 @@ export class PostgresStore implements SecretStore {
   async commit(changes: readonly Change[]): Promise<CommitResult> {
     const [only, another] = changes;
     if (only === undefined) return { committed: true };
-    const [refused = null] = another === undefined ? await this.#commitOne(only) : await this.#commitMany(changes);
-    return refused === null ? { committed: true } : { committed: false, refused: Number(refused) };
+    if (another !== undefined) return this.commitOn(changes, []);
+    const { path, blob, expected } = only;
+    return commitResult(await this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]));
+  }
+
+  async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
+    const { values, bytes } = changesParameters(changes, bases);
+    const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
+    return commitResult(await this.#ask(statements.commitMany, [this.#epoch, ...values], extraMs));
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const [kept = null] = await this.#changeEpoch((next) =>
+    const [kept = null, made = null] = await this.#changeEpoch((next) =>
       this.#ask(statements.startVault, [this.#epoch, next, header]),
     );
+    this.#generation = made;
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    const [replaced] = await this.#changeEpoch((next) =>
-      this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
-    );
-    return replaced === "t";
+    try {
+      const [replaced] = await this.#changeEpoch((next) =>
+        this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
+      );
+      return replaced === "t";
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
+      throw error;
+    }
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
@@ -158,15 +194,6 @@ export class PostgresStore implements SecretStore {
     await this.#database.close();
   }
 
-  #commitOne({ path, blob, expected }: Change): Promise<Row> {
-    return this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]);
-  }
-
-  #commitMany(changes: readonly Change[]): Promise<Row> {
-    const { values, bytes } = changesParameters(changes);
-    return this.#ask(statements.commitMany, [this.#epoch, ...values], (bytes / 2 ** 20) * msPerMebibyte);
-  }
-
   /** What the change makes is the epoch in mind once it is committed; answers that overtake it are accepted, too. */
   async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
     const next = randomUUID();
@@ -188,4 +215,8 @@ export class PostgresStore implements SecretStore {
     const problem = "another server has replaced the vault or changed its keys";
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its present passphrase`);
   }
+}
+
+function commitResult([refused = null]: Row): CommitResult {
+  return refused === null ? { committed: true } : { committed: false, refused: Number(refused) };
 }

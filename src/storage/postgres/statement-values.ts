@@ -1,6 +1,6 @@
 /** Parameters and results of statements: bytes, ranges of paths, and the changes of a batch. */
 import type { Bytes } from "../../../workers/protocol.js";
-import type { Change, Expected } from "../secret-store.js";
+import type { Basis, Change, Expected } from "../secret-store.js";
 import type { Value } from "./database.js";
 
 /** Returns the bytes of a `bytea` in its text form, `\x` and hexadecimal digits, in a buffer of their own. */
@@ -27,9 +27,13 @@ export function pathsBelow(prefix: string): string | null {
   }
 }
 
+/** Lengths of what has no blob, see `commit_many`. */
+const removes = -1;
+const onlyRequires = -2;
+
 /** All blobs in one parameter: an array of them would be sent as text, twice as long, and longer than a string may be. */
-export function changesParameters(changes: readonly Change[]): { values: readonly Value[]; bytes: number } {
-  const lengths = changes.map(({ blob }) => blob?.length ?? -1);
+export function changesParameters(changes: readonly Change[], bases: readonly Basis[]) {
+  const lengths = [...changes.map(({ blob }) => blob?.length ?? removes), ...bases.map(() => onlyRequires)];
   const starts: number[] = [];
   let at = 1;
   for (const length of lengths) {
@@ -37,6 +41,8 @@ export function changesParameters(changes: readonly Change[]): { values: readonl
     at += Math.max(0, length);
   }
   const blobs = Buffer.concat(changes.flatMap(({ blob }) => blob ?? []));
-  const [paths, expected] = [changes.map(({ path }) => path), changes.map((change) => expectedText(change.expected))];
-  return { values: [paths, starts, lengths, blobs, expected], bytes: blobs.length };
+  const paths = [...changes, ...bases].map(({ path }) => path);
+  const expected = [...changes.map((change) => change.expected), ...bases].map(expectedText);
+  const values: readonly Value[] = [paths, starts, lengths, blobs, expected];
+  return { values, bytes: blobs.length };
 }

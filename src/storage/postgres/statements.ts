@@ -3,7 +3,7 @@
 export type Statement = { readonly name: string; readonly text: string };
 
 const ofCurrent = "FROM strongroom.current c LEFT JOIN strongroom.secret s ON s.vault = c.vault AND s.path = $1";
-const pathsAfter = "SELECT s.path FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
+const pathsAfter = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
 
 export const statements = {
   serverConnections: {
@@ -13,7 +13,7 @@ export const statements = {
   },
   header: {
     name: "header",
-    text: "SELECT c.epoch, v.header FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault",
+    text: "SELECT c.epoch, c.vault, v.header FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault",
   },
   epoch: { name: "epoch", text: "SELECT c.epoch FROM strongroom.current c" },
   count: {
@@ -25,12 +25,17 @@ export const statements = {
   readHead: { name: "read-head", text: `SELECT c.epoch, substring(s.blob FROM 1 FOR $2::integer) ${ofCurrent}` },
   list: { name: "list", text: listOf(`${pathsAfter} ORDER BY s.path LIMIT $3`) },
   listBelow: { name: "list-below", text: listOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`) },
+  listHeads: { name: "list-heads", text: headsOf(`${pathsAfter} ORDER BY s.path LIMIT $3`, "$4") },
+  listHeadsBelow: {
+    name: "list-heads-below",
+    text: headsOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`, "$5"),
+  },
   commitOne: { name: "commit-one", text: "SELECT epoch, refused FROM strongroom.commit_one($1, $2, $3, $4)" },
   commitMany: {
     name: "commit-many",
     text: "SELECT epoch, refused FROM strongroom.commit_many($1, $2, $3, $4, $5, $6)",
   },
-  startVault: { name: "start-vault", text: "SELECT epoch, kept FROM strongroom.start_vault($1, $2, $3)" },
+  startVault: { name: "start-vault", text: "SELECT epoch, kept, made FROM strongroom.start_vault($1, $2, $3)" },
   replaceHeader: {
     name: "replace-header",
     text: "SELECT epoch, replaced FROM strongroom.replace_header($1, $2, $3, $4)",
@@ -47,5 +52,12 @@ export const statements = {
 } as const satisfies Readonly<Record<string, Statement>>;
 
 function listOf(paths: string): string {
-  return `SELECT c.epoch, to_json(ARRAY(${paths})) FROM strongroom.current c`;
+  return `SELECT c.epoch, to_json(ARRAY(SELECT s.path ${paths})) FROM strongroom.current c`;
+}
+
+/** Heads in hexadecimal digits, separated by commas, in the order of the paths. */
+function headsOf(paths: string, most: string): string {
+  return `SELECT c.epoch, p.paths, p.heads FROM strongroom.current c CROSS JOIN LATERAL (
+  SELECT json_agg(s.path ORDER BY s.path) AS paths, string_agg(encode(s.head, 'hex'), ',' ORDER BY s.path) AS heads
+  FROM (SELECT s.path, strongroom.head(s.blob, ${most}::integer) AS head ${paths}) s) p`;
 }
