@@ -20,6 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
   "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
   "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
+  "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],
   "src/http": ["node:*", "express", "helmet", "src/*", "src/paths", "src/access", "src/vault", protocol],
   "src/server": [
     "node:*",
@@ -28,6 +29,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/access",
     "src/contract",
     "src/http",
+    "src/metrics",
     "src/storage",
     "src/vault",
   ],

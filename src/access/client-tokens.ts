@@ -40,6 +40,11 @@ export class ClientTokens {
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** Those that have expired lately among them. */
+  get count(): number {
+    return this.#ledger.state.tokens.length;
+  }
+
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
   }
