@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, diskDirectory } from "../support/clean-up.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { mustInit } from "../support/test-client.js";
@@ -34,7 +34,7 @@ describe("kill -9 under load", function () {
 
 async function killOverAndOver(subject: Subject): Promise<void> {
   const random = new Random(runSeed);
-  const home = join(temporaryDirectory(), "home");
+  const home = join(diskDirectory(), "home");
   while (subject.kills < kills) {
     await oneLife(home, subject, random);
     subject.kills++;
