@@ -45,6 +45,11 @@ export const statements = {
     text: `SELECT c.epoch, d.bytes, d.tag
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
+  documentTag: {
+    name: "document-tag",
+    text: `SELECT c.epoch, d.tag
+  FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
+  },
   writeDocument: {
     name: "write-document",
     text: "SELECT epoch, written FROM strongroom.write_document($1, $2, $3, $4, $5)",
