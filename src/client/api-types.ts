@@ -230,6 +230,8 @@ export interface VaultStatus {
   /** Version of the server. */
   readonly version: string;
   readonly rotation?: RotationProgress;
+  /** False while a database does not answer: `secretCount` is then the last number that it told. */
+  readonly storageAvailable?: boolean;
 }
 
 /** Why and when the vault was locked last; while it is unlocked, the time before. */
