@@ -2,16 +2,7 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import {
-  duration,
-  integer,
-  readHost,
-  readLogLevel,
-  readNames,
-  readSocketPath,
-  readStoreUrl,
-  readToken,
-} from "./readers.js";
+import { duration, integer, oneOf, readHost, readNames, readSocketPath, readStoreUrl, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
@@ -36,8 +27,14 @@ export interface Settings {
   readonly keepVersionBytes: number;
   readonly cacheBytes: number;
   readonly maxConnections: number;
+  readonly audit: (typeof auditModes)[number];
+  readonly auditOnFailure: (typeof auditFailures)[number];
   readonly logLevel: LogLevel;
 }
+
+/** What the audit log records: nothing, all but reads and lists of secrets, or all. */
+export const auditModes = ["off", "changes", "all"] as const;
+const auditFailures = ["allow", "deny"] as const;
 
 export type Definition<T> = {
   /** Null if it has only a variable. */
@@ -212,12 +209,28 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     fallback: () => 1024,
     read: integer(10, 65_535),
   },
+  audit: {
+    flag: "audit",
+    variable: "STRONGROOM_AUDIT",
+    meaning: "what the audit log records: off, changes (all but reads and lists), or all",
+    shownDefault: "all",
+    fallback: () => "all",
+    read: oneOf(auditModes),
+  },
+  auditOnFailure: {
+    flag: "audit-on-failure",
+    variable: "STRONGROOM_AUDIT_ON_FAILURE",
+    meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503",
+    shownDefault: "allow",
+    fallback: () => "allow",
+    read: oneOf(auditFailures),
+  },
   logLevel: {
     flag: "log-level",
     variable: "STRONGROOM_LOG_LEVEL",
     meaning: `how much is logged: ${logLevels.join(", ")}`,
     shownDefault: "info",
     fallback: () => "info",
-    read: readLogLevel,
+    read: oneOf(logLevels),
   },
 };

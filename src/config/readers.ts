@@ -1,7 +1,6 @@
 /** Readers of settings: each returns the value, or throws what the text must be. */
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import { type LogLevel, logLevels } from "../log.js";
 
 /** An invalid setting; the message says what it must be. */
 export class Problem extends Error {}
@@ -87,8 +86,10 @@ export function readToken(text: string): string {
   return text;
 }
 
-export function readLogLevel(text: string): LogLevel {
-  const level = logLevels.find((known) => known === text);
-  if (level === undefined) throw new Problem(`one of ${logLevels.join(", ")}`);
-  return level;
+export function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
+  return (text) => {
+    const choice = choices.find((known) => known === text);
+    if (choice === undefined) throw new Problem(`one of ${choices.join(", ")}`);
+    return choice;
+  };
 }

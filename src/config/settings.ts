@@ -33,6 +33,8 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     keepVersionBytes: read("keepVersionBytes"),
     cacheBytes: read("cacheBytes"),
     maxConnections: read("maxConnections"),
+    audit: read("audit"),
+    auditOnFailure: read("auditOnFailure"),
     logLevel: read("logLevel"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {

@@ -7,6 +7,7 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -35,7 +36,7 @@ export async function serveStore(
   opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
+  { log, clock = systemClock, files = systemFiles, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
   const { store } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
@@ -52,16 +53,21 @@ export async function serveStore(
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const observers = new Observers(log);
   if (observer !== undefined) observers.add(observer);
+  const audit =
+    settings.audit === "off"
+      ? null
+      : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
+  if (audit !== null) observers.add(audit);
   const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
+  audit?.setSigner((text) => vault.records.signCheckpoint(text));
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  const closeVault = () => vault.close().finally(opened.release);
   const { isStopping, stop, stopping, stopped } = createStopper(() => {
     observers.vaultEvent({ event: "stop", at: clock.now() });
-    return stopServing(closeVault, [listener, local], log);
+    return stopServing({ vault, audit, release: opened.release, listeners: [listener, local] }, log);
   });
   const manifest = readManifest();
   const service = {
@@ -69,6 +75,7 @@ export async function serveStore(
     log,
     credentials,
     tokens,
+    audit,
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
@@ -126,10 +133,25 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-async function stopServing(closeVault: () => Promise<void>, listeners: readonly Drainable[], log: Log): Promise<void> {
+type Serving = {
+  readonly vault: Vault;
+  readonly audit: AuditLog | null;
+  /** Releases the claim on the home. */
+  readonly release: ClaimedStore["release"];
+  readonly listeners: readonly Drainable[];
+};
+
+async function stopServing({ vault, audit, release, listeners }: Serving, log: Log): Promise<void> {
   log.info({ event: "stopping" });
   const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ends = within(stopMs, Promise.allSettled([closeVault(), ...drains]));
+  const ended = Promise.allSettled([vault.close(), ...drains]);
+  const ends = within(
+    stopMs,
+    ended.then(async (all) => {
+      const last = await Promise.allSettled([audit?.close()]);
+      return [...all, ...last, ...(await Promise.allSettled([release()]))];
+    }),
+  );
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }

@@ -10,7 +10,7 @@ import { withHome } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/store-flags.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = OutputFlags &
   PassphraseSource &

@@ -60,6 +60,11 @@ export const statements = {
     text: `SELECT c.epoch, d.bytes, d.tag
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
+  documentTag: {
+    name: "document-tag",
+    text: `SELECT c.epoch, d.tag
+  FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
+  },
   writeDocument: {
     isChange: true,
     name: "write-document",
