@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, diskDirectory } from "../support/clean-up.js";
 import { needsPostgres } from "../support/postgres.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
@@ -60,7 +60,7 @@ async function mustSurvive(ordeal: Ordeal): Promise<void> {
 
 async function killOverAndOver(subject: Subject, ordeal: Ordeal): Promise<void> {
   const random = new Random(runSeed);
-  const settings = { ...ordeal.settings, STRONGROOM_HOME: join(temporaryDirectory(), "home") };
+  const settings = { ...ordeal.settings, STRONGROOM_HOME: join(diskDirectory(), "home") };
   while (subject.kills < ordeal.kills) {
     await oneLife(settings, subject, random, ordeal);
     subject.kills++;

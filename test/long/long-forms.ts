@@ -61,9 +61,14 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
   fuzz: {
-    meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths",
-    files: ["properties/fuzz.test", "paths/codec.test"],
-    numbers: { STRONGROOM_FUZZ_REQUESTS: "10000", STRONGROOM_FUZZ_PIECES: "1000", STRONGROOM_PATH_PAIRS: "100000" },
+    meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths; JSON texts",
+    files: ["properties/fuzz.test", "paths/codec.test", "workers/json.test"],
+    numbers: {
+      STRONGROOM_FUZZ_REQUESTS: "10000",
+      STRONGROOM_FUZZ_PIECES: "1000",
+      STRONGROOM_PATH_PAIRS: "100000",
+      STRONGROOM_JSON_TEXTS: "50000",
+    },
   },
   tokens: {
     meaning:
@@ -83,7 +88,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   },
   vectors: {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
-    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.test"],
+    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.slow.test"],
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
   },
   torture: {

@@ -11,7 +11,7 @@ import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } 
 import { type FrozenHeader, headerOfVersion1 } from "../vectors/frozen-headers.js";
 
 /** Each valid-looking header costs a derivation: the normal suite tries some, the long form all. */
-const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 16;
+const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 48;
 
 /** A vault with one secret, its server stopped. */
 async function stoppedVault(passphraseOfVault = passphrase): Promise<{ home: string; header: Buffer; key: string }> {
