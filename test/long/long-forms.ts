@@ -37,9 +37,9 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   postgres: {
     meaning: "kills the database and cuts its connections under three servers, and checks what their clients see",
     files: [
-      "storage/postgres/postgres-contract.test",
-      "storage/postgres/several-servers.test",
-      "storage/postgres/database-failures.test",
+      "storage/postgres/postgres-contract.process.test",
+      "storage/postgres/several-servers.process.test",
+      "storage/postgres/database-failures.process.test",
       "durability/linearizability.test",
       "durability/crash.test",
       "properties/model.test",
