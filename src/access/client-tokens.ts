@@ -45,6 +45,11 @@ export class ClientTokens {
     return this.#ledger.refresh();
   }
 
+  /** Those that have expired lately among them. */
+  get count(): number {
+    return this.#ledger.state.tokens.length;
+  }
+
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
   }

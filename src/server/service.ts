@@ -7,6 +7,7 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
+import { routes } from "../access/scopes.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -20,6 +21,8 @@ import { createListener, type Drainable, defaultLimits, drain, handleRequests, l
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import { measuredStore } from "../metrics/measured-store.js";
+import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
@@ -52,13 +55,16 @@ export async function serveStore(
   const local = createLocalListener(messages, allLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const observers = new Observers(log);
+  const metrics = new ServerMetrics(routes, clock);
+  observers.add(metrics);
   if (observer !== undefined) observers.add(observer);
   const audit =
     settings.audit === "off"
       ? null
       : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
   if (audit !== null) observers.add(audit);
-  const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
+  const measured = measuredStore(store, observers);
+  const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
@@ -70,6 +76,10 @@ export async function serveStore(
     return stopServing({ vault, audit, release: opened.release, listeners: [listener, local] }, log);
   });
   const manifest = readManifest();
+  const figures = async () => {
+    const [{ version }, { idleTimeoutMs }] = [manifest, settings];
+    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count };
+  };
   const service = {
     vault,
     log,
@@ -80,6 +90,7 @@ export async function serveStore(
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    scrape: async () => metrics.scrape(await figures()),
     version: manifest.version,
     port,
     isShuttingDown: isStopping,
