@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
-import { openDatabaseAt } from "../../src/maintenance/vault-place.js";
+import { openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
@@ -61,18 +61,19 @@ describe("a vault in a database", () => {
     });
     const database = await openDatabaseAt(url, null);
     try {
+      const checks = { understood: async () => true, refuseServed };
       const stopping = new AbortController();
       const stopLate = { tick: (_: string, done: number) => done > 150 && stopping.abort(), signal: stopping.signal };
-      const interrupted = await migrate(source, database, async () => true, stopLate).catch((error: Error) => error);
+      const interrupted = await migrate(source, database, checks, stopLate).catch((error: Error) => error);
       expect(String(interrupted)).to.contain("run the same command again");
       expect(isUnfinished((await database.header()) ?? bytes(""))).to.equal(true);
       expect(await database.count()).to.be.within(1, 249);
       const watch = { tick: () => {}, signal: new AbortController().signal };
-      const { secrets, copied } = await migrate(source, database, async () => true, watch);
+      const { secrets, copied } = await migrate(source, database, checks, watch);
       expect(secrets).to.equal(250);
       expect(copied).to.be.within(1, 249);
       const back = nothingKept();
-      await migrate(database, new MemoryStore(back), async () => true, watch);
+      await migrate(database, new MemoryStore(back), checks, watch);
       expect(back).to.deep.equal(source.kept);
     } finally {
       await database.close();
