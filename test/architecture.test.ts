@@ -17,6 +17,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/client": ["node:*"],
   "src/contract": ["src/*", schemas],
   "src/storage": ["node:*", "p-limit", ...leaves, protocol],
+  "src/storage/postgres": ["node:*", "pg", ...leaves, "src/storage", protocol],
   "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
   "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
   "src/access": ["node:*", "express", "express-rate-limit", ...leaves],

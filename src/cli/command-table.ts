@@ -221,6 +221,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/restore.js"),
   },
   {
+    name: "migrate",
+    group: "Maintenance",
+    summary: "copy the vault between files and a database",
+    example: "migrate --from /srv/strongroom --to postgres://strongroom@db.example.org/strongroom",
+    load: () => import("./commands/migrate.js"),
+  },
+  {
     name: "completion",
     group: "Other",
     summary: "print a shell completion script",

@@ -317,7 +317,20 @@ export interface VaultStatus {
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
+  readonly lastLock: LastLock;
+  /** Version of the server. */
+  readonly version: string;
   readonly rotation?: RotationProgress;
+  /** False while a database does not answer: `secretCount` is then the last number that it told. */
+  readonly storageAvailable?: boolean;
+}
+
+/** Why and when the vault was locked last; while it is unlocked, the time before. */
+export interface LastLock {
+  /** On request, after the idle timeout, because the key worker ended or the stored header took another key, because the server started, or because it is stopping. */
+  readonly reason: "request" | "idle" | "crash" | "start" | "shutdown";
+  /** When it was locked, or the server started. ISO 8601, UTC, with milliseconds. */
+  readonly at: string;
 }
 
 /** A way into the vault. */

@@ -25,6 +25,7 @@ export type {
   Initialized,
   Key,
   KeyList,
+  LastLock,
   Metadata,
   NewToken,
   Revoked,

@@ -2,10 +2,14 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { duration, integer, oneOf, readHost, readNames, readSocketPath, readToken } from "./readers.js";
+import { duration, integer, oneOf, readHost, readNames, readSocketPath, readStoreUrl, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
+  /** URL of a database, without a password. Null: files in the home. */
+  readonly store: string | null;
+  readonly storePasswordFile: string | null;
+  readonly storeConnections: number;
   readonly host: string;
   readonly port: number;
   readonly serverNames: readonly string[];
@@ -52,6 +56,30 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "the user's data directory",
     fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
     read: (text) => resolve(text),
+  },
+  store: {
+    flag: "store",
+    variable: "STRONGROOM_STORE",
+    meaning: "PostgreSQL database of the vault, as postgres://USER@HOST/DATABASE, without a password",
+    shownDefault: "files in the home",
+    fallback: () => null,
+    read: readStoreUrl,
+  },
+  storePasswordFile: {
+    flag: "store-password-file",
+    variable: "STRONGROOM_STORE_PASSWORD_FILE",
+    meaning: "file that holds the database's password",
+    shownDefault: "PGPASSFILE, or ~/.pgpass",
+    fallback: () => null,
+    read: (text) => resolve(text),
+  },
+  storeConnections: {
+    flag: "store-connections",
+    variable: "STRONGROOM_STORE_CONNECTIONS",
+    meaning: "most connections to the database, 1 to 100",
+    shownDefault: "10",
+    fallback: () => 10,
+    read: integer(1, 100),
   },
   host: {
     flag: "host",

@@ -53,6 +53,24 @@ export function readSocketPath(text: string): string {
   throw new Problem(`off or a path of at most ${maxSocketPathBytes} bytes, which is the system's limit`);
 }
 
+/** Whether a text that names a vault is the URL of a database, not a directory. */
+export function isStoreUrl(text: string): boolean {
+  return /^postgres(?:ql)?:/i.test(text);
+}
+
+/** DANGER: no message quotes the text, which may have a password in it. The store reads the rest of the URL. */
+export function readStoreUrl(text: string): string {
+  if (!isStoreUrl(text) || !URL.canParse(text)) {
+    throw new Problem("a database's URL, such as postgres://strongroom@db.example.org/strongroom");
+  }
+  const { password, searchParams } = new URL(text);
+  if (password === "" && !searchParams.has("password")) return text;
+  throw new Problem(
+    "a URL without a password, which other users can read there: change it, and write it into ~/.pgpass or into the file that " +
+      "STRONGROOM_STORE_PASSWORD_FILE names",
+  );
+}
+
 /** RFC 6750's b64token, which needs no escaping in a header. */
 export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);

@@ -14,6 +14,9 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     readSetting(name, flags[name], environment, problems);
   const settings: Settings = {
     home: read("home"),
+    store: read("store"),
+    storePasswordFile: read("storePasswordFile"),
+    storeConnections: read("storeConnections"),
     host: read("host"),
     port: read("port"),
     serverNames: read("serverNames"),

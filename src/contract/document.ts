@@ -94,6 +94,7 @@ function described(operation: Operation): Schema {
     response,
     hasTag,
     mayBeUnchanged,
+    unready,
   } = operation;
   const schema = typeof response.schema === "string" ? schemaNamed(response.schema) : response.schema;
   return {
@@ -110,6 +111,9 @@ function described(operation: Operation): Schema {
         headers: hasTag ? taggedHeaders : commonHeaders,
         content: json(schema, response.example),
       },
+      ...(unready && {
+        "503": { description: unready, headers: commonHeaders, content: json(schema, response.example) },
+      }),
       ...(mayBeUnchanged && {
         "304": { description: "The secret still has one of the tags.", headers: taggedHeaders },
       }),

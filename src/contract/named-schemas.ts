@@ -137,10 +137,27 @@ const responses = {
       lastActivity: time(
         "Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start.",
       ),
+      lastLock: schemaNamed("LastLock"),
+      version: text("Version of the server.", "0.1.0"),
       rotation: schemaNamed("RotationProgress"),
+      storageAvailable: {
+        type: "boolean",
+        description: "False while a database does not answer: `secretCount` is then the last number that it told.",
+      },
     },
-    ["rotation"],
+    ["rotation", "storageAvailable"],
   ),
+  LastLock: object("Why and when the vault was locked last; while it is unlocked, the time before.", {
+    reason: {
+      ...text(
+        "On request, after the idle timeout, because the key worker ended or the stored header took another key, because " +
+          "the server started, or because it is stopping.",
+        "idle",
+      ),
+      enum: ["request", "idle", "crash", "start", "shutdown"],
+    },
+    at: time("When it was locked, or the server started."),
+  }),
   Key: object("A way into the vault.", {
     id: keyId,
     kind: { ...text("The passphrase, or a generated key.", "key"), enum: ["passphrase", "key"] },

@@ -19,6 +19,8 @@ export type Operation = {
   readonly parameters?: readonly string[];
   readonly body?: { readonly schema: string; readonly example: Schema };
   readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };
+  /** With status 503, the response has the same body; in which case. */
+  readonly unready?: string;
   /** The response has the secret's tag as an `ETag` header. */
   readonly hasTag?: true;
   /** There is a 304, too. */

@@ -66,8 +66,11 @@ export const operations: readonly Operation[] = [
     path: "/v1/status",
     tag: "vault",
     summary: "Read the vault's state",
-    description: "Needs no token, ignores a wrong one, and is never rate-limited.",
+    description:
+      "Needs no token, ignores a wrong one, and is never rate-limited. With `require=unlocked` the status is 503 unless " +
+      "the vault is unlocked: that is for readiness probes.",
     open: true,
+    parameters: ["require"],
     response: {
       schema: "VaultStatus",
       description: "The vault's state.",
@@ -78,10 +81,13 @@ export const operations: readonly Operation[] = [
         vaultPath,
         idleTimeoutMs: 900_000,
         lastActivity,
+        lastLock: { reason: "idle", at: "2026-03-01T09:30:00.000Z" },
         serverRunning: true,
+        version: "0.1.0",
         port: 13_100,
       },
     },
+    unready: "`require=unlocked` was asked for, and the vault is not unlocked.",
     errors: [],
   },
   {

@@ -68,6 +68,13 @@ export const parameters: Schema = {
     schema: { type: "string", pattern: "^[1-9][0-9]{0,9}:[ -~]{0,100}$" },
     example: "4711:6f3c9b4e-0d6f-4b0f-9d4c-2f1d5b7c8a90 123456",
   },
+  require: {
+    name: "require",
+    in: "query",
+    description: "The state without which the response has status 503, with the same body.",
+    schema: { type: "string", enum: ["unlocked"] },
+    example: "unlocked",
+  },
   prefix: {
     name: "prefix",
     in: "query",

@@ -21,6 +21,8 @@ export type Service = {
   readonly maxBatchBytes: number;
   /** The OpenAPI document. */
   readonly contract: Uint8Array;
+  /** The program's. */
+  readonly version: string;
   /** The listening port. */
   readonly port: number;
   readonly isShuttingDown: () => boolean;

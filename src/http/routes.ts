@@ -15,7 +15,7 @@ import { mustBeWithin, mustBeWithinStill, secretPathOf } from "./permission.js";
 import { ownMemory, sharedMemory } from "./plaintext-hygiene.js";
 import { readBody } from "./request-body.js";
 import { callerOf, contextOf } from "./request-context.js";
-import { hasParameter } from "./request-target.js";
+import { hasParameter, parseQuery } from "./request-target.js";
 import { sendBytes, sendJson, sendNotModified } from "./responses.js";
 
 type Resource = {
@@ -77,7 +77,7 @@ export function takesPassphrase(req: Request): boolean {
 export function serveStatus(service: Service): RequestHandler {
   return (req, res, next) => {
     if (!isStatus(req)) return next();
-    status(service, req, res);
+    return status(service, req, res);
   };
 }
 
@@ -133,8 +133,20 @@ function wrongMethod({ methods }: Resource): VaultError {
   return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
 }
 
-async function status({ vault, port, isShuttingDown }: Service, _req: Request, res: Response): Promise<void> {
-  sendJson(res, 200, { ...(await vault.status()), serverRunning: !isShuttingDown(), port });
+/** With `require=unlocked`, the response's status says whether the vault is ready. */
+async function status(service: Service, req: Request, res: Response): Promise<void> {
+  const { vault, version, port, isShuttingDown } = service;
+  const mustBeUnlocked = requiresUnlocked(contextOf(req).target.query);
+  const found = await vault.status();
+  const body = { ...found, serverRunning: !isShuttingDown(), version, port };
+  sendJson(res, mustBeUnlocked && found.locked ? 503 : 200, body);
+}
+
+/** @throws VaultError BAD_REQUEST for any other requirement */
+function requiresUnlocked(query: string): boolean {
+  if (query === "" || !hasParameter(query, "require")) return false;
+  if (parseQuery(query, ["require"]).get("require") === "unlocked") return true;
+  throw new VaultError("BAD_REQUEST", "the parameter require is invalid: it must be unlocked");
 }
 
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {

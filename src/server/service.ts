@@ -7,7 +7,6 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
-import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -22,27 +21,32 @@ import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
 import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
-import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
+import type { ClaimedStore } from "../storage/open-store.js";
+import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
 import { type Strongroom, type Surroundings, stopMs } from "./server-handle.js";
 import { findSocketPlace, type SocketPlace } from "./socket-place.js";
 
+/** How long a stop waits for running requests, so that the audit log has them, in milliseconds. */
+const lastRecordsMs = 1_000;
+
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
-  store: FileStore,
+  opened: ClaimedStore,
   home: Home,
   settings: Settings,
   { log, clock = systemClock, files = systemFiles, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
+  const { store } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
-  warnOfOddFiles(store, log);
+  await refuseUnfinished(store);
   const place = await findSocketPlace(settings, home, log);
   const messages = createMessageClasses();
   const allLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
@@ -65,8 +69,11 @@ export async function serveStore(
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const { isStopping, stop, stopping, stopped } = createStopper(() => {
     observers.vaultEvent({ event: "stop", at: clock.now() });
-    return stopServing(vault, audit, [listener, local], log);
+    const drained = Promise.all([listener, local].map((each) => drain(each, stopMs)));
+    const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
+    return stopServing([vault.close(lastRecords).finally(opened.release), drained], log);
   });
+  const manifest = readManifest();
   const service = {
     vault,
     log,
@@ -76,7 +83,8 @@ export async function serveStore(
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(JSON.stringify(openApiDocument(readManifest(), settings))),
+    contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    version: manifest.version,
     port,
     isShuttingDown: isStopping,
     shutDown: () => void stop(),
@@ -85,7 +93,7 @@ export async function serveStore(
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
-  await announce(store, { url, socket: place?.chosen ? socket : null }, log);
+  await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
   observers.vaultEvent({ event: "start", at: clock.now() });
   const [tokenSource, certificateFile] = [token.source, certificate.file];
   return {
@@ -94,7 +102,7 @@ export async function serveStore(
     socket,
     tokenSource,
     certificateFile,
-    vaultPath: home.vault,
+    vaultPath: store.vaultPath,
     lock: () => vault.lock(),
     stopping,
     stopped,
@@ -102,16 +110,10 @@ export async function serveStore(
   };
 }
 
-function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
-  const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
-  if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
-  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
-}
-
 /** A disk that cannot take the file, a full one for instance, does not prevent serving. */
-async function announce(store: FileStore, announcement: Announcement, log: Log): Promise<void> {
+async function announce(opened: ClaimedStore, announcement: Announcement, log: Log): Promise<void> {
   try {
-    await store.announce(announcement);
+    await opened.announce(announcement);
   } catch (error) {
     log.warn({ event: "not-announced", error, hint: "commands that look for this server will not find its address" });
   }
@@ -135,19 +137,9 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-async function stopServing(
-  vault: Vault,
-  audit: AuditLog | null,
-  listeners: readonly Drainable[],
-  log: Log,
-): Promise<void> {
+async function stopServing(works: readonly Promise<unknown>[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
-  const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ended = Promise.allSettled([vault.close(), ...drains]);
-  const ends = within(
-    stopMs,
-    ended.then(async (all) => [...all, ...(await Promise.allSettled([audit?.close()]))]),
-  );
+  const ends = within(stopMs, Promise.allSettled(works));
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }

@@ -6,13 +6,14 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Observers } from "../observer.js";
+import type { LockReason, Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeySlots, type Permit } from "./key-slots.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import { type RotationProgress, RotationSweep } from "./rotation-sweep.js";
+import { OtherServers } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
 import { VaultSecrets } from "./vault-secrets.js";
@@ -39,8 +40,12 @@ export type VaultStatus = {
   readonly vaultPath: string;
   readonly idleTimeoutMs: number;
   readonly lastActivity: string;
+  /** While unlocked: the one before. */
+  readonly lastLock: { readonly reason: LockReason; readonly at: string };
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
+  /** False while storage does not answer: `secretCount` is then the last number that it told. */
+  readonly storageAvailable?: boolean;
 };
 
 export class Vault {
@@ -56,6 +61,7 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   #keeper: RecordKeeper | null = null;
+  readonly #others: OtherServers;
   readonly #headerChanges: HeaderChanges;
   readonly #sweep: RotationSweep;
 
@@ -75,12 +81,16 @@ export class Vault {
     this.#keyState = keyState;
     const entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
     const secrets = new VaultSecrets(entries, keyState, lock);
-    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
+    const vaultReplaced = () => this.#vaultReplaced();
+    const others = new OtherServers({ store, header, keyState, lock, clock, log, vaultReplaced });
+    const refresh = () => others.refresh();
+    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, refresh });
     const parts = { store, keyState, lock, entries, headerChanges, clock, log };
     const resignRecords = async () => this.#keeper?.resign();
     const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
     this.secrets = secrets;
     this.records = new VaultRecords(store, keyState, lock);
+    this.#others = others;
     this.#headerChanges = headerChanges;
     this.#sweep = sweep;
     this.keys = new KeySlots({ ...parts, sweep, scryptLogN: settings.scryptLogN });
@@ -110,8 +120,9 @@ export class Vault {
 
   async status(): Promise<VaultStatus> {
     this.#keyState.lockIfIdle();
-    const secretCount = await this.#store.count();
+    const { count: secretCount, available } = await this.#others.count();
     const rotation = this.#sweep.progress(secretCount);
+    const { reason, at } = this.#keyState.lastLock;
     return {
       initialized: this.#header.bytes !== null,
       locked: !this.#keyState.unlocked,
@@ -119,7 +130,9 @@ export class Vault {
       vaultPath: this.#store.vaultPath,
       idleTimeoutMs: this.#settings.idleTimeoutMs,
       lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
+      lastLock: { reason, at: new Date(at).toISOString() },
       ...(rotation && { rotation }),
+      ...(!available && { storageAvailable: false }),
     };
   }
 
@@ -130,7 +143,8 @@ export class Vault {
    */
   async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
-    const derived = this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const init = () => this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const derived = this.#others.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
     const keptAt = await this.#lock.exclusive(() => this.#startNewVault(header));
     this.#keyState.becomeUnlocked();
@@ -195,15 +209,20 @@ export class Vault {
     }
   }
 
-  /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */
-  async close(): Promise<void> {
+  /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
+  async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
     try {
       await this.#keyState.close();
       await this.#keeper?.close();
     } finally {
-      await this.#lock.exclusive(() => this.#store.close());
+      await last().finally(() => this.#lock.exclusive(() => this.#store.close()));
     }
+  }
+
+  #vaultReplaced(): void {
+    this.secrets.vaultReplaced();
+    this.#keeper?.vaultReplaced();
   }
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {
@@ -229,8 +248,7 @@ export class Vault {
       await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
-    this.secrets.vaultReplaced();
-    this.#keeper?.vaultReplaced();
+    this.#vaultReplaced();
     try {
       await this.#keyState.adopt();
       return keptAt;

@@ -2,8 +2,19 @@
 
 import { join } from "node:path";
 import { expect } from "chai";
+import { readManifest } from "../../src/manifest.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
-import { api, mustGet, mustInit, mustList, mustPut, mustRefuse, mustStatus, send } from "../support/test-client.js";
+import {
+  api,
+  mustGet,
+  mustInit,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  send,
+} from "../support/test-client.js";
 
 const tag = /^[\w-]{16}$/;
 const isoMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -61,17 +72,43 @@ describe("lifecycle endpoints", () => {
 describe("GET /v1/status", () => {
   const server = shareTestServer({ idleTimeoutMs: 123_456 });
 
-  it("returns exactly the fields of the vault status object, each of its type", async () => {
+  it("returns exactly the fields of the vault status object and two more, each of its type", async () => {
     const status = await mustStatus(server());
     expect(status).to.have.all.keys(
       ...["initialized", "locked", "secretCount", "vaultPath"],
       ...["serverRunning", "port", "idleTimeoutMs", "lastActivity"],
+      ...["version", "lastLock"],
     );
+    expect(status["version"]).to.equal(readManifest().version);
+    expect(status["lastLock"]).to.have.keys("reason", "at").and.include({ reason: "start" });
     expect(status["vaultPath"]).to.equal(join(server().home, "vault"));
     expect(status["serverRunning"]).to.equal(true);
     expect(status["port"]).to.equal(server().port);
     expect(status["idleTimeoutMs"]).to.equal(123_456);
     expect(status["lastActivity"]).to.match(isoMilliseconds);
+  });
+
+  it("returns 503 with the same body where it requires an unlocked vault and there is none", async () => {
+    const fresh = await startTestServer();
+    const required = { path: "/v1/status?require=unlocked", token: null };
+    const before = await send(fresh, required);
+    expect([before.status, before.json]).to.deep.equal([503, await mustStatus(fresh)]);
+    await mustInit(fresh);
+    expect((await send(fresh, required)).status).to.equal(200);
+    await mustLock(fresh);
+    const locked = await send(fresh, required);
+    expect([locked.status, locked.json["locked"]]).to.deep.equal([503, true]);
+    expect(locked.json["lastLock"]).to.include({ reason: "request" });
+  });
+
+  for (const query of ["require", "require=", "require=locked", "require=unlocked&require=unlocked"])
+    it(`refuses ?${query}`, async () => {
+      mustRefuse(await send(server(), { path: `/v1/status?${query}`, token: null }), 400, "BAD_REQUEST");
+    });
+
+  it("ignores any other parameter", async () => {
+    for (const query of ["x", "%zz", "requires=unlocked"])
+      expect((await send(server(), { path: `/v1/status?${query}`, token: null })).status, query).to.equal(200);
   });
 
   it("needs no token and ignores a wrong one", async () => {

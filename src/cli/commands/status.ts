@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { type ExitName, exitCodes } from "../session/exit-codes.js";
+import { localTime } from "../session/local-time.js";
 import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 
 type Flags = OutputFlags & ConnectionFlags;
@@ -32,7 +33,8 @@ function stateOf({ initialized, locked }: VaultStatus): State {
   return locked ? "locked" : "ok";
 }
 
-function textOf({ secretCount, vaultPath, port, idleTimeoutMs, lastActivity }: VaultStatus, state: State): string {
+function textOf(status: VaultStatus, state: State): string {
+  const { secretCount, vaultPath, port, version, idleTimeoutMs, lastActivity, lastLock } = status;
   const paint = painter(process.stdout);
   const first: { readonly [S in State]: string } = {
     ok: `the vault is ${paint("green", "unlocked")}`,
@@ -43,19 +45,30 @@ function textOf({ secretCount, vaultPath, port, idleTimeoutMs, lastActivity }: V
     ["secrets", String(secretCount)],
     ["vault", vaultPath],
     ["port", String(port)],
+    ["version", version],
     ["locks", locksWhen(idleTimeoutMs, state === "ok" ? lastActivity : null)],
-    ["last activity", lastActivity],
+    ["last activity", localTime(new Date(lastActivity))],
+    ["last lock", `${localTime(new Date(lastLock.at))}, ${reasons[lastLock.reason]}`],
   ] as const;
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
   return `${first[state]}\n${lines.join("")}`;
 }
 
+const reasons: { readonly [R in VaultStatus["lastLock"]["reason"]]: string } = {
+  request: "on request",
+  idle: "after a time without activity",
+  crash: "because the server lost its key: see its log",
+  start: "since the server started",
+  shutdown: "because the server is stopping",
+};
+
 /** `lastActivity`: null when the vault is not unlocked. */
 function locksWhen(idleTimeoutMs: number, lastActivity: string | null): string {
   if (idleTimeoutMs === 0) return "never";
   if (lastActivity === null) return `after ${inWords(idleTimeoutMs)} without activity`;
-  const leftMs = Date.parse(lastActivity) + idleTimeoutMs - Date.now();
-  return `in ${inWords(Math.max(0, leftMs))} without activity`;
+  const deadline = Date.parse(lastActivity) + idleTimeoutMs;
+  const left = inWords(Math.max(0, deadline - Date.now()));
+  return `in ${left} without activity, at ${localTime(new Date(deadline))}`;
 }
 
 /** In the largest unit of which there is at least one, rounded to the nearest number. */
