@@ -24,6 +24,10 @@ export type FinishedRequest = {
   readonly path: string | null;
   /** Tag of the secret that was read or written, without quotes. */
   readonly etag: string | null;
+  /** Name of the client token, or id of the key, that was made, changed or removed. */
+  readonly subject: string | null;
+  /** Version of the secret that was asked for. */
+  readonly version: number | null;
   /** Of a list. */
   readonly prefix: string | null;
   /** Secrets in a list, or in the part of it that was sent. */
@@ -64,6 +68,8 @@ export const storageCalls = [
   "writeDocument",
   "snapshot",
   "freeze",
+  "confirm",
+  "documentTag",
 ] as const;
 export type StorageCall = (typeof storageCalls)[number];
 

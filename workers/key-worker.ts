@@ -9,7 +9,7 @@ import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";
 import { Lifecycle } from "./lifecycle-operations.js";
 import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
-import { Records } from "./record-operations.js";
+import { Checkpoints, Records } from "./record-operations.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Rotation } from "./rotation-operations.js";
@@ -45,6 +45,7 @@ function operationTable(settings: WorkerSettings): OperationTable {
   const secrets = new Secrets(keyring, readers, settings);
   const versions = new Versions(keyring, readers, settings);
   const records = new Records(keyring);
+  const checkpoints = new Checkpoints(keyring);
   const batches = new Batches(keyring, readers, settings);
   return {
     mount: (request) => lifecycle.mount(request),
@@ -77,6 +78,8 @@ function operationTable(settings: WorkerSettings): OperationTable {
     reveal: (request) => secrets.reveal(request),
     signRecords: (request) => records.sign(request),
     verifyRecords: (request) => records.verify(request),
+    signCheckpoint: (request) => checkpoints.sign(request),
+    verifyCheckpoints: (request) => checkpoints.verify(request),
   };
 }
 

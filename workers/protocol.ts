@@ -69,6 +69,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `check` opens all versions in a blob, and replies whether they are intact.
  * - `reveal` opens a page, list entries that `describe` has sealed together.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
+ * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
 export interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
@@ -161,7 +162,21 @@ export interface Operations {
     request: { op: "verifyRecords"; texts: readonly string[]; macs: readonly string[] };
     reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
   };
+  signCheckpoint: {
+    request: { op: "signCheckpoint"; text: string };
+    reply: { readonly ok: true; readonly key: string; readonly mac: string } | Refusal;
+  };
+  verifyCheckpoints: {
+    request: { op: "verifyCheckpoints"; checkpoints: readonly SignedCheckpoint[] };
+    reply: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
+  };
 }
+
+/** `key`: the name of the key that made the MAC. */
+export type SignedCheckpoint = { readonly text: string; readonly key: string; readonly mac: string };
+
+/** `unknown`: made under a key that this vault does not have, or has no more. */
+export type CheckpointVerdict = "valid" | "wrong" | "unknown";
 
 /** An operation of a batch; `start` and `end` say where in the body it is. The paths are not checked yet. */
 export type PlannedOperation = {

@@ -1,18 +1,21 @@
 /**
- * MACs of records that the vault keeps in the clear, such as client tokens. Only this thread, and only while the vault is
- * unlocked, can make or check them.
+ * MACs of what the vault keeps in the clear: records, such as client tokens, and the audit log's checkpoints. Only this thread,
+ * and only while the vault is unlocked, can make or check them.
  *
- * While the master key is being rotated, MACs of the old one are valid, too.
+ * While the master key is being rotated, MACs of the old one are valid, too. A checkpoint names its key, so that later, or in
+ * a log that has seen several vaults, the checkpoint of another key is told from a forged one.
  *
- *   mac = HMAC-SHA-256(K("client token"), the record's text); K(use) = `XaesKey.deriveKey` of the master key
+ *   mac = HMAC-SHA-256(K(use), the text)                use: "client token" or "audit checkpoint"
+ *   name of a checkpoint's key = the first 9 bytes of HMAC-SHA-256(K("audit checkpoint"), "key name")
+ *   K(use) = `XaesKey.deriveKey` of the master key
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { XaesKey } from "./crypto/xaes.js";
 import type { Keyring } from "./keyring.js";
 import { base64url, fromBase64url, takeOver, utf8, wipe } from "./memory.js";
-import type { Bytes, ReplyOf, RequestOf } from "./protocol.js";
+import type { Bytes, CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "./protocol.js";
 
-const use = "client token";
+const nameBytes = 9;
 
 export class Records {
   readonly #keyring: Keyring;
@@ -34,13 +37,62 @@ export class Records {
   }
 }
 
+export class Checkpoints {
+  readonly #keyring: Keyring;
+
+  constructor(keyring: Keyring) {
+    this.#keyring = keyring;
+  }
+
+  sign({ text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
+    return this.#keyring.withKey(({ masterKey }) =>
+      withKeyFor("audit checkpoint", masterKey, (key) => ({
+        ok: true,
+        key: nameOf(key),
+        mac: base64url(hmac(key, text)),
+      })),
+    );
+  }
+
+  verify({ checkpoints }: RequestOf<"verifyCheckpoints">): ReplyOf<"verifyCheckpoints"> {
+    return this.#keyring.withKey(({ masterKey, oldKey }) => {
+      const current = verdictsUnder(masterKey, checkpoints);
+      const older = oldKey === null ? current : verdictsUnder(oldKey, checkpoints);
+      const verdicts = current.map((verdict, i) => (verdict === "unknown" ? (older[i] ?? verdict) : verdict));
+      return { ok: true, verdicts };
+    });
+  }
+}
+
+function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {
+  return withKeyFor("audit checkpoint", masterKey, (key) => {
+    const name = nameOf(key);
+    return checkpoints.map(({ text, key: claimed, mac }) => {
+      if (claimed !== name) return "unknown";
+      return isSame(hmac(key, text), mac) ? "valid" : "wrong";
+    });
+  });
+}
+
 function macsOf(masterKey: XaesKey, texts: readonly string[]): Bytes[] {
+  return withKeyFor("client token", masterKey, (key) => texts.map((text) => hmac(key, text)));
+}
+
+function withKeyFor<T>(use: string, masterKey: XaesKey, work: (key: Uint8Array) => T): T {
   const key = masterKey.deriveKey(use);
   try {
-    return texts.map((text) => takeOver(createHmac("sha256", key).update(utf8(text)).digest()));
+    return work(key);
   } finally {
     wipe(key);
   }
+}
+
+function nameOf(key: Uint8Array): string {
+  return base64url(hmac(key, "key name").subarray(0, nameBytes));
+}
+
+function hmac(key: Uint8Array, text: string): Bytes {
+  return takeOver(createHmac("sha256", key).update(utf8(text)).digest());
 }
 
 function isSame(mac: Bytes, claimed: string): boolean {

@@ -45,6 +45,11 @@ export class ClientTokens {
     return this.#ledger.state.tokens.length;
   }
 
+  /** See `TokenLedger.refresh`. */
+  refresh(): Promise<void> | undefined {
+    return this.#ledger.refresh();
+  }
+
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
   }
@@ -71,6 +76,7 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
+    await this.refresh();
     const text = newText();
     const record = await this.#ledger.change((state) => {
       const old = find(state, name);
@@ -98,6 +104,7 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays dead until the server restarts
    */
   async revoke(name: string): Promise<void> {
+    await this.refresh()?.catch(() => {}); // what is known here must end in any case
     const wasLive = this.#end(name);
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);

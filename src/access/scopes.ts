@@ -15,6 +15,8 @@ export const needs: Readonly<Record<string, Need>> = {
   "GET /v1/status": "any",
   "GET /v1/openapi.json": "any",
   "GET /v1/tokens/self": "any",
+  "GET /v1/audit": "audit",
+  "POST /v1/audit/verify": "audit",
   "POST /v1/init": "root",
   "GET /v1/metrics": "metrics",
   "POST /v1/unlock": "unlock",

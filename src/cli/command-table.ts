@@ -221,6 +221,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/restore.js"),
   },
   {
+    name: "migrate",
+    group: "Maintenance",
+    summary: "copy the vault between files and a database",
+    example: "migrate --from /srv/vault --to postgres://sr@db.example.org/vault",
+    load: () => import("./commands/migrate.js"),
+  },
+  {
     name: "completion",
     group: "Other",
     summary: "print a shell completion script",

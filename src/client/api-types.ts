@@ -44,6 +44,12 @@ export interface UndoRequest {
   readonly version: number;
 }
 
+/** Body of a check of checkpoints. Other fields are ignored. */
+export interface AuditVerifyRequest {
+  /** At most 1000. */
+  readonly checkpoints: readonly AuditCheckpoint[];
+}
+
 /** Body of a batch. Other fields are ignored. */
 export interface BatchRequest {
   /** What to do; an operation has one of get, put, delete, move and copy. */
@@ -138,6 +144,91 @@ export interface RotationRequest {
   readonly overlapSeconds?: number;
 }
 
+/** A record of the audit log; the members depend on the event. */
+export interface AuditRecord {
+  /** Number of the record. */
+  readonly seq: number;
+  /** ISO 8601, UTC, with milliseconds. */
+  readonly time: string;
+  /** What was done, or happened. */
+  readonly event: string;
+  /** Name of the token; `root` is the root token. */
+  readonly token?: string;
+  /** Address of the client; `unix` is the Unix socket. */
+  readonly address?: string;
+  /** Identifies the request in the server's log, or the batch. */
+  readonly requestId?: string;
+  /** The secret's path. */
+  readonly path?: string;
+  /** Target of a move or copy. */
+  readonly to?: string;
+  /** The client token, or the key's id, that was made, changed or removed. */
+  readonly name?: string;
+  /** The version that was asked for. */
+  readonly version?: number;
+  /** Tag of the secret that was read or stored. */
+  readonly etag?: string;
+  /** Of a list. */
+  readonly prefix?: string;
+  /** Secrets in a list, or records that a gap stands for. */
+  readonly count?: number;
+  /** Present in the records of a batch. */
+  readonly batch?: true;
+  /** Status of the response; 0: the client was gone. */
+  readonly status?: number;
+  /** Code of the error. */
+  readonly code?: string;
+  /** Why the vault was locked, or a checkpoint made. */
+  readonly reason?: string;
+  /** Of a lockout: what was wrong. */
+  readonly credential?: string;
+  /** When the first of a gap's records was lost. */
+  readonly since?: string;
+  /** Name of the key. */
+  readonly key?: string;
+  /** The MAC. */
+  readonly mac?: string;
+}
+
+/** Where the log ends: keep it elsewhere, and no earlier part can be changed or cut unseen. */
+export interface AuditHead {
+  /** Name of the log, made when its first file was. */
+  readonly log: string;
+  /** Number of the record. */
+  readonly seq: number;
+  /** Value of the hash chain. */
+  readonly chain: string;
+}
+
+/** A checkpoint. `chain` is the value before it. */
+export interface AuditCheckpoint {
+  /** Name of the log, made when its first file was. */
+  readonly log: string;
+  /** Number of the record. */
+  readonly seq: number;
+  /** ISO 8601, UTC, with milliseconds. */
+  readonly time: string;
+  /** Value of the hash chain. */
+  readonly chain: string;
+  /** Name of the key. */
+  readonly key: string;
+  /** The MAC. */
+  readonly mac: string;
+}
+
+/** Records of the audit log. */
+export interface AuditPage {
+  /** Oldest first. */
+  readonly records: readonly AuditRecord[];
+  readonly head?: AuditHead;
+}
+
+/** Verdicts on checkpoints. */
+export interface AuditVerdicts {
+  /** In the order of the checkpoints. `unknown`: made under another key than the vault's. */
+  readonly verdicts: readonly ("valid" | "wrong" | "unknown")[];
+}
+
 /** A token without its text. */
 export interface Token {
   /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
@@ -230,6 +321,8 @@ export interface VaultStatus {
   /** Version of the server. */
   readonly version: string;
   readonly rotation?: RotationProgress;
+  /** False while a database does not answer: `secretCount` is then the last number that it told. */
+  readonly storageAvailable?: boolean;
 }
 
 /** Why and when the vault was locked last; while it is unlocked, the time before. */

@@ -10,8 +10,15 @@ import type { CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
 import { encoded, secretTarget, sendChange } from "./secret-requests.js";
 
+export type { Audit, AuditOptions } from "./access/audit-client.js";
+export type { CreateTokenOptions, Tokens } from "./access/tokens.js";
 export type {
   Acknowledgement,
+  AuditCheckpoint,
+  AuditHead,
+  AuditPage,
+  AuditRecord,
+  AuditVerdicts,
   BatchRefusal,
   CreatedKey,
   Deleted,
@@ -47,7 +54,6 @@ export type { PlaceOptions } from "./discovery.js";
 export type { ChangeOptions, ClientOptions, ListOptions, PutOptions, SecretType, Text } from "./method-options.js";
 export type { CallOptions } from "./request.js";
 export type { Secret } from "./secret.js";
-export type { CreateTokenOptions, Tokens } from "./tokens.js";
 
 /**
  * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,

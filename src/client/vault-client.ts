@@ -1,14 +1,18 @@
 /** Client methods for the vault and the server; those for secrets are in the class that extends this one. */
+
+import { Audit } from "./access/audit-client.js";
+import { Tokens } from "./access/tokens.js";
 import type { Acknowledgement, CreatedKey, Initialized, KeyList, Rotated, Snapshot, VaultStatus } from "./api-types.js";
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
-import { Tokens } from "./tokens.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;
   /** Client tokens, and the token of this client. */
   readonly tokens: Tokens;
+  /** The audit log. */
+  readonly audit: Audit;
 
   /**
    * Reads no file and opens no connection before the first request; throws nothing.
@@ -20,6 +24,7 @@ export class VaultClient implements AsyncDisposable {
   constructor(options: ClientOptions = {}) {
     this.requester = new Requester(options);
     this.tokens = new Tokens(this.requester);
+    this.audit = new Audit(this.requester);
   }
 
   /**

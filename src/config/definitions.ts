@@ -2,10 +2,14 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { duration, integer, readHost, readLogLevel, readNames, readSocketPath, readToken } from "./readers.js";
+import { duration, integer, oneOf, readHost, readNames, readSocketPath, readStoreUrl, readToken } from "./readers.js";
 
 export interface Settings {
   readonly home: string;
+  /** URL of a database, without a password. Null: files in the home. */
+  readonly store: string | null;
+  readonly storePasswordFile: string | null;
+  readonly storeConnections: number;
   readonly host: string;
   readonly port: number;
   readonly serverNames: readonly string[];
@@ -23,8 +27,14 @@ export interface Settings {
   readonly keepVersionBytes: number;
   readonly cacheBytes: number;
   readonly maxConnections: number;
+  readonly audit: (typeof auditModes)[number];
+  readonly auditOnFailure: (typeof auditFailures)[number];
   readonly logLevel: LogLevel;
 }
+
+/** What the audit log records: nothing, all but reads and lists of secrets, or all. */
+export const auditModes = ["off", "changes", "all"] as const;
+const auditFailures = ["allow", "deny"] as const;
 
 export type Definition<T> = {
   /** Null if it has only a variable. */
@@ -46,6 +56,30 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     shownDefault: "the user's data directory",
     fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
     read: (text) => resolve(text),
+  },
+  store: {
+    flag: "store",
+    variable: "STRONGROOM_STORE",
+    meaning: "PostgreSQL database of the vault, as postgres://USER@HOST/DATABASE, without a password",
+    shownDefault: "files in the home",
+    fallback: () => null,
+    read: readStoreUrl,
+  },
+  storePasswordFile: {
+    flag: "store-password-file",
+    variable: "STRONGROOM_STORE_PASSWORD_FILE",
+    meaning: "file that holds the database's password",
+    shownDefault: "PGPASSFILE, or ~/.pgpass",
+    fallback: () => null,
+    read: (text) => resolve(text),
+  },
+  storeConnections: {
+    flag: "store-connections",
+    variable: "STRONGROOM_STORE_CONNECTIONS",
+    meaning: "most connections to the database, 1 to 100",
+    shownDefault: "10",
+    fallback: () => 10,
+    read: integer(1, 100),
   },
   host: {
     flag: "host",
@@ -175,12 +209,28 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     fallback: () => 1024,
     read: integer(10, 65_535),
   },
+  audit: {
+    flag: "audit",
+    variable: "STRONGROOM_AUDIT",
+    meaning: "what the audit log records: off, changes (all but reads and lists), or all",
+    shownDefault: "all",
+    fallback: () => "all",
+    read: oneOf(auditModes),
+  },
+  auditOnFailure: {
+    flag: "audit-on-failure",
+    variable: "STRONGROOM_AUDIT_ON_FAILURE",
+    meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503",
+    shownDefault: "allow",
+    fallback: () => "allow",
+    read: oneOf(auditFailures),
+  },
   logLevel: {
     flag: "log-level",
     variable: "STRONGROOM_LOG_LEVEL",
     meaning: `how much is logged: ${logLevels.join(", ")}`,
     shownDefault: "info",
     fallback: () => "info",
-    read: readLogLevel,
+    read: oneOf(logLevels),
   },
 };

@@ -1,7 +1,6 @@
 /** Readers of settings: each returns the value, or throws what the text must be. */
 import { isIP } from "node:net";
 import { resolve } from "node:path";
-import { type LogLevel, logLevels } from "../log.js";
 
 /** An invalid setting; the message says what it must be. */
 export class Problem extends Error {}
@@ -54,6 +53,24 @@ export function readSocketPath(text: string): string {
   throw new Problem(`off or a path of at most ${maxSocketPathBytes} bytes, which is the system's limit`);
 }
 
+/** Whether a text that names a vault is the URL of a database, not a directory. */
+export function isStoreUrl(text: string): boolean {
+  return /^postgres(?:ql)?:/i.test(text);
+}
+
+/** DANGER: no message quotes the text, which may have a password in it. The store reads the rest of the URL. */
+export function readStoreUrl(text: string): string {
+  if (!isStoreUrl(text) || !URL.canParse(text)) {
+    throw new Problem("a database's URL, such as postgres://strongroom@db.example.org/strongroom");
+  }
+  const { password, searchParams } = new URL(text);
+  if (password === "" && !searchParams.has("password")) return text;
+  throw new Problem(
+    "a URL without a password, which other users can read there: change it, and write it into ~/.pgpass or into the file that " +
+      "STRONGROOM_STORE_PASSWORD_FILE names",
+  );
+}
+
 /** RFC 6750's b64token, which needs no escaping in a header. */
 export function isToken(text: string): boolean {
   return /^[A-Za-z0-9._~+/-]{1,512}=*$/.test(text);
@@ -69,8 +86,10 @@ export function readToken(text: string): string {
   return text;
 }
 
-export function readLogLevel(text: string): LogLevel {
-  const level = logLevels.find((known) => known === text);
-  if (level === undefined) throw new Problem(`one of ${logLevels.join(", ")}`);
-  return level;
+export function oneOf<T extends string>(choices: readonly T[]): (text: string) => T {
+  return (text) => {
+    const choice = choices.find((known) => known === text);
+    if (choice === undefined) throw new Problem(`one of ${choices.join(", ")}`);
+    return choice;
+  };
 }

@@ -14,6 +14,9 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     readSetting(name, flags[name], environment, problems);
   const settings: Settings = {
     home: read("home"),
+    store: read("store"),
+    storePasswordFile: read("storePasswordFile"),
+    storeConnections: read("storeConnections"),
     host: read("host"),
     port: read("port"),
     serverNames: read("serverNames"),
@@ -30,6 +33,8 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     keepVersionBytes: read("keepVersionBytes"),
     cacheBytes: read("cacheBytes"),
     maxConnections: read("maxConnections"),
+    audit: read("audit"),
+    auditOnFailure: read("auditOnFailure"),
     logLevel: read("logLevel"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {

@@ -46,6 +46,7 @@ export function openApiDocument({ version, description, license }: Manifest, set
     ],
     security: [{ token: [] }],
     tags: [
+      { name: "audit", description: "The audit log: who did what, and when." },
       { name: "secrets", description: "Secrets under hierarchical paths." },
       { name: "server", description: "The server itself." },
       { name: "tokens", description: "Client tokens, for programs and people that need a part of the vault." },

@@ -1,6 +1,7 @@
 /** Named schemas of the contract: request bodies, which the key worker defines, and response bodies. */
 import { bodySchemas, maxOperations, operationKinds, secretTypes } from "../../workers/body-schemas.js";
 import { statusOf } from "../errors.js";
+import { auditSchemas, auditVerifyRequest } from "./audit-schemas.js";
 import { list, object, published, type Schema, schemaNamed, text } from "./json-schema.js";
 
 const ok: Schema = {
@@ -54,6 +55,7 @@ export function componentSchemas(maxValueBytes: number): Schema {
     },
     KeyRequest: { ...published(bodies.createKey), description: "Body of a new key. Other fields are ignored." },
     UndoRequest: { ...published(bodies.undo), description: "Body of undo. Other fields are ignored." },
+    AuditVerifyRequest: auditVerifyRequest,
     BatchRequest: object("Body of a batch. Other fields are ignored.", { operations }),
     BatchGet: { ...published(bodies.batchGet), description: "Reads a secret." },
     BatchPut: { ...published(bodies.batchPut), description: "Stores a secret." },
@@ -111,6 +113,7 @@ const tokenRequests: Schema = {
 };
 
 const responses = {
+  ...auditSchemas,
   Token: object("A token without its text.", shownToken),
   NewToken: object("A token with its text, which is never shown again.", {
     ok,
@@ -137,8 +140,12 @@ const responses = {
       lastLock: schemaNamed("LastLock"),
       version: text("Version of the server.", "0.1.0"),
       rotation: schemaNamed("RotationProgress"),
+      storageAvailable: {
+        type: "boolean",
+        description: "False while a database does not answer: `secretCount` is then the last number that it told.",
+      },
     },
-    ["rotation"],
+    ["rotation", "storageAvailable"],
   ),
   LastLock: object("Why and when the vault was locked last; while it is unlocked, the time before.", {
     reason: {

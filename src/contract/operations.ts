@@ -1,5 +1,6 @@
 /** Table of operations: request, response and errors of each endpoint. */
 import type { Operation } from "./operation.js";
+import { auditOperations } from "./operations-on-audit.js";
 import { keyOperations } from "./operations-on-keys.js";
 import { secretOperations } from "./operations-on-secrets.js";
 import { tokenOperations } from "./operations-on-tokens.js";
@@ -171,6 +172,7 @@ export const operations: readonly Operation[] = [
     errors: [],
   },
   ...keyOperations,
+  ...auditOperations,
   ...tokenOperations,
   ...secretOperations,
 ];

@@ -90,6 +90,20 @@ export const parameters: Schema = {
     schema: { type: "string" },
     example: "app/db/password",
   },
+  afterRecord: {
+    name: "after",
+    in: "query",
+    description: "Only records with a higher number than this; omitted: from the oldest one that is kept.",
+    schema: { type: "integer", minimum: 0, maximum: 999_999_999_999_999 },
+    example: 4711,
+  },
+  recordLimit: {
+    name: "limit",
+    in: "query",
+    description: "Most records to return. Omitted: 100.",
+    schema: { type: "integer", minimum: 1, maximum: 1000 },
+    example: 100,
+  },
   limit: {
     name: "limit",
     in: "query",

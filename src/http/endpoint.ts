@@ -4,6 +4,7 @@ import type { ClientTokens } from "../access/client-tokens.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import type { RootRotation } from "../access/root-rotation.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import type { Log } from "../log.js";
 import type { Vault } from "../vault/vault.js";
 
@@ -12,6 +13,8 @@ export type Service = {
   readonly log: Log;
   readonly credentials: Credentials;
   readonly tokens: ClientTokens;
+  /** Null: there is none. */
+  readonly audit: AuditLog | null;
   readonly rootRotation: RootRotation;
   readonly passphraseLockout: Lockout;
   readonly maxBodyBytes: number;

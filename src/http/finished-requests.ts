@@ -10,7 +10,8 @@ import { contextOf, type RequestContext } from "./request-context.js";
 /** For a context's `report`. `routeOf` returns the route pattern of a path. */
 export function reporter(observers: Observers, routeOf: (path: string) => string): RequestContext["report"] {
   return (req, status, etag) => {
-    const { target, started, caller, secretPath: path, prefix, count, operations, code, requestId } = contextOf(req);
+    const { target, started, caller, secretPath: path, ...known } = contextOf(req);
+    const { subject, version, prefix, count, operations, code, requestId } = known;
     observers.requestFinished({
       method: req.method,
       route: routeOf(target.path),
@@ -21,6 +22,8 @@ export function reporter(observers: Observers, routeOf: (path: string) => string
       requestId,
       path,
       etag,
+      subject,
+      version,
       prefix,
       count,
       operations,

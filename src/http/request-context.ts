@@ -14,6 +14,8 @@ export interface RequestContext {
   report: ((req: Request, status: number, tag: string | null) => void) | null;
   // What is known of the request for the observers.
   secretPath: string | null;
+  subject: string | null;
+  version: number | null;
   prefix: string | null;
   count: number | null;
   operations: BatchItem[] | null;
@@ -31,6 +33,8 @@ export function contextOf(req: Request & { [context]?: RequestContext }): Reques
     caller: null,
     report: null,
     secretPath: null,
+    subject: null,
+    version: null,
     prefix: null,
     count: null,
     operations: null,

@@ -4,6 +4,7 @@ import { requireScope } from "../access/scopes.js";
 import { VaultError } from "../errors.js";
 import { conditionOf, unlessTagged } from "./conditional-headers.js";
 import type { Endpoint, Service } from "./endpoint.js";
+import { readAudit, verifyAudit } from "./endpoints/audit-endpoints.js";
 import { batch } from "./endpoints/batch-endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./endpoints/key-endpoints.js";
 import { list } from "./endpoints/list-endpoint.js";
@@ -52,6 +53,8 @@ const resources = new Map<string, Resource>([
   ["/v1/metrics", { route: "/v1/metrics", methods: { GET: metrics }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
+  ["/v1/audit", { route: "/v1/audit", methods: { GET: readAudit }, secret: false }],
+  ["/v1/audit/verify", { route: "/v1/audit/verify", methods: { POST: verifyAudit }, secret: false }],
   [tokensRoot, { route: tokensRoot, methods: { GET: listTokens, POST: createToken }, secret: false }],
   [`${tokensRoot}/self`, selfResource],
   ["/v1/passphrase", { route: "/v1/passphrase", methods: { POST: changePassphrase }, secret: false }],
@@ -93,7 +96,10 @@ export function dispatch(service: Service): RequestHandler {
     const rest = path.slice(rootLength(resource) + 1);
     const caller = callerOf(req);
     if (caller !== "root") requireScope(caller.token, operationOf(req, resource, rest));
-    if (resource.secret) service.vault.secrets.admit();
+    if (resource.secret) {
+      service.vault.secrets.admit();
+      service.audit?.mustAccept();
+    }
     await endpoint(service, req, res, rest);
   };
 }

@@ -8,6 +8,7 @@ import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
 import { routes } from "../access/scopes.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -24,8 +25,9 @@ import { measuredStore } from "../metrics/measured-store.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
-import type { FileStore } from "../storage/files/file-store.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
+import type { ClaimedStore } from "../storage/open-store.js";
+import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
@@ -34,17 +36,18 @@ import { findSocketPlace, type SocketPlace } from "./socket-place.js";
 
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
-  store: FileStore,
+  opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  { log, clock = systemClock, limits, minScryptLogN, observer }: Surroundings,
+  { log, clock = systemClock, files = systemFiles, limits, minScryptLogN, observer }: Surroundings,
 ): Promise<Strongroom> {
+  const { store } = opened;
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
   if (certificate.made) log.info({ event: "certificate-made", hint: "clients must trust the new certificate file" });
   for (const hint of await hintsOnNamedFiles(settings)) log.warn({ event: "not-hardened", hint });
-  warnOfOddFiles(store, log);
+  await refuseUnfinished(store);
   const place = await findSocketPlace(settings, home, log);
   const messages = createMessageClasses();
   const allLimits = { ...defaultLimits, ...limits, maxConnections: settings.maxConnections };
@@ -55,27 +58,35 @@ export async function serveStore(
   const metrics = new ServerMetrics(routes, clock);
   observers.add(metrics);
   if (observer !== undefined) observers.add(observer);
+  const audit =
+    settings.audit === "off"
+      ? null
+      : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
+  if (audit !== null) observers.add(audit);
   const measured = measuredStore(store, observers);
   const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
+  audit?.setSigner((text) => vault.records.signCheckpoint(text));
   const { address, port } = await openOrRelease(vault, () => listen(listener, settings.host, settings.port));
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const { isStopping, stop, stopping, stopped } = createStopper(() => {
     observers.vaultEvent({ event: "stop", at: clock.now() });
-    return stopServing(vault, [listener, local], log);
+    return stopServing({ vault, audit, release: opened.release, listeners: [listener, local] }, log);
   });
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
-    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count };
+    const losses = audit?.losses ?? null;
+    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count, losses };
   };
   const service = {
     vault,
     log,
     credentials,
     tokens,
+    audit,
     rootRotation: new RootRotation(token, credentials, clock),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
@@ -90,7 +101,7 @@ export async function serveStore(
   for (const each of [listener, local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stop }, () => listenOnSocket(local, place, log));
   const url = urlOf(address, port);
-  await announce(store, { url, socket: place?.chosen ? socket : null }, log);
+  await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
   observers.vaultEvent({ event: "start", at: clock.now() });
   const [tokenSource, certificateFile] = [token.source, certificate.file];
   return {
@@ -99,7 +110,7 @@ export async function serveStore(
     socket,
     tokenSource,
     certificateFile,
-    vaultPath: home.vault,
+    vaultPath: store.vaultPath,
     lock: () => vault.lock(),
     stopping,
     stopped,
@@ -107,16 +118,10 @@ export async function serveStore(
   };
 }
 
-function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
-  const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
-  if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
-  if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
-}
-
 /** A disk that cannot take the file, a full one for instance, does not prevent serving. */
-async function announce(store: FileStore, announcement: Announcement, log: Log): Promise<void> {
+async function announce(opened: ClaimedStore, announcement: Announcement, log: Log): Promise<void> {
   try {
-    await store.announce(announcement);
+    await opened.announce(announcement);
   } catch (error) {
     log.warn({ event: "not-announced", error, hint: "commands that look for this server will not find its address" });
   }
@@ -140,10 +145,25 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-async function stopServing(vault: Vault, listeners: readonly Drainable[], log: Log): Promise<void> {
+type Serving = {
+  readonly vault: Vault;
+  readonly audit: AuditLog | null;
+  /** Releases the claim on the home. */
+  readonly release: ClaimedStore["release"];
+  readonly listeners: readonly Drainable[];
+};
+
+async function stopServing({ vault, audit, release, listeners }: Serving, log: Log): Promise<void> {
   log.info({ event: "stopping" });
   const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ends = within(stopMs, Promise.allSettled([vault.close(), ...drains]));
+  const ended = Promise.allSettled([vault.close(), ...drains]);
+  const ends = within(
+    stopMs,
+    ended.then(async (all) => {
+      const last = await Promise.allSettled([audit?.close()]);
+      return [...all, ...last, ...(await Promise.allSettled([release()]))];
+    }),
+  );
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }

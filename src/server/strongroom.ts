@@ -4,7 +4,7 @@ import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { openHome } from "../files/home.js";
-import { FileStore } from "../storage/files/file-store.js";
+import { type ClaimedStore, openStore } from "../storage/open-store.js";
 import { openOrRelease } from "./release.js";
 import type { Strongroom, Surroundings } from "./server-handle.js";
 
@@ -14,14 +14,19 @@ export async function startStrongroom(settings: Settings, surroundings: Surround
     const files = surroundings.files ?? systemFiles;
     const home = await openHome(settings.home, files);
     // Slow to load: a start that is refused does not wait for it, and one that reads many names does so meanwhile.
-    const store = await FileStore.open(home.vault, files, () => void import("./service.js"), surroundings.clock);
-    return await openOrRelease(store, async () => {
+    const claimed = () => void import("./service.js");
+    const opened = await openStore({ ...surroundings, settings, home, files, claimed, clock: surroundings.clock });
+    return await openOrRelease({ close: () => closeStore(opened) }, async () => {
       const { serveStore } = await import("./service.js");
-      return serveStore(store, home, settings, surroundings);
+      return serveStore(opened, home, settings, surroundings);
     });
   } catch (error) {
     throw startErrorFor(error);
   }
+}
+
+async function closeStore({ store, release }: ClaimedStore): Promise<void> {
+  await store.close().finally(release);
 }
 
 /** An unexpected failure of a file operation still names the file. */

@@ -23,7 +23,46 @@ export type CommitResult = { readonly committed: true } | { readonly committed: 
 /** `tag` changes with the bytes. */
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 
+/** A blob that a change is based on, by its tag. */
+export type Basis = { readonly path: string; readonly tag: string };
+
+/** What a path has: the first bytes of its blob. */
+export type Listed = { readonly path: string; readonly head: Bytes };
+
+/**
+ * What a vault needs of a store that other servers change, too. Nothing that such a store returns is of another vault, or
+ * under another header, than the one that `header` returned last, or that this server has made since.
+ */
+export interface SharedStore {
+  /** Which of all vaults there have been the last `header` was of; null before the first init. */
+  readonly generation: string | null;
+
+  /**
+   * Calls back when another server has replaced the vault or its header. Until `header` is called, every other call throws
+   * VAULT_LOCKED.
+   */
+  onReplaced(listener: () => void): void;
+
+  /** Asks whether another server has. @throws VaultError VAULT_LOCKED after calling back, UNAVAILABLE */
+  confirm(): Promise<void>;
+
+  /** Runs work that one server is enough for; returns false, without running it, while another server runs its own. */
+  alone(work: () => Promise<void>): Promise<boolean>;
+
+  /** As `commit`, while every basis is unchanged; `refused` counts them after the changes. Their paths are no change's. */
+  commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
+
+  /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
+  documentTag(name: string): Promise<string | null>;
+
+  /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
+  listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]>;
+}
+
 export interface SecretStore {
+  /** Undefined where this server alone changes the vault. */
+  readonly shared?: SharedStore;
+
   /** The absolute path of the whole vault, for people to read. */
   readonly vaultPath: string;
 

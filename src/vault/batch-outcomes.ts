@@ -1,13 +1,18 @@
 /** Outcomes of a batch's operations: work in slices, wiping of replies that are not sent, and the response. */
 import type { Bytes } from "../../workers/protocol.js";
-import type { Change } from "../storage/secret-store.js";
+import type { Basis, Change } from "../storage/secret-store.js";
 import type { SealedBlob } from "./cached-store.js";
 
 /** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
 const stepsAtOnce = 32;
 
-/** `reply`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. */
-export type Outcome = { readonly reply: Bytes; readonly changes: readonly Change[]; readonly sealed?: SealedBlob };
+/** `reply`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. `basis`: what it has read. */
+export type Outcome = {
+  readonly reply: Bytes;
+  readonly changes: readonly Change[];
+  readonly sealed?: SealedBlob;
+  readonly basis?: Basis;
+};
 
 /** Runs work on all items, a slice at a time, and when any fails, wipes what the others replied. */
 export async function inSlices<T>(

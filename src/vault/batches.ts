@@ -33,6 +33,8 @@ import {
 } from "./condition.js";
 import type { KeyState } from "./key-state.js";
 import type { Opener } from "./opener.js";
+import { basedCommit, changesOf } from "./shared/batch-bases.js";
+import { repeatingWith, sharedCopyOf } from "./shared/repeating.js";
 import type { KeyedMutex } from "./sync/keyed-mutex.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
@@ -75,7 +77,15 @@ export class Batches {
     if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
     const steps = stepsOf(operations, body);
     mustPermitPaths(steps, permit);
-    return this.#paths.runAll(pathsOf(steps), () => this.#change(steps));
+    const change = (given: SharedBytes) => this.#change(stepsOf(operations, given));
+    return this.#paths.runAll(pathsOf(steps), () =>
+      this.#isShared ? repeatingWith(body, sharedCopyOf, change) : this.#change(steps),
+    );
+  }
+
+  /** Whether other servers change the secrets, too. */
+  get #isShared(): boolean {
+    return this.#cached.store.shared !== undefined;
   }
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
@@ -130,17 +140,21 @@ export class Batches {
   }
 
   async #commit(steps: readonly Step[], outcomes: readonly Outcome[]): Promise<void> {
-    const changes = outcomes.flatMap(({ changes }, i) => changes.map((change) => ({ change, step: steps[i] })));
+    const { changes, bases } = this.#isShared
+      ? basedCommit(steps, outcomes)
+      : { changes: changesOf(steps, outcomes), bases: [] };
     const sealed = outcomes.flatMap((outcome) => outcome.sealed ?? []);
     const result = await this.#cached.commit(
       changes.map(({ change }) => change),
       sealed,
+      bases.map(({ change }) => change),
     );
     if (result.committed) return;
-    const { change, step } = changes[result.refused] ?? {};
+    const { change, step } = [...changes, ...bases][result.refused] ?? {};
     if (change === undefined || step === undefined) throw new Error("the store refused a change that is not there");
-    const isMissing = change.blob === null && change.expected === "present";
-    throw refusedAt(step.index, isMissing ? notFound(change.path) : changedMeanwhile(step.condition, change.path));
+    if ("blob" in change && change.blob === null && change.expected === "present")
+      throw refusedAt(step.index, notFound(change.path));
+    throw changedMeanwhile(step.condition, change.path, step.index);
   }
 
   #outcome(step: Step): Promise<Outcome> {
@@ -154,7 +168,7 @@ export class Batches {
       if (error instanceof VaultError && error.code === "NOT_FOUND") requireCondition(condition, path, null);
       throw error;
     });
-    const outcome: Outcome = { reply, changes: [] };
+    const outcome: Outcome = { reply, changes: [], basis: { path, tag } };
     return wipingOnFailure([outcome], async () => {
       requireCondition(condition, path, tag);
       return outcome;
@@ -167,7 +181,7 @@ export class Batches {
     requireCondition(condition, path, tag);
     const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
     const expected: Expected = tag === null ? "absent" : { tag };
-    return written(path, sealed, isConditional(condition) ? expected : undefined);
+    return written(path, sealed, this.#isShared || isConditional(condition) ? expected : undefined);
   }
 
   async #delete({ path, condition }: DeleteStep): Promise<Outcome> {
@@ -185,8 +199,10 @@ export class Batches {
     if (blob === null || tag === null) throw notFound(path);
     if (isConditional(toCondition)) requireCondition(toCondition, to, tagOrNone(await this.#cached.head(to)));
     const expected = isConditional(toCondition) ? "absent" : undefined;
-    if (kind === "copy")
-      return written(to, await this.#keyState.ask({ op: "copy", path, to, blob, now: this.#clock.now() }), expected);
+    if (kind === "copy") {
+      const copy = await this.#keyState.ask({ op: "copy", path, to, blob, now: this.#clock.now() });
+      return { ...written(to, copy, expected), basis: { path, tag } };
+    }
     const moved = written(to, await this.#keyState.ask({ op: "move", path, to, blob }), expected);
     return { ...moved, changes: [{ path, blob: null, expected: { tag } }, ...moved.changes] };
   }

@@ -1,9 +1,10 @@
 /**
- * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. It never
- * looks into a blob.
+ * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. Of a
+ * store that other servers change, too, only pages are cached, whose digest is compared with what storage returns for each
+ * list. It never looks into a blob.
  */
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
-import type { Change, CommitResult, SecretStore } from "../storage/secret-store.js";
+import type { Basis, Change, CommitResult, SecretStore } from "../storage/secret-store.js";
 import { type CacheFigures, CiphertextCache, type Keep } from "./ciphertext-cache.js";
 import { changedMeanwhile, unconditional } from "./condition.js";
 
@@ -34,12 +35,13 @@ export class CachedStore {
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
   readonly #written: CiphertextCache<Bytes>;
 
-  constructor({ store, cacheBytes, keepsHistory }: CachedStoreOptions) {
+  constructor({ store, cacheBytes: most, keepsHistory }: CachedStoreOptions) {
+    const cacheBytes = store.shared === undefined ? most : 0;
     this.store = store;
     this.#keepsHistory = keepsHistory;
     this.#presents = new CiphertextCache(cacheBytes / 2);
     this.heads = new CiphertextCache(cacheBytes / 4);
-    this.pages = new CiphertextCache((cacheBytes * 3) / 16);
+    this.pages = new CiphertextCache((most * 3) / 16);
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
@@ -64,6 +66,15 @@ export class CachedStore {
     return this.heads.get(path) ?? this.#readHead(path);
   }
 
+  /** As `SecretStore.list`; fills `heads` where storage returns them in the same round trip. */
+  async list(prefix: string, after: string, limit: number, heads: Map<string, Head>): Promise<readonly string[]> {
+    const { shared } = this.store;
+    if (shared === undefined) return this.store.list(prefix, after, limit);
+    const found = await shared.listWithHeads(prefix, after, limit, headBytes);
+    for (const { path, head } of found) heads.set(path, headOf(head, head.length));
+    return found.map(({ path }) => path);
+  }
+
   async whole(path: string): Promise<Bytes | null> {
     const written = this.#written.get(path);
     if (written !== undefined) return written;
@@ -76,10 +87,19 @@ export class CachedStore {
     return this.#keepsHistory ? this.whole(path) : this.head(path);
   }
 
-  /** As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run. */
-  async commit(changes: readonly Change[], sealed: readonly SealedBlob[]): Promise<CommitResult> {
+  /**
+   * As `SecretStore.commit`; `sealed` are the blobs among the changes. No other change of their paths may run, nor of those
+   * of the `bases`, which only other servers may change meanwhile.
+   */
+  async commit(
+    changes: readonly Change[],
+    sealed: readonly SealedBlob[],
+    bases: readonly Basis[] = [],
+  ): Promise<CommitResult> {
     const paths = changes.map(({ path }) => path);
-    const commit = () => this.store.commit(changes);
+    const { shared } = this.store;
+    const commit = () =>
+      shared === undefined || bases.length === 0 ? this.store.commit(changes) : shared.commitOn(changes, bases);
     const result = await this.heads.changing(paths, () =>
       this.#written.changing(paths, () => this.#presents.changing(paths, commit)),
     );

@@ -45,8 +45,18 @@ export function notFound(path: string): VaultError {
   return new VaultError("NOT_FOUND", `there is no secret at ${path}`);
 }
 
-/** Another program has changed what a change is based on: the condition does not hold, or the caller tries again. */
-export function changedMeanwhile(condition: Condition, path: string): VaultError {
-  if (isConditional(condition)) return preconditionFailed(path);
-  return new VaultError("UNAVAILABLE", `the secret at ${path} was changed meanwhile by another program: try again`);
+/** What a change is based on is not current any more. */
+export class ChangedMeanwhile extends VaultError {}
+
+/**
+ * Another program has changed what a change is based on: the condition does not hold, or the caller tries again. `index`:
+ * of the operation in a batch.
+ */
+export function changedMeanwhile(condition: Condition, path: string, index?: number): ChangedMeanwhile {
+  const { code, message } = preconditionFailed(path);
+  if (isConditional(condition)) return new ChangedMeanwhile(code, message, { index });
+  return new ChangedMeanwhile(
+    "UNAVAILABLE",
+    `the secret at ${path} was changed meanwhile by another program: try again`,
+  );
 }

@@ -18,7 +18,6 @@ import {
   isConditional,
   type MaybeReply,
   notFound,
-  preconditionFailed,
   requireCondition,
   type TaggedReply,
   type Tags,
@@ -27,6 +26,7 @@ import {
 import type { KeyState } from "./key-state.js";
 import { Lister, type ListPart, type ListQuery } from "./lister.js";
 import { Opener } from "./opener.js";
+import { copyOf, repeating, repeatingWith } from "./shared/repeating.js";
 import { KeyedMutex } from "./sync/keyed-mutex.js";
 
 export type EntriesOptions = {
@@ -67,7 +67,8 @@ export class Entries {
   }
 
   put(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#paths.run(path, () => this.#putExclusively(path, body, condition));
+    const put = (given: Bytes) => this.#putExclusively(path, given, condition);
+    return this.#paths.run(path, () => (this.#isShared ? repeatingWith(body, copyOf, put) : put(body)));
   }
 
   async get(path: string, unlessTagged: Tags | null): Promise<MaybeReply> {
@@ -79,11 +80,12 @@ export class Entries {
   }
 
   remove(path: string, condition: Condition): Promise<void> {
-    return this.#paths.run(path, async () => {
+    const remove = async () => {
       const expected = isConditional(condition) ? await this.#judged(path, condition) : "present";
       const { committed } = await this.#cached.commit([{ path, blob: null, expected }], []);
-      if (!committed) throw expected === "present" ? notFound(path) : preconditionFailed(path);
-    });
+      if (!committed) throw expected === "present" ? notFound(path) : changedMeanwhile(condition, path);
+    };
+    return this.#paths.run(path, () => this.#repeatingIfShared(remove));
   }
 
   async history(path: string): Promise<Bytes> {
@@ -95,11 +97,12 @@ export class Entries {
   }
 
   undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#paths.run(path, () => this.#undoExclusively(path, body, condition));
+    const undo = (given: Bytes) => this.#undoExclusively(path, given, condition);
+    return this.#paths.run(path, () => (this.#isShared ? repeatingWith(body, copyOf, undo) : undo(body)));
   }
 
   prune(path: string, condition: Condition): Promise<number> {
-    return this.#paths.run(path, () => this.#pruneExclusively(path, condition));
+    return this.#paths.run(path, () => this.#repeatingIfShared(() => this.#pruneExclusively(path, condition)));
   }
 
   /** @throws VaultError BAD_REQUEST for an invalid body of a put that is not carried out */
@@ -133,6 +136,15 @@ export class Entries {
   /** Empties the caches for a new vault. No other operation may run meanwhile. */
   forget(): void {
     this.#cached.clear();
+  }
+
+  /** Whether other servers change the secrets, too: their changes take no turns with those of this one. */
+  get #isShared(): boolean {
+    return this.#store.shared !== undefined;
+  }
+
+  #repeatingIfShared<T>(change: () => Promise<T>): Promise<T> {
+    return this.#isShared ? repeating(change) : change();
   }
 
   /** The body is judged before the condition. */
@@ -182,7 +194,7 @@ export class Entries {
     requireCondition(condition, path, tag);
     const { blob, reply } = sealed;
     const expected: Expected = tag === null ? "absent" : { tag };
-    const change = { path, blob, ...(isConditional(condition) && { expected }) };
+    const change = { path, blob, ...((this.#isShared || isConditional(condition)) && { expected }) };
     await this.#mustCommit(condition, change, { ...sealed, path });
     return { reply, tag: tagOf(blob) };
   }

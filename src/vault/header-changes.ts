@@ -18,6 +18,8 @@ export type HeaderChangesOptions = {
   readonly keyState: KeyState;
   readonly lock: ReadWriteLock;
   readonly log: Log;
+  /** Makes sure that the header in mind is the current one. */
+  readonly refresh: () => Promise<void>;
 };
 
 export class HeaderChanges {
@@ -26,14 +28,16 @@ export class HeaderChanges {
   readonly #keyState: KeyState;
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
+  readonly #refresh: () => Promise<void>;
   #inDoubt = false;
 
-  constructor({ store, header, keyState, lock, log }: HeaderChangesOptions) {
+  constructor({ store, header, keyState, lock, log, refresh }: HeaderChangesOptions) {
     this.#store = store;
     this.#header = header;
     this.#keyState = keyState;
     this.#lock = lock;
     this.#log = log;
+    this.#refresh = refresh;
   }
 
   /**
@@ -50,12 +54,18 @@ export class HeaderChanges {
     await this.#keyState.ask({ op: "discard" }).catch(() => {});
   }
 
+  /** Makes sure that the header in mind is the current one. @throws VaultError UNAVAILABLE */
+  refresh(): Promise<void> {
+    return this.#refresh();
+  }
+
   /**
-   * Writes a header again of which a failed fsync left in doubt whether it is on disk.
+   * As `refresh`, and writes a header again of which a failed fsync left in doubt whether it is on disk.
    * DANGER: what a rotation seals is lost with its header, so nothing may be sealed before.
    * @throws VaultError UNAVAILABLE
    */
   async confirm(): Promise<void> {
+    await this.#refresh();
     if (!this.#inDoubt) return;
     await this.#lock.exclusive(async () => {
       const { bytes } = this.#header;
@@ -76,7 +86,7 @@ export class HeaderChanges {
 
   /** Puts the old header back. On a disk that refuses that, too, either may be there after a power cut: locks the vault. */
   async #goBack(before: Bytes, proposed: Bytes, error: unknown): Promise<never> {
-    const current = await this.#store.header();
+    const current = await this.#store.header().catch(() => before); // a later answer of a shared store shows which it is
     await this.discard();
     if (current !== null && Buffer.compare(current, before) === 0) throw error;
     const isBack = await this.#store.replaceHeader(before, proposed).catch(() => false);

@@ -59,12 +59,15 @@ export class KeySlots {
 
   /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
   async list(): Promise<Bytes> {
-    return (await this.#options.keyState.ask({ op: "keys" })).reply;
+    const { keyState, headerChanges } = this.#options;
+    await headerChanges.refresh();
+    return (await keyState.ask({ op: "keys" })).reply;
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
   async delete(id: string): Promise<Bytes> {
     const { keyState, headerChanges, log } = this.#options;
+    await headerChanges.refresh();
     const { header, reply } = await keyState.derive({ op: "deleteKey", id });
     await headerChanges.replace(header);
     log.info({ event: "key-deleted" });

@@ -24,6 +24,9 @@ const longestSlice = 128;
 /** One is opened while the next is being read. */
 const slicesAtOnce = 2;
 
+/** Heads that storage returned with the names. */
+type Heads = Map<string, Head>;
+
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 type Slice = Pick<Described, "reply" | "damaged">;
 
@@ -63,35 +66,37 @@ export class Lister {
   async #page(query: ListQuery, begun: boolean) {
     const { limit } = query;
     const most = limit ?? partEntries;
-    const found = await listNames(this.#cached.store, query, most + 1);
+    const heads: Heads = new Map();
+    const list = (prefix: string, behind: string, atMost: number) => this.#cached.list(prefix, behind, atMost, heads);
+    const found = await listNames({ list }, query, most + 1);
     const slices = [...slicesOf(found.slice(0, most))];
     const more = found.length > most;
     if (more && limit === null) slices.pop(); // cut off before its end
     const isLong = limit === null && (more || begun);
     const all = isLong ? await this.#cached.store.count() : found.length;
     const count = slices.reduce((sum, slice) => sum + slice.length, 0);
-    return { slices: await this.#slices(slices, all), next: more ? slices.at(-1)?.at(-1) : undefined, count };
+    return { slices: await this.#slices(slices, all, heads), next: more ? slices.at(-1)?.at(-1) : undefined, count };
   }
 
   /**
    * `count`: secrets in the whole list. DANGER: settles only when no slice is running any more, even if one fails: no lock or
    * init may run beside one.
    */
-  #slices(slices: readonly (readonly string[])[], count: number): Promise<Slice[]> {
+  #slices(slices: readonly (readonly string[])[], count: number, heads: Heads): Promise<Slice[]> {
     const begun: Promise<Slice>[] = [];
     const begin = (slice: readonly string[]) => {
-      const work = this.#slice(slice, this.#fits(slice, count));
+      const work = this.#slice(slice, heads.size > 0 || this.#fits(slice, count), heads);
       begun.push(work);
       return work;
     };
     return pMap(slices, begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
   }
 
-  async #slice(paths: readonly string[], cached: boolean): Promise<Slice> {
-    const revealed = await this.#revealSlice(paths);
+  async #slice(paths: readonly string[], cached: boolean, heads: Heads): Promise<Slice> {
+    const revealed = await this.#revealSlice(paths, heads);
     if (revealed !== null) return revealed;
-    if (!cached) return this.#describeSlice(paths, null);
-    return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep));
+    if (!cached) return this.#describeSlice(paths, null, heads);
+    return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep, heads));
   }
 
   /**
@@ -102,8 +107,8 @@ export class Lister {
     return hashOf(first) / 2 ** 32 < this.#cached.heads.capacity / count;
   }
 
-  async #revealSlice(paths: readonly string[]): Promise<Slice | null> {
-    const heads = paths.map((path) => this.#cached.heads.get(path) ?? null);
+  async #revealSlice(paths: readonly string[], listed: Heads): Promise<Slice | null> {
+    const heads = paths.map((path) => listed.get(path) ?? this.#cached.heads.get(path) ?? null);
     // By the digest of its contents: a page that is no longer true is not found.
     if (heads.includes(null)) return null;
     const page = this.#cached.pages.get(digestOf(paths, heads));
@@ -116,8 +121,8 @@ export class Lister {
   }
 
   /** `keep` null: nothing is cached. */
-  async #describeSlice(wanted: readonly string[], keep: Keep<Head> | null): Promise<Described> {
-    const reading = wanted.map((path) => this.#headOrNone(path));
+  async #describeSlice(wanted: readonly string[], keep: Keep<Head> | null, listed: Heads): Promise<Described> {
+    const reading = wanted.map(async (path) => listed.get(path) ?? this.#headOrNone(path));
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // without secrets deleted meanwhile
     const all = read.filter((head) => head !== null);

@@ -35,6 +35,9 @@ const longestRestMs = 100;
 
 const pathsAtOnce = 64;
 
+/** How often a server asks whether another one has ended its sweep, in milliseconds. */
+const otherSweepMs = 5_000;
+
 /** Wait after a failure of the disk; doubles up to the longest. */
 const retryMs = 1_000;
 const longestRetryMs = 60_000;
@@ -92,11 +95,25 @@ export class RotationSweep {
   async #run(sweep: Sweep): Promise<void> {
     while (this.#goesOn(sweep)) {
       try {
-        await this.#step(sweep);
-        sweep.failures = 0;
+        if (!(await this.#alone(() => this.#runAlone(sweep)))) await this.#sleep(otherSweepMs);
       } catch (error) {
         if (this.#goesOn(sweep)) await this.#waitAfter(error, sweep);
       }
+    }
+  }
+
+  /** Returns false while another server sweeps. */
+  async #alone(work: () => Promise<void>): Promise<boolean> {
+    const { shared } = this.#options.store;
+    if (shared !== undefined) return shared.alone(work);
+    await work();
+    return true;
+  }
+
+  async #runAlone(sweep: Sweep): Promise<void> {
+    while (this.#goesOn(sweep)) {
+      await this.#step(sweep);
+      sweep.failures = 0;
     }
   }
 

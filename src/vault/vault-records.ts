@@ -1,5 +1,5 @@
 /** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
-import type { Bytes } from "../../workers/protocol.js";
+import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
 import type { SecretStore, StoredDocument } from "../storage/secret-store.js";
 import type { KeyState } from "./key-state.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
@@ -32,6 +32,16 @@ export class VaultRecords {
     return this.#lock.shared(work);
   }
 
+  /** Whether other servers change the documents, too. */
+  get isShared(): boolean {
+    return this.#store.shared !== undefined;
+  }
+
+  /** See `SharedStore.documentTag`; null for a store that is not shared. */
+  async documentTag(name: string): Promise<string | null> {
+    return (await this.#store.shared?.documentTag(name)) ?? null;
+  }
+
   /** See `SecretStore.readDocument`. */
   readDocument(name: string): Promise<StoredDocument | null> {
     return this.#store.readDocument(name);
@@ -50,5 +60,15 @@ export class VaultRecords {
   /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
   async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
     return (await this.#keyState.ask({ op: "verifyRecords", texts, macs })).valid;
+  }
+
+  /** Returns a MAC of the text for the audit log, and the name of its key. @throws VaultError VAULT_LOCKED */
+  signCheckpoint(text: string): Promise<{ readonly key: string; readonly mac: string }> {
+    return this.#keyState.ask({ op: "signCheckpoint", text });
+  }
+
+  /** Judges the MACs that `signCheckpoint` made. @throws VaultError VAULT_LOCKED */
+  async verifyCheckpoints(checkpoints: readonly SignedCheckpoint[]): Promise<readonly CheckpointVerdict[]> {
+    return (await this.#keyState.ask({ op: "verifyCheckpoints", checkpoints })).verdicts;
   }
 }

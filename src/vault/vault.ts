@@ -13,6 +13,7 @@ import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeySlots, type Permit } from "./key-slots.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import { type RotationProgress, RotationSweep } from "./rotation-sweep.js";
+import { OtherServers } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
 import { VaultSecrets } from "./vault-secrets.js";
@@ -43,6 +44,8 @@ export type VaultStatus = {
   readonly lastLock: { readonly reason: LockReason; readonly at: string };
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
+  /** False while storage does not answer: `secretCount` is then the last number that it told. */
+  readonly storageAvailable?: boolean;
 };
 
 /** For metrics; of this moment, or since the start. Times in milliseconds. */
@@ -72,6 +75,7 @@ export class Vault {
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   #keeper: RecordKeeper | null = null;
+  readonly #others: OtherServers;
   readonly #headerChanges: HeaderChanges;
   readonly #sweep: RotationSweep;
 
@@ -91,12 +95,16 @@ export class Vault {
     this.#keyState = keyState;
     const entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
     const secrets = new VaultSecrets(entries, keyState, lock);
-    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log });
+    const vaultReplaced = () => this.#vaultReplaced();
+    const others = new OtherServers({ store, header, keyState, lock, clock, log, vaultReplaced });
+    const refresh = () => others.refresh();
+    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, refresh });
     const parts = { store, keyState, lock, entries, headerChanges, clock, log };
     const resignRecords = async () => this.#keeper?.resign();
     const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
     this.secrets = secrets;
     this.records = new VaultRecords(store, keyState, lock);
+    this.#others = others;
     this.#headerChanges = headerChanges;
     this.#sweep = sweep;
     this.keys = new KeySlots({ ...parts, sweep, scryptLogN: settings.scryptLogN });
@@ -109,7 +117,9 @@ export class Vault {
     try {
       const header: CurrentHeader = { bytes: await store.header() };
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
-      return new Vault(options, header, lock, keyState);
+      const vault = new Vault(options, header, lock, keyState);
+      await vault.#others.count(); // for a status while storage does not answer
+      return vault;
     } catch (error) {
       const reason =
         error instanceof VaultError
@@ -126,7 +136,7 @@ export class Vault {
 
   async status(): Promise<VaultStatus> {
     this.#keyState.lockIfIdle();
-    const secretCount = await this.#store.count();
+    const { count: secretCount, available } = await this.#others.count();
     const rotation = this.#sweep.progress(secretCount);
     const { reason, at } = this.#keyState.lastLock;
     return {
@@ -138,6 +148,7 @@ export class Vault {
       lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
       lastLock: { reason, at: new Date(at).toISOString() },
       ...(rotation && { rotation }),
+      ...(!available && { storageAvailable: false }),
     };
   }
 
@@ -162,7 +173,8 @@ export class Vault {
    */
   async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
-    const derived = this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const init = () => this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const derived = this.#others.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
     const keptAt = await this.#lock.exclusive(() => this.#startNewVault(header));
     this.#keyState.becomeUnlocked();
@@ -238,6 +250,11 @@ export class Vault {
     }
   }
 
+  #vaultReplaced(): void {
+    this.secrets.vaultReplaced();
+    this.#keeper?.vaultReplaced();
+  }
+
   #tell(event: "init" | "unlock" | "unlock-failed"): void {
     this.#observers.vaultEvent({ event, at: this.#clock.now() });
   }
@@ -261,8 +278,7 @@ export class Vault {
       await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
       throw error;
     }
-    this.secrets.vaultReplaced();
-    this.#keeper?.vaultReplaced();
+    this.#vaultReplaced();
     try {
       await this.#keyState.adopt();
       return keptAt;

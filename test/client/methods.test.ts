@@ -18,6 +18,9 @@ const tokenMethods = {
   revokeToken: "revoke",
 };
 
+/** Methods of `client.audit`, by operation. */
+const auditMethods = { readAudit: "read", verifyAudit: "verify" };
+
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe("the client library", () => {
@@ -27,7 +30,9 @@ describe("the client library", () => {
     const operations = Object.values(contract["paths"] as Record<string, Record<string, { operationId: string }>>);
     const ids = operations.flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
     const ofTokens = Object.keys(tokenMethods);
-    expect([...clientMethods(), ...ofTokens]).to.include.members(ids);
+    const ofAudit = Object.keys(auditMethods);
+    expect([...clientMethods(), ...ofTokens, ...ofAudit]).to.include.members(ids);
+    for (const method of Object.values(auditMethods)) expect(clientOf(server()).audit).to.respondTo(method);
     for (const method of Object.values(tokenMethods)) expect(clientOf(server()).tokens).to.respondTo(method);
   });
 
@@ -46,6 +51,22 @@ describe("the client library", () => {
     expect(await client.status()).to.include({ initialized: true, locked: true, port: server().port });
     expect(await client.unlock(passphrase)).to.include({ ok: true });
     expect((await client.status()).locked).to.equal(false);
+  });
+
+  it("audit reads records and judges checkpoints", async () => {
+    const client = clientOf(server());
+    await client.put("audited", "v");
+    await client.lock();
+    await client.unlock(passphrase);
+    const { records, head } = await client.audit.read({ limit: 1000 });
+    expect(records.find(({ path }) => path === "audited")).to.include({ event: "put", token: "root", status: 200 });
+    expect(head?.seq).to.equal(records.at(-1)?.seq);
+    const [{ seq = 0 } = {}] = (await client.audit.read({ after: 2, limit: 1 })).records;
+    expect(seq).to.equal(3);
+    const claimed = { log: head?.log ?? "", seq, time: "", chain: head?.chain ?? "", mac: "" };
+    const keys = [String(records.find(({ event }) => event === "checkpoint")?.key), "another"];
+    const { verdicts } = await client.audit.verify(keys.map((key) => ({ ...claimed, key })));
+    expect(verdicts).to.deep.equal(["wrong", "unknown"]);
   });
 
   it("tokens creates, lists, rotates and revokes client tokens, and says which one is used", async () => {

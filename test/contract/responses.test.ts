@@ -32,6 +32,12 @@ const requests: Readonly<Record<string, Send>> = {
   openapi: { path: "/v1/openapi.json" },
   metrics: { path: "/v1/metrics" },
   snapshot: { method: "POST", path: "/v1/snapshot" },
+  readAudit: { path: "/v1/audit" },
+  verifyAudit: {
+    method: "POST",
+    path: "/v1/audit/verify",
+    body: { checkpoints: [{ log: "", seq: 1, time: "", chain: "", key: "", mac: "" }] },
+  },
   createToken: { method: "POST", path: "/v1/tokens", body: { name: "new" } },
   listTokens: { path: "/v1/tokens" },
   showSelf: { path: "/v1/tokens/self" },
@@ -186,10 +192,12 @@ describe("the documented response", () => {
         await send(fresh(), { ...request, token: "wrong" });
         clock.advance(60_000); // ten within a minute would be too many
       },
-      NOT_FOUND: (request, operation) =>
-        operation === "batch"
-          ? send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } })
-          : send(unlocked(), { ...request, path: `${request.path}/b` }),
+      async NOT_FOUND(request, operation) {
+        if (operation === "readAudit") return send(await startTestServer({ audit: "off" }), request);
+        if (operation === "batch")
+          return send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } });
+        return send(unlocked(), { ...request, path: `${request.path}/b` });
+      },
       PRECONDITION_FAILED: (request, operation) =>
         operation === "batch"
           ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })

@@ -10,8 +10,8 @@ import { mustGet, mustInit, mustPut, mustStatus, mustUnlock } from "../support/t
 
 const starters = 20;
 
-/** Few in the normal suite; 100 in the long form. */
-const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 2);
+/** One in the normal suite; 100 in the long form. */
+const rounds = Number(process.env["STRONGROOM_CLAIM_ROUNDS"] ?? 1);
 
 /** Milliseconds from spawn to exit of each refused server: printed, not asserted. */
 const refusalMs: number[] = [];

@@ -12,8 +12,8 @@ import { forceInit, Subject, untilKilled, write } from "./writers.js";
 const writers = 8;
 
 /** Short in the normal suite; 200 and 50,000 in the long form. */
-const kills = Number(process.env["STRONGROOM_KILLS"] ?? 20);
-const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 2_000);
+const kills = Number(process.env["STRONGROOM_KILLS"] ?? 8);
+const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 800);
 const tellEvery = 20;
 const killedInitShare = 0.2;
 

@@ -18,7 +18,7 @@ const clients = 8;
 const pathsAtOnce = 3;
 
 /** Short in the normal suite; 10,000 in the long form. */
-const histories = Number(process.env["STRONGROOM_HISTORIES"] ?? 300);
+const histories = Number(process.env["STRONGROOM_HISTORIES"] ?? 100);
 const tellEvery = 1_000;
 
 describe("concurrent clients", function () {

@@ -9,7 +9,7 @@ import { Disk, whyNoDisk } from "./power-cut-disk.js";
 import { Ledger } from "./power-cut-ledger.js";
 
 /** Short in the normal suite; 40 in the long form. */
-const cuts = Number(process.env["STRONGROOM_CUTS"] ?? 3);
+const cuts = Number(process.env["STRONGROOM_CUTS"] ?? 2);
 
 const noSync = new URL("../support/no-sync.js", import.meta.url).href;
 

@@ -34,6 +34,13 @@ const rows: Readonly<Record<string, Row>> = {
   "GET /v1/status": { request: { path: "/v1/status" }, may: "any", unlocked: "200", locked: "200" },
   "GET /v1/openapi.json": { request: { path: "/v1/openapi.json" }, may: "any", unlocked: "200", locked: "200" },
   "GET /v1/tokens/self": { request: { path: "/v1/tokens/self" }, may: "any", unlocked: "200", locked: "200" },
+  "GET /v1/audit": { request: { path: "/v1/audit" }, may: ["audit"], unlocked: "200", locked: "200" },
+  "POST /v1/audit/verify": {
+    request: { method: "POST", path: "/v1/audit/verify", body: { checkpoints: [] } },
+    may: ["audit"],
+    unlocked: "200",
+    locked: isLocked,
+  },
   "POST /v1/init": root("POST", "/v1/init", { passphrase, force: true }),
   "POST /v1/shutdown": root("POST", "/v1/shutdown"),
   "POST /v1/snapshot": root("POST", "/v1/snapshot"),

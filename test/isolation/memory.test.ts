@@ -26,8 +26,8 @@ const passphrase = "correct horse battery staple of the scanner";
 const canary = "canary-that-the-scanner-must-find";
 
 /** Short in the normal suite; 20 and 100 in the long form. */
-const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 2);
-const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 4);
+const rounds = Number(process.env["STRONGROOM_ROUNDS"] ?? 1);
+const crashes = Number(process.env["STRONGROOM_CRASHES"] ?? 2);
 
 const gone: Found = { full: 0, half: 0 };
 /** The key schedule for AES instructions begins with the key itself. */
@@ -220,8 +220,8 @@ describe("heap snapshots, unlocked and after 200 mixed operations", function () 
     const { kek, masterKey } = decodeKeys(server.home, passphrase);
     const { frontEnd, keyWorker } = await takeSnapshots(server);
     expect(hitsIn(frontEnd, canary), "canary").to.be.above(0);
-    for (const secret of [passphrase, kek, masterKey, ...values]) expect(hitsIn(frontEnd, secret)).to.equal(0);
-    for (const secret of [passphrase, kek, masterKey, ...values]) expect(hitsIn(keyWorker, secret)).to.equal(0);
+    const secrets = [passphrase, kek, masterKey, ...values];
+    expect([hitsIn(frontEnd, ...secrets), hitsIn(keyWorker, ...secrets)]).to.deep.equal([0, 0]);
   });
 });
 

@@ -39,6 +39,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["properties/history-model.test", "http/conditions.test"],
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
+  fuzz: {
+    meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths",
+    files: ["properties/fuzz.test", "paths/codec.test"],
+    numbers: { STRONGROOM_FUZZ_REQUESTS: "10000", STRONGROOM_FUZZ_PIECES: "1000", STRONGROOM_PATH_PAIRS: "100000" },
+  },
   tokens: {
     meaning:
       "revokes client tokens and kills the server before and after the response; 100,000 random lists of their paths",

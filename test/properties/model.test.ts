@@ -129,7 +129,7 @@ async function checkList(server: TestServer, model: Model, prefix: string): Prom
 describe("the vault against a plain Map", () => {
   it("agrees over random sequences of operations, restarts and locks included", async function () {
     this.timeout(0);
-    const numRuns = Number(process.env["STRONGROOM_MODEL_RUNS"] ?? 25);
+    const numRuns = Number(process.env["STRONGROOM_MODEL_RUNS"] ?? 10);
     await overRandomSteps(step, { minLength: 30, maxLength: 60, numRuns }, async (first, steps) => {
       const model = new Model();
       let server = first;

@@ -2,7 +2,7 @@
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import type { OpenFile } from "../../src/files/open-file.js";
 
-type HandleStep = "writeFile" | "sync" | "read" | "stat" | "close";
+type HandleStep = "writeFile" | "sync" | "truncate" | "read" | "stat" | "close";
 type Step = keyof FileOperations | HandleStep;
 
 /** A system code; or SHORT: a write stops half-way, as on a disk that fills up, and other steps fail with EIO. */
@@ -26,7 +26,7 @@ const pathSteps = [
   ...(["copyFile", "link", "lstat", "mkdir", "open", "opendir"] as const),
   ...(["readdir", "rename", "rmdir", "unlink"] as const),
 ];
-const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "read", "stat", "close"]);
+const handleSteps = new Set<PropertyKey>(["writeFile", "sync", "truncate", "read", "stat", "close"]);
 
 export function failingFiles(): FailingFiles {
   const plan = new FaultPlan();

@@ -3,6 +3,7 @@
  * halves of them. Its callers prove with a planted canary that it finds what is there.
  */
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { PatternSearch } from "./pattern-search.js";
 
 /** Number of whole copies in any form, and of raw halves that are not part of a whole copy. */
 export type Found = { readonly full: number; readonly half: number };
@@ -15,12 +16,16 @@ const chunkBytes = 4 * 2 ** 20;
 /** Searches all of the process's memory for each named secret. Stops the process meanwhile. */
 export function scanProcess(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Map<string, Found> {
   const patterns = [...secrets].flatMap(([name, bytes]) => patternsOf(name, bytes));
+  const search = new PatternSearch(patterns);
   const counts = new Map(patterns.map((pattern) => [pattern, 0]));
+  const count = (pattern: Pattern) => void counts.set(pattern, (counts.get(pattern) ?? 0) + 1);
   const overlap = Math.max(...patterns.map(({ bytes }) => bytes.length));
   process.kill(pid, "SIGSTOP");
   const memory = openSync(`/proc/${pid}/mem`, "r");
   try {
-    for (const region of regionsOf(pid)) scanRegion(memory, region, overlap, counts);
+    for (const region of regionsOf(pid)) {
+      scanRegion(memory, region, overlap, (window, limit) => search.search(window, count, limit));
+    }
   } finally {
     closeSync(memory);
     process.kill(pid, "SIGCONT");
@@ -74,14 +79,14 @@ function regionsOf(pid: number): Region[] {
 
 const chunk = Buffer.alloc(chunkBytes);
 
-function scanRegion(memory: number, { start, end }: Region, overlap: number, counts: Map<Pattern, number>): void {
+/** Each window overlaps the next: only what begins before `limit` counts in it. */
+type ScanWindow = (window: Uint8Array, limit: number) => void;
+
+function scanRegion(memory: number, { start, end }: Region, overlap: number, scan: ScanWindow): void {
   for (let at = start; at < end; at += chunkBytes - overlap) {
     const length = readAt(memory, at, Math.min(chunkBytes, end - at));
     const last = at + length >= end;
-    const window = chunk.subarray(0, length);
-    for (const [pattern, count] of counts) {
-      counts.set(pattern, count + occurrences(window, pattern.bytes, last ? length : chunkBytes - overlap));
-    }
+    scan(chunk.subarray(0, length), last ? length : chunkBytes - overlap);
     if (last) return;
   }
 }
@@ -93,11 +98,4 @@ function readAt(memory: number, position: number, length: number): number {
   } catch {
     return chunk.fill(0, 0, length).length && length;
   }
-}
-
-/** Counts matches that begin before `limit`: later ones are counted in the next window. */
-function occurrences(window: Buffer, pattern: Buffer, limit: number): number {
-  let count = 0;
-  for (let at = window.indexOf(pattern); at >= 0 && at < limit; at = window.indexOf(pattern, at + 1)) count++;
-  return count;
 }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Settings } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
+import type { FileOperations } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
 import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
@@ -26,7 +27,11 @@ export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>
 /** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {
   const { clock, files, limits, observer, ...overrides } = options;
-  const settings = { ...testSettings(), home: options.home ?? (clock ? emptyHome() : preparedHome()), ...overrides };
+  const settings = {
+    ...testSettings(files),
+    home: options.home ?? (clock ? emptyHome() : preparedHome()),
+    ...overrides,
+  };
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
   const replaced = {
@@ -56,9 +61,13 @@ export const testScryptLogN = 10;
 /** For a home that a command or a process of its own will read, too. */
 export const realScryptCost: TestOptions = { scryptLogN: 14 };
 
-/** The defaults, but for a free port and a cheap derivation. */
-export function testSettings(): Settings {
-  return { ...readSettings({ home: "unused", port: "0", socket: "off" }, {}), scryptLogN: testScryptLogN };
+/**
+ * The defaults, but for a free port and a cheap derivation. With file operations of the test's own nothing is audited unless
+ * it asks for it: tests count them.
+ */
+export function testSettings(files?: FileOperations): Settings {
+  const audit = files === undefined ? {} : { audit: "off" };
+  return { ...readSettings({ home: "unused", port: "0", socket: "off", ...audit }, {}), scryptLogN: testScryptLogN };
 }
 
 /** One server for all tests of a `describe`; `prepare` runs once after its start. */

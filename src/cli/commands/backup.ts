@@ -1,8 +1,9 @@
 /** `strongroom backup`: takes the snapshot, from the server or from the files, and prints the result. */
-import { isAbsolute, join, relative, resolve, sep } from "node:path";
+import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { Command } from "commander";
 import { readOneSetting } from "../../config/settings.js";
 import { takesNoFiles, VaultError } from "../../errors.js";
+import { homeAt } from "../../files/home.js";
 import { ownIdentity } from "../../files/process-identity.js";
 import type { Phase, Watch } from "../../maintenance/backup/archive.js";
 import { BackupError } from "../../maintenance/backup/backup-error.js";
@@ -21,9 +22,10 @@ import { CommandFailure, type ExitName } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { breakable } from "../session/interrupt.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
-import { type Progress, progressBar } from "../session/progress.js";
+import { phasedBar } from "../session/progress.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = OutputFlags & ConnectionFlags;
+type Flags = OutputFlags & ConnectionFlags & StoreFlags;
 
 export function define(command: Command): void {
   command
@@ -33,7 +35,7 @@ export function define(command: Command): void {
         "if its disk is full or read-only, it refuses writes meanwhile.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty);
-  withOutput(withConnection(command)).action(backup);
+  withOutput(withConnection(withStore(command))).action(backup);
 }
 
 async function backup(file: string, flags: Flags): Promise<void> {
@@ -42,10 +44,14 @@ async function backup(file: string, flags: Flags): Promise<void> {
       "usage",
       "a backup is read back and verified, which standard output does not allow: name a file",
     );
-  const vaultPath = join(readOneSetting("home", flags.home, process.env), "vault");
+  const home = readOneSetting("home", flags.home, process.env);
+  const vaultPath = homeAt(home).vault;
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
-  const snapshot = served ? () => snapshotOfServer(flags) : () => snapshotOfFiles(vaultPath);
+  const { store, storePasswordFile } = storeSettings(flags);
+  const unserved = () =>
+    store === null ? snapshotOfFiles(vaultPath) : snapshotOfDatabase(home, store, storePasswordFile);
+  const snapshot = served ? () => snapshotOfServer(flags) : unserved;
   const keys = new Keys(null);
   const work = watched((watch) => backUp(snapshot, file, keys, watch));
   report(file, await work.finally(() => keys.stop()), flags);
@@ -80,6 +86,20 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
     const taken = await client.snapshot({ reader: `${pid}:${started}` });
     return { ...taken, direct: taken.direct === true, release: async () => {} };
   });
+}
+
+/** In the home, which is claimed for it: other servers may use the database meanwhile. */
+async function snapshotOfDatabase(path: string, url: string, passwordFile: string | null): Promise<TakenSnapshot> {
+  const { openClaimedDatabase } = await import("../../maintenance/vault-place.js");
+  const { store, close } = await openClaimedDatabase(path, url, passwordFile);
+  try {
+    if ((await store.header()) === null) throw noVault(store.vaultPath);
+    const { directory, count } = await store.snapshot();
+    return { directory, secretCount: count, direct: false, release: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 /** Without a server: claims the vault until the snapshot is no longer needed, since a start would remove it. */
@@ -119,7 +139,7 @@ const exits: Readonly<Record<BackupError["problem"], ExitName>> = {
 
 /** Runs work with a progress bar, stops it on SIGINT or SIGTERM, and turns its errors into those of the command line. */
 export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T> {
-  const bar = phasedBar();
+  const bar = phasedBar<Phase>((phase) => (phase === "saving" ? "items" : "bytes"));
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
@@ -128,17 +148,4 @@ export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T>
   } finally {
     bar.end();
   }
-}
-
-/** A bar of its own for each phase. */
-function phasedBar() {
-  let current: { readonly phase: Phase; readonly bar: Progress } | null = null;
-  const show: Watch["tick"] = (phase, done, total) => {
-    if (current?.phase !== phase) {
-      current?.bar.end();
-      current = { phase, bar: progressBar(phase, phase === "saving" ? "items" : "bytes") };
-    }
-    current.bar.show(done, total);
-  };
-  return { show, end: () => current?.bar.end() };
 }

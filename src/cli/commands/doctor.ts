@@ -4,26 +4,31 @@ import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
+import { openDatabaseAt } from "../../maintenance/vault-place.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = OutputFlags & PassphraseSource & { readonly home?: string; readonly fix?: true; readonly open?: true };
+type Flags = OutputFlags &
+  PassphraseSource &
+  StoreFlags & { readonly home?: string; readonly fix?: true; readonly open?: true };
 
 export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed.",
+        "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed. With a database " +
+        "(--store), its secrets are checked instead of the home's.",
     )
     .option("--fix", "fix what is safe to fix, and say what was done")
     .option(
       "--open",
       "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
     );
-  withOutput(withPassphrase(command)).action(doctor);
+  withOutput(withPassphrase(withStore(command))).action(doctor);
 }
 
 async function doctor(flags: Flags): Promise<void> {
@@ -31,16 +36,19 @@ async function doctor(flags: Flags): Promise<void> {
   const home = readOneSetting("home", flags.home, process.env);
   const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
-  const diagnosis = await diagnose(home, flags.fix === true, passphrase);
+  const { store, storePasswordFile } = storeSettings(flags);
+  const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile);
+  const options = { fix: flags.fix === true, passphrase, store: opened };
+  const diagnosis = await diagnose(home, options).finally(() => opened?.close());
   if (flags.json) printJson(asJson(diagnosis));
   else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens));
   process.exitCode = exitCodeOf(diagnosis);
 }
 
-async function diagnose(home: string, fix: boolean, passphrase: DoctorOptions["passphrase"]): Promise<Diagnosis> {
+async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">): Promise<Diagnosis> {
   const bar = progressBar("checking");
   try {
-    return await runDoctor(home, { fix, passphrase, onProgress: bar.show });
+    return await runDoctor(home, { ...options, onProgress: bar.show });
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
     const exit = error.code === "UNAUTHORIZED" ? "wrongPassphrase" : "unexpected";

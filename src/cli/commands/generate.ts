@@ -3,17 +3,17 @@ import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import type { Clipboard } from "../clipboard/clipboard-tools.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { onlyWith } from "../session/flags.js";
-import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../session/output.js";
 import {
   type CharacterSet,
   characterSets,
   type RandomValue,
   randomCharacters,
   randomWords,
-} from "../session/random-value.js";
+} from "../secrets/random-value.js";
+import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { onlyWith } from "../session/flags.js";
+import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../session/output.js";
 import { canonical, creating, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
 import { refuseTooLarge } from "../session/server-limits.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";

@@ -1,44 +1,78 @@
 /** `strongroom restore`: finds the home, and prints the result. */
 import { access, constants, stat } from "node:fs/promises";
 import type { Command } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
 import { readOneSetting } from "../../config/settings.js";
 import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
 import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
+import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
+import { openUnserved } from "../../maintenance/vault-place.js";
+import type { SecretStore } from "../../storage/secret-store.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 import { watched } from "./backup.js";
 
-type Flags = OutputFlags & { readonly home?: string; readonly dryRun?: true };
+type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRun?: true };
 
 export function define(command: Command): void {
   command
     .description(
-      "Restores a backup into a home without a vault; it opens with the passphrase that it had at the time of the backup. " +
+      "Restores a backup into a home, or a database (--store), without a vault; it opens with the passphrase that it had at the time of the backup. " +
         "A home that has a vault, or whose server runs, is left alone. All checksums are verified first.",
     )
     .argument("<file>", "the tar file that strongroom backup created", nonEmpty);
-  withDryRun(withOutput(withHome(command))).action(restore);
+  withDryRun(withOutput(withStore(withHome(command)))).action(restore);
 }
 
 async function restore(file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, process.env);
+  const { store, storePasswordFile } = storeSettings(flags);
   await mustBeReadable(file); // before a home is created for it
-  const { vault: vaultPath } = flags.dryRun ? await plannedHome(path) : await openHome(path);
-  const work = flags.dryRun ? judge : restoreVault;
   const keys = new Keys(null);
+  const understood: Understood = (header) => keys.understands(header);
   try {
-    const understood = (header: Uint8Array<ArrayBuffer>) => keys.understands(header);
-    const secrets = await watched((watch) => work(file, vaultPath, understood, watch));
-    if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, vaultPath, secrets });
-    else if (!flags.quiet) process.stdout.write(textFor(secrets, path, flags.dryRun === true));
+    const restored =
+      store === null
+        ? await restoreFiles(file, path, understood, flags)
+        : await restoreDatabase(file, await openUnserved(store, storePasswordFile), understood, flags);
+    const { place, ...facts } = restored;
+    if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, ...facts });
+    else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, place, flags.dryRun === true));
   } finally {
     await keys.stop();
+  }
+}
+
+type Understood = (header: Bytes) => Promise<boolean>;
+type Restored = { readonly vaultPath: string; readonly secrets: number; readonly place: string };
+
+async function restoreFiles(file: string, home: string, understood: Understood, { dryRun }: Flags): Promise<Restored> {
+  const { vault: vaultPath } = dryRun ? await plannedHome(home) : await openHome(home);
+  const work = dryRun ? judge : restoreVault;
+  const secrets = await watched((watch) => work(file, vaultPath, understood, watch));
+  return { vaultPath, secrets, place: home };
+}
+
+async function restoreDatabase(
+  file: string,
+  store: SecretStore,
+  understood: Understood,
+  { dryRun }: Flags,
+): Promise<Restored> {
+  const { vaultPath } = store;
+  const work = dryRun ? judgeForStore : restoreIntoStore;
+  try {
+    const secrets = await watched((watch) => work(file, store, understood, watch));
+    return { vaultPath, secrets, place: vaultPath };
+  } finally {
+    await store.close();
   }
 }
 

@@ -38,6 +38,19 @@ export function progressBar(
   };
 }
 
+/** A bar of its own for each phase. */
+export function phasedBar<Phase extends string>(unitOf: (phase: Phase) => ProgressUnit) {
+  let current: { readonly phase: Phase; readonly bar: Progress } | null = null;
+  const show = (phase: Phase, done: number, total: number): void => {
+    if (current?.phase !== phase) {
+      current?.bar.end();
+      current = { phase, bar: progressBar(phase, unitOf(phase)) };
+    }
+    current.bar.show(done, total);
+  };
+  return { show, end: () => current?.bar.end() };
+}
+
 /** For example `1200/5000, 400/s, 0:10 left`; the rate only once there is one. */
 function amounts(unit: ProgressUnit, done: number, total: number, seconds: number): string {
   const [size, digits, name] = unit === "bytes" ? [mebibyte, 1, " MiB"] : [1, 0, ""];

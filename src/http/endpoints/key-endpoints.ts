@@ -5,6 +5,7 @@ import { VaultError } from "../../errors.js";
 import type { Endpoint, Service } from "../endpoint.js";
 import { sharedMemory } from "../plaintext-hygiene.js";
 import { readBody } from "../request-body.js";
+import { contextOf } from "../request-context.js";
 import { sendBytes } from "../responses.js";
 
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
@@ -16,8 +17,10 @@ export async function keys({ vault }: Service, _req: Request, res: Response): Pr
   sendBytes(res, 200, [await vault.keys.list()]);
 }
 
-export async function deleteKey({ vault }: Service, _req: Request, res: Response, id: string): Promise<void> {
-  sendBytes(res, 200, [await vault.keys.delete(id)]);
+export async function deleteKey({ vault }: Service, req: Request, res: Response, id: string): Promise<void> {
+  const reply = await vault.keys.delete(id);
+  contextOf(req).subject = id;
+  sendBytes(res, 200, [reply]);
 }
 
 type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;

@@ -6,7 +6,7 @@ import { readRotation, readTokenRequest, rootName } from "../../access/token-req
 import type { Service } from "../endpoint.js";
 import { ownMemory } from "../plaintext-hygiene.js";
 import { readBody } from "../request-body.js";
-import { callerOf } from "../request-context.js";
+import { callerOf, contextOf } from "../request-context.js";
 import { sendJson } from "../responses.js";
 
 /** Longer than any valid body, with every character escaped. */
@@ -15,23 +15,27 @@ const maxBodyBytes = 512 * 1024;
 export async function createToken({ vault, tokens }: Service, req: Request, res: Response): Promise<void> {
   vault.mustBeUnlocked();
   const request = readTokenRequest(await readBody(req, res, maxBodyBytes, ownMemory));
-  sendNewToken(res, await tokens.create(request));
+  sendNewToken(req, res, await tokens.create(request));
 }
 
 export async function rotateToken(service: Service, req: Request, res: Response, name: string): Promise<void> {
   const { vault, tokens, rootRotation } = service;
   if (name !== rootName) vault.mustBeUnlocked();
   const overlap = readRotation(await readBody(req, res, maxBodyBytes, ownMemory));
-  if (name !== rootName) return sendNewToken(res, await tokens.rotate(name, overlap));
-  sendJson(res, 200, { ok: true, token: await rootRotation.rotate(overlap), ...rootToken });
+  if (name !== rootName) return sendNewToken(req, res, await tokens.rotate(name, overlap));
+  const text = await rootRotation.rotate(overlap);
+  contextOf(req).subject = rootName;
+  sendJson(res, 200, { ok: true, token: text, ...rootToken });
 }
 
-export async function revokeToken({ tokens }: Service, _req: Request, res: Response, name: string): Promise<void> {
+export async function revokeToken({ tokens }: Service, req: Request, res: Response, name: string): Promise<void> {
   await tokens.revoke(name);
+  contextOf(req).subject = name;
   sendJson(res, 200, { ok: true, name, message: "the token is revoked" });
 }
 
-export function listTokens({ tokens }: Service, _req: Request, res: Response): void {
+export async function listTokens({ tokens }: Service, _req: Request, res: Response): Promise<void> {
+  await tokens.refresh();
   sendJson(res, 200, { tokens: tokens.list() });
 }
 
@@ -42,6 +46,7 @@ export function showSelf({ tokens }: Service, req: Request, res: Response): void
 
 const rootToken = { name: rootName, can: scopes, paths: [], createdAt: null, expiresAt: null, lastUsedAt: null };
 
-function sendNewToken(res: Response, { text, shown }: NewToken): void {
+function sendNewToken(req: Request, res: Response, { text, shown }: NewToken): void {
+  contextOf(req).subject = shown.name;
   sendJson(res, 200, { ok: true, token: text, ...shown });
 }

@@ -12,7 +12,7 @@ import { sendBytes, sendJson } from "../responses.js";
 
 export async function versions({ vault }: Service, req: Request, res: Response, rest: string): Promise<void> {
   const path = secretPathOf(req, rest);
-  const version = versionQuery(contextOf(req).target.query);
+  const version = versionQuery(req);
   mustBeWithin(req, path);
   sendBytes(res, 200, [await (version === null ? vault.secrets.history(path) : vault.secrets.version(path, version))]);
 }
@@ -35,11 +35,14 @@ export async function prune({ vault }: Service, req: Request, res: Response, res
   sendJson(res, 200, { ok: true, path, message });
 }
 
-function versionQuery(query: string): number | null {
-  const version = parseQuery(query, ["version"]).get("version");
+/** Notes the version for the observers. */
+function versionQuery(req: Request): number | null {
+  const context = contextOf(req);
+  const version = parseQuery(context.target.query, ["version"]).get("version");
   if (version === undefined) return null;
   if (!/^[1-9]\d{0,14}$/.test(version)) {
     throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
   }
-  return Number(version);
+  context.version = Number(version);
+  return context.version;
 }

@@ -129,13 +129,14 @@ export async function judge(
   return (await readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch)).secrets;
 }
 
-async function readAll(
+/** @throws BackupError */
+export async function readAll(
   file: string,
   take: Take,
   understood: (header: Bytes) => Promise<boolean>,
   watch: Watch,
-): Promise<{ readonly secrets: number; readonly digest: string }> {
-  let header: Bytes | null = null;
+): Promise<{ readonly secrets: number; readonly digest: string; readonly header: Bytes }> {
+  let header = null as Bytes | null;
   let secrets = 0;
   const takeOne: Take = async (name, bytes) => {
     await take(name, bytes);
@@ -143,15 +144,20 @@ async function readAll(
     else secrets++;
   };
   const digest = await readArchive(file, takeOne, "restoring", watch);
-  if (header !== null && (await understood(header))) return { secrets, digest };
+  if (header !== null && (await understood(header))) return { secrets, digest, header };
   throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }
 
 /** Returns the target of a file: built from the secret path that its name stands for, never from the name itself. */
 function fileFor(file: string, directory: string, name: string): string {
   if (name === headerName) return join(directory, headerName);
+  return blobFile(join(directory, secretsName), secretOf(file, name));
+}
+
+/** Returns the path of the secret that a file in the archive stands for. @throws BackupError damaged */
+export function secretOf(file: string, name: string): string {
   const path = pathOfFile(name);
-  if (path !== null) return blobFile(join(directory, secretsName), path);
+  if (path !== null) return path;
   throw new BackupError(
     "damaged",
     `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing was restored`,

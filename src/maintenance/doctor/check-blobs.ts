@@ -22,7 +22,10 @@ const blobsAtOnce = 4;
 
 const fromBackup = "restore the file from a backup, or delete the secret";
 
-const faults: { readonly [F in BlobFault]: string } = {
+export const unopened =
+  "it does not open with the vault's key: it is damaged, or was moved here from another path or vault";
+
+export const faultMessages: { readonly [F in BlobFault]: string } = {
   foreign: "it is not a sealed secret",
   version: "it was written by a later version",
   length: "it is truncated, or its lengths are inconsistent",
@@ -53,7 +56,13 @@ async function intactOnes(inspection: Inspection, files: readonly SecretFile[]):
   return found.flatMap(({ file }, i) => {
     const fault = verdicts[i];
     if (!fault) return [file];
-    inspection.report({ code: "blob-damaged", path: file.file, message: faults[fault], remedy: fromBackup, fix: null });
+    inspection.report({
+      code: "blob-damaged",
+      path: file.file,
+      message: faultMessages[fault],
+      remedy: fromBackup,
+      fix: null,
+    });
     return [];
   });
 }
@@ -80,6 +89,5 @@ async function openOne(inspection: Inspection, { file, path }: SecretFile): Prom
   inspection.progress.step();
   const blob: Bytes | null = await reading(inspection, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
   if (blob === null || (await inspection.keys.opens(path, blob))) return;
-  const message = "it does not open with the vault's key: it is damaged, or was moved here from another path or vault";
-  inspection.report({ code: "secret-damaged", path: file, message, remedy: fromBackup, fix: null });
+  inspection.report({ code: "secret-damaged", path: file, message: unopened, remedy: fromBackup, fix: null });
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
+import { isUnfinished } from "../../storage/unfinished-vault.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 
 const fromBackup = "restore it from a backup of the same vault";
@@ -16,9 +17,18 @@ export async function findHeader(inspection: Inspection, directory: string): Pro
   if ((await examine(inspection, path, "file")) === null) return null;
   const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxHeaderBytes));
   if (bytes === null || (await inspection.keys.understands(bytes))) return bytes;
-  const message = "it is damaged, or was written by a later version: the vault cannot be unlocked";
-  inspection.report({ code: "header-damaged", path, message, remedy: fromBackup, fix: null });
+  inspection.report({ code: "header-damaged", path, ...whatIsWrong(bytes), fix: null });
   return null;
+}
+
+/** Of a header that is not valid. */
+export function whatIsWrong(header: Bytes): { readonly message: string; readonly remedy: string } {
+  if (isUnfinished(header)) {
+    const message = "a migration or a restore into this vault has not ended: it cannot be used yet";
+    return { message, remedy: "run the same command again, which finishes it" };
+  }
+  const message = "it is damaged, or was written by a later version: the vault cannot be unlocked";
+  return { message, remedy: fromBackup };
 }
 
 export function reportNoHeader(inspection: Inspection, directory: string): void {

@@ -1,4 +1,5 @@
 /** Check of a vault's client tokens: the document and, with the passphrase, the MAC of each record. */
+import type { Bytes } from "../../../workers/protocol.js";
 import { readDocument, signedText, type TokenRecord } from "../../access/token-record.js";
 import { systemFiles } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
@@ -9,7 +10,16 @@ import { examine, type Inspection, reading } from "./inspection.js";
 export async function examineTokens(inspection: Inspection, path: string, isOpened: boolean): Promise<void> {
   if ((await examine(inspection, path, "file")) === null) return;
   const bytes = await reading(inspection, path, () => readFileBytes(systemFiles, path, maxDocumentBytes));
-  if (bytes === null) return;
+  if (bytes !== null) await examineTokenDocument(inspection, path, bytes, isOpened);
+}
+
+/** `path` says where it is, to people. */
+export async function examineTokenDocument(
+  inspection: Inspection,
+  path: string,
+  bytes: Bytes,
+  isOpened: boolean,
+): Promise<void> {
   const document = readDocument(bytes);
   if (document === null) return reportDamaged(inspection, path);
   for (const entry of document.refused) reportRefused(inspection, path, nameOf(entry));

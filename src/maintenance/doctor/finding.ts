@@ -21,6 +21,7 @@ export const findingCodes = {
   "secrets-missing": "the directory of the secrets is missing",
   "blob-damaged": "a secret's file is no sealed secret, truncated, or of a later version",
   "secret-damaged": "a secret does not open with the vault's key: damaged, moved or foreign",
+  "count-wrong": "a database's count of secrets is not their number",
   "tokens-damaged": "the document of the client tokens is damaged, or of a later version",
   "token-refused": "a client token that was added or changed outside of the server; it opens nothing",
   "token-damaged": "the token file does not contain a token",

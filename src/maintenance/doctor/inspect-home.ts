@@ -9,8 +9,10 @@ import { missingAsNull } from "../../files/durable.js";
 import { homeAt } from "../../files/home.js";
 import { type Claim, claimVault } from "../../storage/files/claim.js";
 import { findHolder, type Holder } from "../../storage/files/claim-holder.js";
+import type { SecretStore } from "../../storage/secret-store.js";
 import { examineCertificate, examineToken } from "./check-access.js";
 import { examineVaults, type VaultFacts } from "./check-generations.js";
+import { examineStore } from "./check-store.js";
 import type { Finding } from "./finding.js";
 import { examine, type Inspection, type Progress, reading, reportWrongKind } from "./inspection.js";
 import { Keys } from "./offline-keys.js";
@@ -21,6 +23,8 @@ export type DoctorOptions = {
   readonly fix: boolean;
   /** Given: opens every secret. Wiped in the end. */
   readonly passphrase: Bytes | null;
+  /** Has the vault, instead of the home's files. */
+  readonly store?: SecretStore | null;
   readonly onProgress: (done: number, total: number) => void;
 };
 
@@ -51,11 +55,12 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
   const claim = options.fix ? await claimIfFree(home.vault) : null;
   try {
     const server = claim === null ? await findHolder(home.vault) : null;
-    const place = { home, owner, keys, now: Date.now(), served: server !== null };
+    const { store = null } = options;
+    const place = { home, owner, keys, now: Date.now(), served: server !== null || store !== null };
     const inspectNow = () => inspectReliably(place, options);
     const { seen, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
     const opened = seen.current !== null && keys.opened === seen.current;
-    return { home: path, vaultPath: home.vault, server, opened, fixed, ...seen };
+    return { home: path, vaultPath: store?.vaultPath ?? home.vault, server, opened, fixed, ...seen };
   } finally {
     await keys.stop();
     await claim?.release();
@@ -124,11 +129,11 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
 type Place = Omit<Inspection, "report" | "progress">;
 
 /** Beside a server, only what two inspections see is a finding: files of writes in progress are gone at the second. */
-async function inspectReliably(place: Place, { onProgress }: DoctorOptions): Promise<Seen> {
-  const first = await inspectOnce(place, onProgress);
+async function inspectReliably(place: Place, options: DoctorOptions): Promise<Seen> {
+  const first = await inspectOnce(place, options);
   if (!place.served || first.findings.length === 0) return first;
   const known = new Set(first.findings.map(keyOf));
-  const second = await inspectOnce(place, onProgress);
+  const second = await inspectOnce(place, options);
   return { ...second, findings: second.findings.filter((finding) => known.has(keyOf(finding))) };
 }
 
@@ -136,7 +141,7 @@ function keyOf({ code, path }: Finding): string {
   return `${code} ${path}`;
 }
 
-async function inspectOnce(place: Place, onProgress: DoctorOptions["onProgress"]): Promise<Seen> {
+async function inspectOnce(place: Place, { onProgress, store = null }: DoctorOptions): Promise<Seen> {
   const findings: Finding[] = [];
   const inspection: Inspection = {
     ...place,
@@ -145,12 +150,13 @@ async function inspectOnce(place: Place, onProgress: DoctorOptions["onProgress"]
   };
   const nothing: VaultFacts = { current: null, kept: [], secrets: 0 };
   const { path } = inspection.home;
-  if ((await examine(inspection, path, "directory", true)) === null) return { ...nothing, findings };
+  if ((await examine(inspection, path, "directory", true)) === null && store === null) return { ...nothing, findings };
   await reportTemps(inspection, path);
   await examineToken(inspection);
   await examineCertificate(inspection);
   await examineSocket(inspection);
-  return { ...(await examineVaults(inspection)), findings };
+  const facts = store === null ? await examineVaults(inspection) : await examineStore(inspection, store);
+  return { ...facts, findings };
 }
 
 /** A start replaces a socket that no one listens on, and refuses anything else in its place. */

@@ -1,8 +1,8 @@
 /** Client methods for tokens. All but `self` need the root token. */
-import type { NewToken, Revoked, Token, TokenList, TokenRequest } from "./api-types.js";
-import { StrongroomError } from "./client-error.js";
-import type { CallOptions } from "./request.js";
-import type { Requester } from "./requester.js";
+import type { NewToken, Revoked, Token, TokenList, TokenRequest } from "../api-types.js";
+import { StrongroomError } from "../client-error.js";
+import type { CallOptions } from "../request.js";
+import type { Requester } from "../requester.js";
 
 export type CreateTokenOptions = CallOptions & {
   /** Default: list and get. */

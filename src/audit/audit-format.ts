@@ -1,0 +1,117 @@
+/**
+ * Format of the audit log: files of JSON lines, in groups that a hash chain links.
+ *
+ *   {"format":"strongroom audit","version":1,"file":1,"log":<16>,"seq":1,"chain":<32>}      first line of a file
+ *   {"seq":1,"time":<ISO 8601>,"event":"start"}                                             a record
+ *   {"seq":2,"time":…,"event":"get","token":"root","address":…,"path":…,"etag":…,"status":200}
+ *   {"chain":<32>}                                                                          end of a group
+ *   {"seq":3,"time":…,"event":"checkpoint","reason":"unlock","key":<9>,"mac":<32>}          alone in its group
+ *   {"chain":<32>}
+ *
+ *   chain 0 = SHA-256("strongroom audit 1\n" ‖ the log's name ‖ "\n")
+ *   chain n = SHA-256(chain n-1 ‖ all bytes of the group, its last line excepted)
+ *   mac     = see `checkpointText`, and the key worker
+ *
+ * Binary members are base64url without padding. `seq` counts the records from 1, without holes, over all files; in the first
+ * line of a file it is that of the next record, and `chain` the value before it. That line belongs to the file's first group.
+ */
+import { createHash } from "node:crypto";
+import type { SignedCheckpoint } from "../../workers/protocol.js";
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** A new file begins when one has so many bytes. */
+export const maxFileBytes = 64 * 2 ** 20;
+
+/** Older files are removed. */
+export const keptFiles = 16;
+
+/** A checkpoint is made at the latest after so many records, or so many milliseconds after a record. */
+export const checkpointRecords = 1_000;
+export const checkpointMs = 60_000;
+
+/** First line of a file. `chain`: the value before the file. */
+export type FileHeader = { readonly file: number; readonly log: string; readonly seq: number; readonly chain: string };
+
+/** Where a log ends. */
+export type LogHead = { readonly log: string; readonly seq: number; readonly chain: string };
+
+const format = { format: "strongroom audit", version: 1 };
+const fileName = /^audit-(\d{6,12})\.jsonl$/;
+const chainPattern = /^\{"chain":"([A-Za-z0-9_-]{43})"\}$/;
+
+export function fileNameOf(file: number): string {
+  return `audit-${String(file).padStart(6, "0")}.jsonl`;
+}
+
+/** Returns the file's number; null for a foreign name. */
+export function fileNumberOf(name: string): number | null {
+  const digits = fileName.exec(name)?.[1];
+  return digits === undefined || fileNameOf(Number(digits)) !== name ? null : Number(digits);
+}
+
+export function firstChain(log: string): Bytes {
+  return sha256(Buffer.from(`strongroom audit 1\n${log}\n`));
+}
+
+export function nextChain(chain: Uint8Array, group: Uint8Array): Bytes {
+  return sha256(chain, group);
+}
+
+export function headerLine({ file, log, seq, chain }: FileHeader): string {
+  return `${JSON.stringify({ ...format, file, log, seq, chain })}\n`;
+}
+
+/** Returns null for a line that this program did not write. */
+export function parseHeaderLine(line: string): FileHeader | null {
+  try {
+    const { file, log, seq, chain } = JSON.parse(line) as FileHeader;
+    return headerLine({ file, log, seq, chain }) === `${line}\n` && isChain(chain) ? { file, log, seq, chain } : null;
+  } catch {
+    return null;
+  }
+}
+
+export function chainLine(chain: Uint8Array): string {
+  return `{"chain":"${base64url(chain)}"}\n`;
+}
+
+export const chainLineBytes = chainLine(new Uint8Array(32)).length;
+
+/** Returns the chain's value; null for any other line. `line`: without its line feed. */
+export function chainOf(line: string): string | null {
+  return chainPattern.exec(line)?.[1] ?? null;
+}
+
+/**
+ * Returns the text under a checkpoint's MAC. `seq` and `time` are the checkpoint's own; `chain` is the value before its group,
+ * and thereby stands for all that was written before.
+ */
+export function checkpointText({ log, seq, time, chain }: LogHead & { readonly time: string }): string {
+  return JSON.stringify(["strongroom audit checkpoint 1", log, seq, time, chain]);
+}
+
+/** A checkpoint, as its record and the chain before it say. */
+export type Checkpoint = LogHead & { readonly time: string; readonly key: string; readonly mac: string };
+
+export function signedOf(checkpoint: Checkpoint): SignedCheckpoint {
+  return { text: checkpointText(checkpoint), key: checkpoint.key, mac: checkpoint.mac };
+}
+
+export function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64url");
+}
+
+export function chainBytes(chain: string): Bytes {
+  return new Uint8Array(Buffer.from(chain, "base64url"));
+}
+
+function isChain(chain: unknown): boolean {
+  return typeof chain === "string" && /^[A-Za-z0-9_-]{43}$/.test(chain);
+}
+
+function sha256(...parts: readonly Uint8Array[]): Bytes {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return new Uint8Array(hash.digest());
+}

@@ -1,0 +1,111 @@
+/**
+ * Records of what requests and the vault did, from a closed set of members. DANGER: never a value, a passphrase, a token or a
+ * digest, and nothing that a client wrote where a path or a name was expected, unless it was found to be one.
+ */
+import { randomUUID } from "node:crypto";
+import type { Settings } from "../config/definitions.js";
+import type { BatchItem, FinishedRequest, VaultEvent } from "../observer.js";
+
+export type AuditMode = Settings["audit"];
+
+/** Returns a record's text behind `seq`. Members that are undefined are left out. */
+export function textOfRecord(time: string, members: object): string {
+  return `,"time":"${time}",${JSON.stringify(members).slice(1)}\n`;
+}
+
+const changes: Readonly<Record<string, string>> = {
+  "PUT /v1/secrets/:path": "put",
+  "DELETE /v1/secrets/:path": "delete",
+  "POST /v1/versions/:path": "undo",
+  "DELETE /v1/versions/:path": "prune",
+  "POST /v1/batch": "batch",
+  "POST /v1/init": "init",
+  "POST /v1/unlock": "unlock",
+  "POST /v1/lock": "lock",
+  "POST /v1/shutdown": "shutdown",
+  "POST /v1/snapshot": "snapshot",
+  "POST /v1/passphrase": "passphrase",
+  "POST /v1/rotate": "rotate",
+  "POST /v1/keys": "key-create",
+  "DELETE /v1/keys/:id": "key-delete",
+  "POST /v1/tokens": "token-create",
+  "POST /v1/tokens/:name": "token-rotate",
+  "DELETE /v1/tokens/:name": "token-revoke",
+};
+
+const reads: Readonly<Record<string, string>> = {
+  "GET /v1/secrets": "list",
+  "GET /v1/secrets/:path": "get",
+  "GET /v1/versions/:path": "versions",
+};
+
+/** The records' `event`, by method and route. A request without a row, such as the status, has no record. */
+export const auditedRequests: Readonly<Record<Exclude<AuditMode, "off">, Readonly<Record<string, string>>>> = {
+  changes,
+  all: { ...changes, ...reads },
+};
+
+/**
+ * Returns the texts of a request's records: one, or one for each operation of a batch. A request without a valid token has
+ * none, or anyone could fill the log until its oldest files are gone.
+ */
+export function recordsOf(request: FinishedRequest, mode: Exclude<AuditMode, "off">, time: string): readonly string[] {
+  const event = auditedRequests[mode][`${request.method} ${request.route}`];
+  if (event === undefined || request.caller === null) return [];
+  const operations = request.operations?.filter(({ kind }) => mode === "all" || kind !== "get") ?? [];
+  if (request.operations !== null && request.operations.length > 0) return recordsOfBatch(request, operations, time);
+  return [textOfRecord(time, { event: eventOf(request, event), ...membersOf(request) })];
+}
+
+/** Returns the text of a vault event's record; null when it has none: a request's record has more to say. */
+export function recordOfEvent(event: VaultEvent, time: string): string | null {
+  if (event.event === "start" || event.event === "stop") return textOfRecord(time, { event: event.event });
+  if (event.event === "lock") return textOfRecord(time, { event: "locked", reason: event.reason });
+  if (event.event !== "lockout") return null;
+  const { credential, address } = event;
+  return textOfRecord(time, { event: "lockout", credential, address });
+}
+
+/** A list may be asked for as a secret without a path, and a version of a secret as its versions. */
+function eventOf({ prefix, version }: FinishedRequest, event: string): string {
+  if (prefix !== null) return "list";
+  return version !== null && event === "versions" ? "get-version" : event;
+}
+
+/** In the order in which they are written. */
+function membersOf({
+  caller,
+  address,
+  requestId,
+  path,
+  subject,
+  version,
+  etag,
+  prefix,
+  count,
+  status,
+  code,
+}: FinishedRequest) {
+  return {
+    token: caller,
+    address,
+    requestId: requestId ?? undefined,
+    path: path ?? undefined,
+    name: subject ?? undefined,
+    version: version ?? undefined,
+    etag: etag ?? undefined,
+    prefix: prefix ?? undefined,
+    count: count ?? undefined,
+    status,
+    code: code ?? undefined,
+  };
+}
+
+/** They share a request id. `status` and `code` are those of the whole batch. */
+function recordsOfBatch(request: FinishedRequest, operations: readonly BatchItem[], time: string): readonly string[] {
+  const { caller: token, address, status } = request;
+  const [requestId, code] = [request.requestId ?? randomUUID(), request.code ?? undefined];
+  return operations.map(({ kind: event, path, to }) =>
+    textOfRecord(time, { event, token, address, requestId, batch: true, path, to, status, code }),
+  );
+}

@@ -1,0 +1,112 @@
+/** Pages of an audit log: finds a record by its number, and reads those that follow. */
+import { constants } from "node:fs";
+import { join } from "node:path";
+import { type FileOperations, noFollow } from "../files/durable.js";
+import type { OpenFile } from "../files/open-file.js";
+import { type Bytes, fileNameOf, parseHeaderLine } from "./audit-format.js";
+import { fileNumbers } from "./log-files.js";
+
+export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
+  readonly [member: string]: unknown;
+};
+
+/** Far more than a line, so that each piece has a whole one. */
+const pieceBytes = 128 * 1024;
+
+/** Returns up to `limit` records that follow record `after`. Lines that are no records are left out. */
+export async function readRecords(
+  files: FileOperations,
+  directory: string,
+  after: number,
+  limit: number,
+): Promise<readonly AuditRecord[]> {
+  const records: AuditRecord[] = [];
+  for (const file of await filesFrom(files, directory, after)) {
+    await withFile(files, join(directory, fileNameOf(file)), async (handle) => {
+      const start = await placeBefore(handle, after);
+      for await (const record of recordsOf(handle, start)) {
+        if (record.seq > after) records.push(record);
+        if (records.length === limit) return;
+      }
+    });
+    if (records.length === limit) break;
+  }
+  return records;
+}
+
+/** Returns the files that have records behind this one, ascending. */
+async function filesFrom(files: FileOperations, directory: string, after: number): Promise<readonly number[]> {
+  const numbers = await fileNumbers(files, directory);
+  for (let i = numbers.length - 1; i > 0; i--) {
+    const path = join(directory, fileNameOf(numbers[i] ?? 0));
+    const first = await withFile(files, path, async (handle) => parseHeaderLine(firstLine(await piece(handle, 0))));
+    if (first !== null && first.seq <= after + 1) return numbers.slice(i);
+  }
+  return numbers;
+}
+
+/** Returns the start of a line in front of which no record is newer than `after`: a search by halves. */
+async function placeBefore(handle: OpenFile, after: number): Promise<number> {
+  let [low, high] = [0, (await handle.stat()).size];
+  while (high - low > pieceBytes) {
+    const middle = Math.floor((low + high) / 2);
+    const found = firstRecordIn(await piece(handle, middle));
+    if (found !== null && found.seq <= after) low = middle + found.at;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first record that begins in this piece, and where. */
+function firstRecordIn(bytes: Bytes): { readonly seq: number; readonly at: number } | null {
+  for (let at = bytes.indexOf(10) + 1; at > 0; at = bytes.indexOf(10, at) + 1) {
+    const digits = /^\{"seq":(\d{1,15}),/.exec(textOf(bytes.subarray(at, at + 32)))?.[1];
+    if (digits !== undefined) return { seq: Number(digits), at };
+  }
+  return null;
+}
+
+async function* recordsOf(handle: OpenFile, start: number): AsyncGenerator<AuditRecord, void, void> {
+  for (let position = start; ; ) {
+    const bytes = await piece(handle, position);
+    const end = bytes.lastIndexOf(10) + 1;
+    if (end === 0) return;
+    for (const line of textOf(bytes.subarray(0, end - 1)).split("\n")) {
+      const record = parseRecord(line);
+      if (record !== null) yield record;
+    }
+    position += end;
+  }
+}
+
+function parseRecord(line: string): AuditRecord | null {
+  if (!line.startsWith('{"seq":')) return null;
+  try {
+    const record = JSON.parse(line) as AuditRecord;
+    return Number.isSafeInteger(record.seq) && typeof record.event === "string" ? record : null;
+  } catch {
+    return null;
+  }
+}
+
+async function piece(handle: OpenFile, position: number): Promise<Bytes> {
+  const bytes = new Uint8Array(new ArrayBuffer(pieceBytes));
+  return bytes.subarray(0, await handle.readAt(bytes, 0, position));
+}
+
+async function withFile<T>(files: FileOperations, path: string, work: (handle: OpenFile) => Promise<T>): Promise<T> {
+  const handle = await files.open(path, constants.O_RDONLY | noFollow);
+  try {
+    return await work(handle);
+  } finally {
+    await handle.close();
+  }
+}
+
+function firstLine(bytes: Bytes): string {
+  return textOf(bytes.subarray(0, Math.max(0, bytes.indexOf(10))));
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}

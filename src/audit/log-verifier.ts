@@ -1,0 +1,255 @@
+/**
+ * Verifier of an audit log: goes over its files from the oldest to the newest, and names every place where the chain, the
+ * numbers or the files do not fit together. Needs no key; `judgeCheckpoints` tells of the MACs.
+ */
+import { basename } from "node:path";
+import {
+  base64url,
+  type Checkpoint,
+  chainBytes,
+  chainOf,
+  type FileHeader,
+  fileNameOf,
+  firstChain,
+  keptFiles,
+  type LogHead,
+  nextChain,
+  parseHeaderLine,
+} from "./audit-format.js";
+
+export type ProblemCode =
+  | "changed"
+  | "sequence"
+  | "malformed"
+  | "header"
+  | "missing-file"
+  | "unfinished"
+  | "checkpoint"
+  | "head";
+
+export type AuditProblem = { readonly code: ProblemCode; readonly file: string; readonly message: string };
+
+export type FoundCheckpoint = Checkpoint & { readonly file: string };
+
+export type VerifiedLog = {
+  readonly problems: readonly AuditProblem[];
+  readonly files: number;
+  readonly records: number;
+  /** Null: there is no record. */
+  readonly head: LogHead | null;
+  readonly gaps: number;
+  /** Records that the gaps stand for. */
+  readonly lost: number;
+  readonly checkpoints: readonly FoundCheckpoint[];
+  /** Bytes of a group that a crash has cut, or that is being written. */
+  readonly unfinished: number;
+  /** The head that was given is older than the oldest file. */
+  readonly headIsTooOld: boolean;
+};
+
+/** Of one log. Further ones are counted. */
+const maxProblems = 1_000;
+
+type RecordMembers = { readonly [name: string]: unknown };
+
+/** What is known of the group that is being read. */
+type OpenGroup = { start: number; first: number | null; last: number; line: number };
+
+export class LogVerifier {
+  readonly #problems: AuditProblem[] = [];
+  readonly #checkpoints: FoundCheckpoint[] = [];
+  readonly #wanted: LogHead | null;
+  #headFound = false;
+  #previous: FileHeader | null = null;
+  #file = "";
+  #log = "";
+  /** The chain's value so far, as the log claims it; null after a place where it is unknown. */
+  #chain: string | null = null;
+  #firstSeq: number | null = null;
+  #nextSeq: number | null = null;
+  #head: LogHead | null = null;
+  #files = 0;
+  #oldest = 0;
+  #newest = 0;
+  #records = 0;
+  #gaps = 0;
+  #lost = 0;
+  #unfinished = 0;
+
+  /** `head`: an earlier head, kept where the log's files are not. */
+  constructor(head: LogHead | null = null) {
+    this.#wanted = head;
+  }
+
+  /** Goes over one file; `file` is its number. Call it in ascending order. */
+  add(file: number, bytes: Uint8Array): void {
+    if (this.#unfinished > 0)
+      this.#problem("unfinished", `the end of the file is missing, ${this.#unfinished} bytes are left`);
+    this.#unfinished = 0;
+    for (let missing = this.#newest + 1; this.#files > 0 && missing < file; missing++) this.#missing(missing);
+    if (this.#files === 0) this.#oldest = file;
+    this.#newest = file;
+    this.#files++;
+    this.#file = fileNameOf(file);
+    this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  }
+
+  end(): VerifiedLog {
+    for (let missing = Math.max(1, this.#newest - keptFiles + 1); missing < this.#oldest; missing++)
+      this.#missing(missing);
+    this.#judgeHead();
+    return {
+      problems: this.#problems,
+      files: this.#files,
+      records: this.#records,
+      head: this.#head,
+      gaps: this.#gaps,
+      lost: this.#lost,
+      checkpoints: this.#checkpoints,
+      unfinished: this.#unfinished,
+      headIsTooOld: this.#isBeforeAll(this.#wanted),
+    };
+  }
+
+  #readLines(file: number, bytes: Buffer): void {
+    const group: OpenGroup = { start: 0, first: null, last: 0, line: 1 };
+    let [start, number] = [0, 1];
+    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, start)) {
+      const line = bytes.toString("utf8", start, at);
+      const chain = chainOf(line);
+      if (number === 1) this.#header(file, line);
+      else if (chain === null) this.#record(line, number, group);
+      else {
+        this.#endGroup(bytes.subarray(group.start, start), chain, number, group);
+        [group.start, group.first, group.line] = [at + 1, null, number + 1];
+      }
+      start = at + 1;
+      number++;
+    }
+    this.#unfinished = bytes.length - group.start;
+  }
+
+  #header(file: number, line: string): void {
+    const header = parseHeaderLine(line);
+    if (header === null) {
+      this.#problem("header", "its first line is missing or was changed");
+      this.#chain = null;
+      this.#nextSeq = null;
+      return;
+    }
+    if (header.file !== file) this.#problem("header", `it is file ${header.file} of the log, renamed`);
+    this.#compareWithBefore(header);
+    this.#previous = header;
+    this.#log = header.log;
+    this.#chain = header.chain;
+    this.#firstSeq ??= header.seq;
+    this.#nextSeq = header.seq;
+  }
+
+  #compareWithBefore(header: FileHeader): void {
+    if (this.#previous === null) {
+      const isFirst = base64url(firstChain(header.log)) === header.chain;
+      if (isFirst !== (header.seq === 1)) this.#problem("header", "the chain before it was changed");
+      return;
+    }
+    if (header.log !== this.#previous.log) {
+      this.#problem("header", "it belongs to another log");
+      return;
+    }
+    if (this.#chain !== null && header.chain !== this.#chain)
+      this.#problem("header", "it does not continue the file before: one of them was replaced or cut");
+    if (this.#nextSeq !== null && header.seq !== this.#nextSeq)
+      this.#problem("header", `it begins with record ${header.seq} instead of ${this.#nextSeq}`);
+  }
+
+  #record(line: string, number: number, group: OpenGroup): void {
+    const record = parseRecord(line);
+    if (record === null) {
+      this.#problem("malformed", `line ${number} is not a record`);
+      return;
+    }
+    const { seq } = record;
+    if (this.#nextSeq !== null && seq !== this.#nextSeq)
+      this.#problem("sequence", `line ${number} has record ${seq} instead of ${this.#nextSeq}`);
+    this.#nextSeq = seq + 1;
+    this.#records++;
+    if (record.members["event"] === "gap") this.#gap(record.members);
+    if (record.members["event"] === "checkpoint") this.#checkpoint(record, number, group);
+    group.first ??= seq;
+    group.last = seq;
+  }
+
+  #gap({ count }: RecordMembers): void {
+    this.#gaps++;
+    this.#lost += typeof count === "number" ? count : 0;
+  }
+
+  #checkpoint({ seq, members }: ParsedRecord, number: number, group: OpenGroup): void {
+    const { time, key, mac } = members;
+    const isWhole = typeof time === "string" && typeof key === "string" && typeof mac === "string";
+    if (!isWhole || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
+    else if (this.#chain !== null) {
+      this.#checkpoints.push({ log: this.#log, seq, time, chain: this.#chain, key, mac, file: this.#file });
+    }
+  }
+
+  #endGroup(content: Uint8Array, claimed: string, number: number, { first, last, line }: OpenGroup): void {
+    if (first === null) this.#problem("malformed", `line ${number} ends a group without records`);
+    if (this.#chain !== null && base64url(nextChain(chainBytes(this.#chain), content)) !== claimed)
+      this.#problem(
+        "changed",
+        `${named(first, last)}, lines ${line} to ${number}, or those before them, were changed, added or removed`,
+      );
+    this.#chain = claimed;
+    if (first === null) return;
+    this.#head = { log: this.#log, seq: last, chain: claimed };
+    if (this.#wanted?.seq === last) this.#compareHead(this.#wanted, this.#head);
+  }
+
+  #compareHead(wanted: LogHead, found: LogHead): void {
+    this.#headFound = true;
+    if (wanted.log === found.log && wanted.chain === found.chain) return;
+    this.#problem("head", `up to record ${wanted.seq}, this is not the log of the head that was given`);
+  }
+
+  #judgeHead(): void {
+    const wanted = this.#wanted;
+    if (wanted === null || this.#headFound || this.#isBeforeAll(wanted)) return;
+    const end = this.#head?.seq ?? 0;
+    if (end < wanted.seq)
+      this.#problem("head", `the log was cut: it ends with record ${end}, and once had ${wanted.seq}`);
+    else this.#problem("head", `record ${wanted.seq} ends no group any more: the log was changed since`);
+  }
+
+  #isBeforeAll(head: LogHead | null): boolean {
+    return head !== null && head.log === this.#log && this.#firstSeq !== null && head.seq < this.#firstSeq;
+  }
+
+  #missing(file: number): void {
+    const name = fileNameOf(file);
+    if (this.#problems.length < maxProblems)
+      this.#problems.push({ code: "missing-file", file: name, message: "it is missing" });
+  }
+
+  #problem(code: ProblemCode, message: string): void {
+    if (this.#problems.length < maxProblems) this.#problems.push({ code, file: basename(this.#file), message });
+  }
+}
+
+type ParsedRecord = { readonly seq: number; readonly members: RecordMembers };
+
+function parseRecord(line: string): ParsedRecord | null {
+  try {
+    const members = JSON.parse(line) as RecordMembers;
+    const { seq, time, event } = members;
+    const isRecord = Number.isSafeInteger(seq) && typeof time === "string" && typeof event === "string";
+    return isRecord ? { seq: Number(seq), members } : null;
+  } catch {
+    return null;
+  }
+}
+
+function named(first: number | null, last: number): string {
+  if (first === null) return "a group without records";
+  return first === last ? `record ${first}` : `records ${first} to ${last}`;
+}

@@ -1,0 +1,21 @@
+/** Opening of a server's audit log. */
+import { join } from "node:path";
+import type { Clock } from "../clock.js";
+import type { Settings } from "../config/definitions.js";
+import type { FileOperations } from "../files/durable.js";
+import type { Log } from "../log.js";
+import { AuditLog } from "./audit-log.js";
+import { AuditWriter } from "./audit-writer.js";
+
+export type AuditSurroundings = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
+
+/** Nothing is read or written before the first record. Null: the settings want none. */
+export function openAudit(home: string, { audit: mode, auditOnFailure }: Settings, around: AuditSurroundings) {
+  if (mode === "off") return null;
+  const place = { ...around, directory: auditDirectory(home) };
+  return new AuditLog({ ...place, writer: new AuditWriter(place), mode, denies: auditOnFailure === "deny" });
+}
+
+export function auditDirectory(home: string): string {
+  return join(home, "audit");
+}

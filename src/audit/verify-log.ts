@@ -1,0 +1,70 @@
+/** Verification of a home's audit log: its files, and the MACs of its checkpoints where a key is there to judge them. */
+import { join } from "node:path";
+import type { CheckpointVerdict } from "../../workers/protocol.js";
+import { systemCode } from "../errors.js";
+import { systemFiles } from "../files/durable.js";
+import { readFileBytes } from "../files/read-file.js";
+import { type Checkpoint, fileNameOf, type LogHead, maxFileBytes } from "./audit-format.js";
+import { fileNumbers } from "./log-files.js";
+import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";
+
+/** A group may go beyond the size at which the next file begins. */
+const longestFile = maxFileBytes + 16 * 2 ** 20;
+
+/** Attempts while a server removes the oldest file. */
+const maxAttempts = 3;
+
+export async function verifyLog(directory: string, head: LogHead | null = null): Promise<VerifiedLog> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await verifyOnce(directory, head);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
+    }
+  }
+}
+
+async function verifyOnce(directory: string, head: LogHead | null): Promise<VerifiedLog> {
+  const verifier = new LogVerifier(head);
+  for (const file of await fileNumbers(systemFiles, directory)) {
+    const path = join(directory, fileNameOf(file));
+    const bytes = await readFileBytes(systemFiles, path, longestFile);
+    if (bytes === null) throw Object.assign(new Error(`${path} is gone`), { code: "ENOENT", path });
+    verifier.add(file, bytes);
+  }
+  return verifier.end();
+}
+
+/** Judges checkpoints; null when no key is there. */
+export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
+
+/** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
+export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
+
+/** Most in one call. */
+const atOnce = 1_000;
+
+/**
+ * Judges the checkpoints' MACs. One of an unknown key, made before a rotation of the master key or in another vault of this
+ * home, is covered by a later one of the vault's key, which stands for the whole chain before it; after the last of those it
+ * has no excuse.
+ */
+export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
+  const verdicts: CheckpointVerdict[] = [];
+  for (let from = 0; from < checkpoints.length; from += atOnce)
+    verdicts.push(...(await judge(checkpoints.slice(from, from + atOnce))));
+  const last = verdicts.lastIndexOf("valid");
+  const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
+    if (verdicts[i] === "wrong")
+      return [problemOf(file, `${forged} ${seq} is not the vault's: the log was changed before it`)];
+    if (verdicts[i] !== "unknown" || i < last) return [];
+    return [problemOf(file, `${forged} ${seq} was made under another key, and none of the vault's follows`)];
+  });
+  return { problems, covered: checkpoints[last]?.seq ?? 0 };
+}
+
+const forged = "the checkpoint in record";
+
+function problemOf(file: string, message: string): AuditProblem {
+  return { code: "checkpoint", file, message };
+}

@@ -1,0 +1,106 @@
+/** `strongroom migrate`: opens the two vaults, and says what was copied and what to do next. */
+import { type Command, Option } from "commander";
+import { readOneSetting } from "../../config/settings.js";
+import { VaultError } from "../../errors.js";
+import { quoted } from "../../files/home.js";
+import { Keys } from "../../maintenance/doctor/offline-keys.js";
+import { type Migrated, migrate } from "../../maintenance/migrate/migrate.js";
+import { MigrationError, type MigrationProblem } from "../../maintenance/migrate/migration-error.js";
+import { openSource, openTarget, readPlace, type VaultPlace } from "../../maintenance/vault-place.js";
+import type { SecretStore } from "../../storage/secret-store.js";
+import { exits as exitOf } from "../session/connection.js";
+import { CommandFailure, type ExitName } from "../session/exit-codes.js";
+import { breakable } from "../session/interrupt.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
+import { phasedBar } from "../session/progress.js";
+
+type Flags = OutputFlags & {
+  readonly from: VaultPlace;
+  readonly to: VaultPlace;
+  readonly storePasswordFile?: string;
+};
+
+const details = `
+A place is a home directory, or a database as postgres://USER@HOST/DATABASE. The
+password comes from --store-password-file, PGPASSFILE or ~/.pgpass.`;
+
+export function define(command: Command): void {
+  const place = (name: string, meaning: string) =>
+    new Option(`--${name} <place>`, meaning).argParser(readPlace).makeOptionMandatory();
+  command
+    .description(
+      "Copies a vault, with client tokens and history, between a home's files and a PostgreSQL database. Nothing is decrypted, " +
+        "so no passphrase is needed. Every secret is read back and compared before the copy can be used. No server may " +
+        "run on either place. An interrupted migration goes on when the command is run again.",
+    )
+    .addOption(place("from", "the vault to copy; it is left as it is"))
+    .addOption(place("to", "an empty home or an empty database"))
+    .option("--store-password-file <file>", "file that holds the database's password")
+    .addHelpText("after", details);
+  withOutput(command).action(migrateVault);
+}
+
+async function migrateVault(flags: Flags): Promise<void> {
+  const { from, to } = flags;
+  if (shownPlace(from) === shownPlace(to)) throw new CommandFailure("usage", "--from and --to are the same place");
+  process.umask(0o077);
+  const migrated = await copy(flags);
+  const places = { from: shownPlace(from), to: shownPlace(to) };
+  if (flags.json) printJson({ ok: true, ...places, ...migrated });
+  else if (!flags.quiet) process.stdout.write(textFor(migrated, flags));
+}
+
+/** @throws CommandFailure */
+async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
+  const passwordFile = readOneSetting("storePasswordFile", storePasswordFile, process.env);
+  const keys = new Keys(null);
+  const bar = phasedBar(() => "items");
+  const opened: SecretStore[] = [];
+  try {
+    const source = await openSource(from, passwordFile);
+    if (source === null) throw nothingIn(from);
+    opened.push(source);
+    const target = await openTarget(to, passwordFile);
+    opened.push(target);
+    return await breakable((signal) =>
+      migrate(source, target, (header) => keys.understands(header), { tick: bar.show, signal }),
+    );
+  } catch (error) {
+    throw failureOf(error);
+  } finally {
+    bar.end();
+    await keys.stop();
+    for (const store of opened) await store.close();
+  }
+}
+
+function shownPlace({ home, url }: VaultPlace): string {
+  return home ?? url;
+}
+
+function nothingIn(from: VaultPlace): MigrationError {
+  return new MigrationError("uninitialized", `there is no vault in ${shownPlace(from)}: nothing to migrate`);
+}
+
+const problems: Readonly<Record<MigrationProblem, ExitName>> = {
+  exists: "conflict",
+  uninitialized: "notInitialized",
+  damaged: "findings",
+  changed: "unexpected",
+  aborted: "aborted",
+};
+
+function failureOf(error: unknown): unknown {
+  if (error instanceof MigrationError) return new CommandFailure(problems[error.problem], error.message);
+  return error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
+}
+
+function textFor({ secrets, copied }: Migrated, { from, to }: Flags): string {
+  const done = `${counted(secrets, "secret")} of ${shownPlace(from)} in ${shownPlace(to)}, ${copied} copied now; all were compared`;
+  const server = to.url === null ? `--home ${quoted(to.home)}` : `--store ${quoted(to.url)}`;
+  const next = [
+    `start the server with  strongroom serve ${server}  and unlock it with the same passphrase`,
+    `the vault in ${shownPlace(from)} is unchanged: remove it once you no longer need it, and never serve both`,
+  ];
+  return [done, ...next.map((step) => `next: ${step}`)].map((line) => `${printable(line)}\n`).join("");
+}

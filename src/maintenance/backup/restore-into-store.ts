@@ -1,0 +1,67 @@
+/**
+ * Restore into a store that has no vault, a database for instance. The whole archive is verified first; the vault is not
+ * usable before it is complete, and an interrupted restore goes on when it is repeated.
+ */
+import type { Bytes } from "../../../workers/protocol.js";
+import type { SecretStore } from "../../storage/secret-store.js";
+import { unfinishedHeader } from "../../storage/unfinished-vault.js";
+import { Batch } from "../migrate/copy-secrets.js";
+import { interrupted, type Take, type Watch } from "./archive.js";
+import { headerName } from "./archive-names.js";
+import { BackupError } from "./backup-error.js";
+import { readAll, secretOf } from "./restore-backup.js";
+
+type Understood = (header: Bytes) => Promise<boolean>;
+
+/** Verifies the archive and that the store could take it; returns its number of secrets. @throws BackupError */
+export async function judgeForStore(
+  file: string,
+  store: SecretStore,
+  understood: Understood,
+  watch: Watch,
+): Promise<number> {
+  return (await verify(file, store, understood, watch)).secrets;
+}
+
+/** Returns the number of restored secrets. @throws BackupError, VaultError */
+export async function restoreIntoStore(
+  file: string,
+  store: SecretStore,
+  understood: Understood,
+  watch: Watch,
+): Promise<number> {
+  const { header, placeholder, secrets, isNew } = await verify(file, store, understood, watch);
+  if (isNew) await store.startNewVault(placeholder);
+  const batch = new Batch(store);
+  const write: Take = async (name, blob) => {
+    if (name === headerName) return;
+    if (watch.signal.aborted) throw interrupted();
+    batch.add(secretOf(file, name), blob);
+    if (batch.isFull) await batch.commit();
+  };
+  await readAll(file, write, understood, watch);
+  await batch.commit();
+  if ((await store.count()) !== secrets || !(await store.replaceHeader(header, placeholder))) throw changed(store);
+  return secrets;
+}
+
+async function verify(file: string, store: SecretStore, understood: Understood, watch: Watch) {
+  const check: Take = async (name) => {
+    if (name !== headerName) secretOf(file, name);
+  };
+  const { header, secrets, digest } = await readAll(file, check, understood, watch);
+  const placeholder = unfinishedHeader(`restore of ${digest}`);
+  const found = await store.header();
+  if (found !== null && Buffer.compare(found, placeholder) !== 0) throw exists(store);
+  return { header, secrets, placeholder, isNew: found === null };
+}
+
+function exists({ vaultPath }: SecretStore): BackupError {
+  const what = "already holds a vault, or an unfinished restore of another backup, and is not overwritten";
+  return new BackupError("exists", `${vaultPath} ${what}: choose an empty database`);
+}
+
+function changed({ vaultPath }: SecretStore): BackupError {
+  const remedy = "make sure that no server uses it, then run the command again";
+  return new BackupError("unusable", `${vaultPath} was changed during the restore: ${remedy}`);
+}

@@ -1,0 +1,95 @@
+/**
+ * Migration: copies a vault from one store to another, ciphertext as it is. Every secret is read back and compared before the
+ * copy gets its header, without which no server starts on it. A migration that was interrupted goes on where it was.
+ */
+import type { Bytes } from "../../../workers/protocol.js";
+import { documentName as tokensDocument } from "../../access/token-record.js";
+import type { SecretStore } from "../../storage/secret-store.js";
+import { unfinishedHeader } from "../../storage/unfinished-vault.js";
+import { copySecrets, removeOthers, verifySecrets, type Watch } from "./copy-secrets.js";
+import { changedSource, MigrationError } from "./migration-error.js";
+
+const documents = [tokensDocument];
+
+/** `copied`: how many were not there yet. */
+export type Migrated = { readonly secrets: number; readonly copied: number };
+
+/**
+ * No server may use either of the stores. `understood` says whether a server can use a header.
+ * @throws MigrationError, VaultError
+ */
+export async function migrate(
+  from: SecretStore,
+  to: SecretStore,
+  understood: (header: Bytes) => Promise<boolean>,
+  watch: Watch,
+): Promise<Migrated> {
+  const header = await from.header();
+  if (header === null)
+    throw new MigrationError("uninitialized", `there is no vault in ${from.vaultPath}: name another`);
+  const id = vaultIdOf(header);
+  if (id === null || !(await understood(header))) throw unusableHeader(from);
+  const placeholder = unfinishedHeader(`migration of ${id}`);
+  const found = await to.header();
+  if (same(found, header)) return { secrets: await verifyFinished(from, to, watch), copied: 0 };
+  if (found === null) await to.startNewVault(placeholder);
+  else if (!same(found, placeholder)) throw otherVault(to);
+  const copied = await copySecrets(from, to, found !== null, watch);
+  if (found !== null) await removeOthers(from, to, watch);
+  for (const name of documents) await copyDocument(from, to, name);
+  const secrets = await verifyAll(from, to, watch);
+  await finish(from, to, header, placeholder);
+  return { secrets, copied };
+}
+
+/** For a copy that has its header, and may have been used since. */
+async function verifyFinished(from: SecretStore, to: SecretStore, watch: Watch): Promise<number> {
+  try {
+    return await verifyAll(from, to, watch);
+  } catch (error) {
+    if (!(error instanceof MigrationError) || error.problem !== "changed") throw error;
+    const what = "already holds this vault, with other secrets: one of the two was used after the migration";
+    throw new MigrationError("exists", `${to.vaultPath} ${what}. Nothing was changed`);
+  }
+}
+
+async function verifyAll(from: SecretStore, to: SecretStore, watch: Watch): Promise<number> {
+  const secrets = await verifySecrets(from, to, watch);
+  for (const name of documents) {
+    const [wanted, copy] = [await from.readDocument(name), await to.readDocument(name)];
+    if (!same(wanted?.bytes ?? null, copy?.bytes ?? null)) throw changedSource(to);
+  }
+  return secrets;
+}
+
+async function copyDocument(from: SecretStore, to: SecretStore, name: string): Promise<void> {
+  const [wanted, copy] = [await from.readDocument(name), await to.readDocument(name)];
+  if (wanted === null || same(wanted.bytes, copy?.bytes ?? null)) return;
+  if ((await to.writeDocument(name, wanted.bytes, copy?.tag ?? null)) === null) throw changedSource(to);
+}
+
+/** From here on the copy is a vault. */
+async function finish(from: SecretStore, to: SecretStore, header: Bytes, placeholder: Bytes): Promise<void> {
+  if (!same(await from.header(), header)) throw changedSource(from);
+  const replaced = await to.replaceHeader(header, placeholder);
+  if (!replaced || !same(await to.header(), header)) throw changedSource(to);
+}
+
+/** The id stays the same when the passphrase or a key changes. */
+function vaultIdOf(header: Bytes): string | null {
+  return /"vaultId":"([\w+/=-]+)"/.exec(Buffer.from(header).toString("latin1"))?.[1] ?? null;
+}
+
+function same(a: Bytes | null, b: Bytes | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
+}
+
+function unusableHeader({ vaultPath }: SecretStore): MigrationError {
+  const remedy = "restore it from a backup; see strongroom doctor";
+  return new MigrationError("damaged", `the header of ${vaultPath} cannot be used: ${remedy}`);
+}
+
+function otherVault({ vaultPath }: SecretStore): MigrationError {
+  const remedy = "name an empty home or an empty database";
+  return new MigrationError("exists", `${vaultPath} already holds another vault and is not overwritten: ${remedy}`);
+}

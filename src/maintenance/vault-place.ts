@@ -1,0 +1,66 @@
+/** Place of a vault, for maintenance without a server: a home with files, or a database. */
+import { resolve } from "node:path";
+import { isStoreUrl, readStoreUrl } from "../config/readers.js";
+import { StartError } from "../errors.js";
+import { systemFiles } from "../files/durable.js";
+import { homeAt, openHome } from "../files/home.js";
+import { createLog } from "../log.js";
+import { FileStore } from "../storage/files/file-store.js";
+import { openStore } from "../storage/open-store.js";
+import { openDatabase } from "../storage/postgres/open-database.js";
+import type { PostgresStore } from "../storage/postgres/postgres-store.js";
+import type { SecretStore } from "../storage/secret-store.js";
+
+/** `url` of a database, or the path of a home. */
+export type VaultPlace = { readonly home: string; readonly url: null } | { readonly home: null; readonly url: string };
+
+/** @throws Problem */
+export function readPlace(text: string): VaultPlace {
+  return isStoreUrl(text) ? { home: null, url: readStoreUrl(text) } : { home: resolve(text), url: null };
+}
+
+/** Returns null for a home without a vault. @throws StartError, also when a server uses it. */
+export async function openSource({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore | null> {
+  return url === null ? FileStore.openExisting(homeAt(home).vault) : openUnserved(url, passwordFile);
+}
+
+/** Creates a missing home, or the tables of an empty database. @throws StartError, also when a server uses it. */
+export async function openTarget({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore> {
+  return url === null ? FileStore.open((await openHome(home)).vault) : openUnserved(url, passwordFile);
+}
+
+/** Opens a database that no server uses. @throws StartError */
+export async function openUnserved(url: string, passwordFile: string | null): Promise<SecretStore> {
+  const store = await openDatabaseAt(url, passwordFile);
+  try {
+    if ((await store.serverConnections()) === 0) return store;
+    throw new StartError(`servers are connected to ${store.vaultPath}: stop all of them, then run the command again`);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+const silent = createLog("error", () => {}, Date.now);
+
+/** Enough for the reads and writes that maintenance makes at once. */
+const storeConnections = 8;
+
+/** Opens a database that servers may be using; it takes no snapshots. @throws StartError */
+export function openDatabaseAt(store: string, storePasswordFile: string | null): Promise<PostgresStore> {
+  return openDatabase({ store, storePasswordFile, storeConnections, snapshotsAt: null, isServer: false }, silent);
+}
+
+export type OpenedDatabase = { readonly store: SecretStore; readonly close: () => Promise<void> };
+
+/** Opens a database as a server with this home would, which is created if it is missing. @throws StartError */
+export async function openClaimedDatabase(
+  path: string,
+  url: string,
+  storePasswordFile: string | null,
+): Promise<OpenedDatabase> {
+  const options = { files: systemFiles, log: silent, clock: undefined, claimed: () => {}, isServer: false };
+  const settings = { store: url, storePasswordFile, storeConnections };
+  const { store, release } = await openStore({ ...options, settings, home: await openHome(path) });
+  return { store, close: () => store.close().finally(release) };
+}

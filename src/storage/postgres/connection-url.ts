@@ -1,0 +1,89 @@
+/** URL of a database, as libpq writes it: only the parts that name a server, a database and TLS. */
+import { readFileSync } from "node:fs";
+import { type ConnectionOptions, checkServerIdentity } from "node:tls";
+import { StartError, systemCode } from "../../errors.js";
+
+export type ConnectionTarget = {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user?: string;
+  readonly ssl: false | ConnectionOptions;
+};
+
+type Parameters = ReadonlyMap<string, string>;
+
+const known = ["host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"];
+const modes = ["disable", "require", "verify-ca", "verify-full"];
+const local = ["localhost", "127.0.0.1", "[::1]", "::1"];
+
+/**
+ * Reads `postgres://user@host:port/database?sslmode=…`; a host that begins with a slash is the directory of a Unix socket.
+ * Without `sslmode`, it is `disable` for this machine and `verify-full` for any other.
+ * @throws StartError that never repeats the URL.
+ */
+export function readConnectionUrl(text: string): ConnectionTarget {
+  const url = parse(text);
+  const parameters: Parameters = new Map(url.searchParams);
+  const unknown = [...parameters.keys()].find((name) => !known.includes(name));
+  if (unknown !== undefined) throw refused(`it has the unknown parameter ${unknown}`, `use ${known.join(", ")} only`);
+  if (url.password !== "") throw refused("it contains a password", "use PGPASSFILE or a password file");
+  const host = parameters.get("host") ?? (decodeURIComponent(url.hostname) || "localhost");
+  const database = decodeURIComponent(url.pathname.slice(1));
+  if (database === "") throw refused("it names no database", "append /DATABASE");
+  return {
+    host: host.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(parameters.get("port") ?? (url.port || "5432")),
+    database,
+    ...(url.username !== "" && { user: decodeURIComponent(url.username) }),
+    ssl: tlsOf(host, parameters),
+  };
+}
+
+/** Host and database, for people to read. */
+export function shownTarget({ host, port, database }: ConnectionTarget): string {
+  if (host.startsWith("/")) return `postgres:///${database}?host=${host}`;
+  return `postgres://${host.includes(":") ? `[${host}]` : host}${port === 5432 ? "" : `:${port}`}/${database}`;
+}
+
+function parse(text: string): URL {
+  try {
+    const url = new URL(text);
+    if (["postgres:", "postgresql:"].includes(url.protocol)) return url;
+  } catch {
+    // the error would repeat the URL
+  }
+  throw refused("it is no URL of a PostgreSQL database", "write postgres://USER@HOST:PORT/DATABASE");
+}
+
+function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions {
+  const isLocal = host.startsWith("/") || local.includes(host);
+  const mode = parameters.get("sslmode") ?? (isLocal ? "disable" : "verify-full");
+  if (!modes.includes(mode)) throw refused("its sslmode is unknown", `use one of ${modes.join(", ")}`);
+  if (mode === "disable" || host.startsWith("/")) return false;
+  const files = { ca: fileOf(parameters, "sslrootcert"), cert: fileOf(parameters, "sslcert") };
+  const key = fileOf(parameters, "sslkey");
+  const given = {
+    ...(files.ca && { ca: files.ca }),
+    ...(files.cert && { cert: files.cert }),
+    ...(key && { key }),
+  };
+  // The client starts TLS on an open socket, and would look for the name localhost in place of an IP address.
+  if (mode === "verify-full") return { ...given, checkServerIdentity: (_, found) => checkServerIdentity(host, found) };
+  if (mode === "require" && files.ca === undefined) return { ...given, rejectUnauthorized: false }; // as libpq does
+  return { ...given, checkServerIdentity: () => undefined };
+}
+
+function fileOf(parameters: Parameters, name: string): Buffer | undefined {
+  const file = parameters.get(name);
+  if (file === undefined || file === "system") return undefined;
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw refused(`its ${name} cannot be read (${systemCode(error)})`, "correct the path or the file's mode");
+  }
+}
+
+function refused(problem: string, remedy: string): StartError {
+  return new StartError(`the URL of the database cannot be used, ${problem}: ${remedy}`, 2);
+}

@@ -1,0 +1,46 @@
+/** Failures of the database: which end a connection, which may be tried again, and what a client or an operator reads. */
+import { StartError, systemCode, VaultError } from "../../errors.js";
+
+/** SQLSTATE of deadlocks and serialization failures: nothing has happened, and the same may succeed now. */
+const repeatable = new Set(["40001", "40P01"]);
+
+/** SQLSTATE, which only an answer of the database has; null for a failed connection or a timeout. */
+export function sqlState(error: unknown): string | null {
+  const code = systemCode(error);
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && error instanceof Error && "severity" in error
+    ? code
+    : null;
+}
+
+export function isRepeatable(error: unknown): boolean {
+  return repeatable.has(sqlState(error) ?? "");
+}
+
+/** Whether the connection cannot be used any more: it ended, did not answer in time, or was closed by the database. */
+export function endsConnection(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === null || state.startsWith("57P") || state.startsWith("08");
+}
+
+/** The cause is for the log, which never records its message. */
+export function databaseUnavailable(cause: unknown): VaultError {
+  if (cause instanceof VaultError) return cause;
+  const problem = "the database does not answer or refuses";
+  return new VaultError("UNAVAILABLE", `${problem}: try again, and check the server's log and the database`, { cause });
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  "28P01": "the password is wrong: correct the password file",
+  "28000": "it refuses this user: check pg_hba.conf and the user's name",
+  "3D000": "there is no such database: create it",
+  "42501": "the user's rights do not suffice: let it own the schema strongroom",
+  "53300": "it has too many connections: lower the pool size or raise max_connections",
+};
+
+/** Says why a start cannot use the database, without any part of its URL. */
+export function databaseStartError(error: unknown): StartError {
+  if (error instanceof StartError) return error;
+  const code = systemCode(error);
+  const remedy = remedies[sqlState(error) ?? ""] ?? "check that it runs, its address and its TLS settings";
+  return new StartError(`the database cannot be used${code === undefined ? "" : ` (${code})`}: ${remedy}`);
+}

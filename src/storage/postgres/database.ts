@@ -1,0 +1,186 @@
+/**
+ * Connections to the database: a bounded pool, one round trip a query, a time limit for each. A connection that fails is
+ * dropped, and the next query makes a new one.
+ */
+import type { Pool, PoolClient, QueryArrayConfig } from "pg";
+import { StartError } from "../../errors.js";
+import type { Log } from "../../log.js";
+import { readConnectionUrl } from "./connection-url.js";
+import { databaseUnavailable, endsConnection, isRepeatable } from "./database-errors.js";
+import { lockClass } from "./migrations.js";
+import type { Statement } from "./statements.js";
+
+/** Columns in PostgreSQL's text format. */
+export type Row = readonly (string | null)[];
+export type Value = string | number | Uint8Array | readonly (string | number | null)[] | null;
+
+export type DatabaseOptions = {
+  /** `postgres://…`, without a password; see `readConnectionUrl`. */
+  readonly url: string;
+  readonly password?: string;
+  /** Most connections. */
+  readonly poolSize: number;
+  /** Longest time for a connection, and then for an answer, in milliseconds. */
+  readonly answerMs?: number;
+  /** False for maintenance: then the database's other users do not take it for a server. */
+  readonly isServer?: boolean;
+  readonly log: Log;
+};
+
+/** Name of a server's connections in `pg_stat_activity`: at least one while it runs. */
+export const serverName = "strongroom server";
+
+export const defaultAnswerMs = 5_000;
+
+/** Attempts at a query that a deadlock or a serialization failure has undone. */
+const mostAttempts = 4;
+
+const longestIdleMs = 60_000;
+const longestLifeSeconds = 1_800;
+
+/** Ends what a server that is gone has left behind, in milliseconds. */
+const sessionSettings = [
+  "default_transaction_isolation=read\\ committed", // the functions see what was committed before they got their lock
+  "statement_timeout=300000",
+  "idle_in_transaction_session_timeout=60000",
+].map((setting) => `-c ${setting}`);
+
+const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
+  current_setting('synchronous_commit')`;
+
+export class Database {
+  readonly #makePool: () => Pool;
+  readonly #answerMs: number;
+  #pool: Pool;
+
+  private constructor(makePool: () => Pool, answerMs: number) {
+    this.#makePool = makePool;
+    this.#answerMs = answerMs;
+    this.#pool = makePool();
+  }
+
+  /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const { url, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
+    const { Pool } = await loadClient();
+    const config = {
+      ...readConnectionUrl(url),
+      ...(password !== undefined && { password }),
+      max: poolSize,
+      connectionTimeoutMillis: answerMs,
+      query_timeout: answerMs,
+      idleTimeoutMillis: longestIdleMs,
+      maxLifetimeSeconds: longestLifeSeconds,
+      keepAlive: true,
+      ...(isServer ? { application_name: serverName, min: 1 } : { application_name: "strongroom maintenance" }),
+      options: sessionSettings.join(" "),
+      types: { getTypeParser: () => (raw: unknown) => raw },
+      onConnect: checkServer,
+    };
+    const makePool = () => {
+      const pool = new Pool(config);
+      pool.on("error", (error) => log.debug({ event: "database-connection-ended", error }));
+      pool.on("connect", (client) => client.on("error", () => {})); // one in use has no listener, and fails its query
+      return pool;
+    };
+    return new Database(makePool, answerMs);
+  }
+
+  /** Returns the rows of one statement. @throws VaultError UNAVAILABLE; a change has then been made as a whole or not. */
+  async query(statement: Statement, values: readonly Value[], extraMs = 0): Promise<readonly Row[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.withClient((client) => this.#queryOn(client, statement, values, extraMs));
+      } catch (error) {
+        if (!isRepeatable(error) || attempt === mostAttempts) throw databaseUnavailable(error);
+        await new Promise((resolve) => setTimeout(resolve, 5 * 2 ** attempt * Math.random()));
+      }
+    }
+  }
+
+  /** Runs work on one connection. A failure that ends it drops all idle ones, which are likely to be dead, too. */
+  async withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    const pool = this.#pool;
+    const client = await this.#connect();
+    try {
+      const result = await work(client);
+      client.release();
+      return result;
+    } catch (error) {
+      const ends = endsConnection(error);
+      client.release(ends);
+      if (ends && pool === this.#pool) this.#dropAll();
+      throw error;
+    }
+  }
+
+  /** Runs work while this connection holds an advisory lock; returns false, without running it, while another one does. */
+  async alone(lock: number, work: () => Promise<void>): Promise<boolean> {
+    const client = await this.#connect();
+    try {
+      const text = `SELECT pg_try_advisory_lock(${lockClass}, ${lock}) AS held`;
+      const { rows } = await client.query<{ held: string }>(text).catch((error: unknown) => {
+        throw databaseUnavailable(error);
+      });
+      if (rows[0]?.held !== "t") return false;
+      await work();
+      return true;
+    } finally {
+      client.release(true); // with its session, the lock ends
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  #connect(): Promise<PoolClient> {
+    return this.#pool.connect().catch((error: unknown) => {
+      throw databaseUnavailable(error);
+    });
+  }
+
+  async #queryOn(
+    client: PoolClient,
+    { name, text }: Statement,
+    values: readonly Value[],
+    extraMs: number,
+  ): Promise<readonly Row[]> {
+    const query = {
+      name,
+      text,
+      values: values.map(asParameter),
+      rowMode: "array",
+      query_timeout: this.#answerMs + extraMs,
+    };
+    return (await client.query<(string | null)[]>(query as QueryArrayConfig)).rows;
+  }
+
+  #dropAll(): void {
+    const dropped = this.#pool;
+    this.#pool = this.#makePool();
+    dropped.end().catch(() => {}); // its connections are closed one by one, whatever becomes of the end
+  }
+}
+
+async function loadClient() {
+  try {
+    return await import("pg");
+  } catch {
+    throw new StartError("the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg");
+  }
+}
+
+/** DANGER: a standby would return old secrets, and without fsync a power cut loses what was acknowledged. */
+async function checkServer(client: { query: PoolClient["query"] }): Promise<void> {
+  const { rows } = await client.query<(string | null)[]>({ text: checkText, rowMode: "array" });
+  const [inRecovery, fsync, encoding] = rows[0] ?? [];
+  if (inRecovery !== "f") throw new StartError("the database is a standby, which takes no changes: name the primary");
+  if (fsync !== "on") throw new StartError("the database runs with fsync=off and may lose secrets: set fsync=on");
+  if (encoding !== "UTF8") throw new StartError("the database's encoding is not UTF8: create it with ENCODING 'UTF8'");
+}
+
+/** The client passes views as a whole buffer, and arrays of null as text. */
+function asParameter(value: Value): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.length) : value;
+}

@@ -1,0 +1,21 @@
+/** Opening of a vault in a database. The engine and its client library are loaded here, when they are asked for. */
+import type { Settings } from "../../config/definitions.js";
+import type { Log } from "../../log.js";
+import { readConnectionUrl } from "./connection-url.js";
+import { findPassword } from "./pass-file.js";
+import type { PostgresStore } from "./postgres-store.js";
+
+export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnections"> & {
+  readonly store: string;
+  /** Null: no snapshots. */
+  readonly snapshotsAt: string | null;
+  readonly isServer: boolean;
+};
+
+/** @throws StartError when the database cannot be used. */
+export async function openDatabase(settings: DatabaseSettings, log: Log): Promise<PostgresStore> {
+  const { store: url, storePasswordFile, storeConnections: poolSize, snapshotsAt, isServer } = settings;
+  const password = await findPassword(readConnectionUrl(url), storePasswordFile);
+  const { PostgresStore } = await import("./postgres-store.js");
+  return PostgresStore.open({ url, ...(password !== undefined && { password }), poolSize, snapshotsAt, isServer, log });
+}

@@ -1,0 +1,113 @@
+/**
+ * Snapshots of the vault in a database, in one repeatable-read transaction, laid out as those of the tree of files:
+ * `header.json`, and the blobs under `secrets`.
+ */
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { PoolClient } from "pg";
+import { systemClock } from "../../clock.js";
+import { VaultError } from "../../errors.js";
+import { randomName, systemFiles } from "../../files/durable.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { headerFile } from "../files/generations.js";
+import { SnapshotHolder } from "../files/snapshot-holder.js";
+import { snapshotFailure } from "../files/store-errors.js";
+import { blobFile } from "../files/tree-scan.js";
+import type { StoredSnapshot } from "../secret-store.js";
+import type { Database } from "./database.js";
+import { databaseUnavailable, sqlState } from "./database-errors.js";
+import { bytesOf } from "./statement-values.js";
+
+const snapshotName = /^snapshot-[0-9a-f]{16}$/;
+
+/** Blobs in memory at once. */
+const rowsAtOnce = 64;
+
+type BlobRow = { readonly path: string; readonly blob: string };
+
+export class PostgresSnapshots {
+  readonly #database: Database;
+  readonly #directory: string | null;
+  readonly #holder = new SnapshotHolder(systemFiles, systemClock);
+
+  private constructor(database: Database, directory: string | null) {
+    this.#database = database;
+    this.#directory = directory;
+  }
+
+  /** Removes the snapshots that a server before has left. */
+  static async open(database: Database, directory: string | null): Promise<PostgresSnapshots> {
+    if (directory !== null) await removeSnapshots(directory);
+    return new PostgresSnapshots(database, directory);
+  }
+
+  /** @throws VaultError UNAVAILABLE; nothing of the snapshot is left then. */
+  async take(): Promise<StoredSnapshot> {
+    const directory = this.#directory;
+    if (directory === null) throw new Error("the store was opened without a place for snapshots");
+    try {
+      return await this.#holder.replace(() => this.#write(join(directory, `snapshot-${randomName()}`)));
+    } catch (error) {
+      throw sqlState(error) === null ? snapshotFailure(error) : databaseUnavailable(error);
+    }
+  }
+
+  /** Stops the expiry; the next start removes what is left. */
+  close(): void {
+    this.#holder.close();
+  }
+
+  async #write(directory: string): Promise<StoredSnapshot> {
+    try {
+      const count = await this.#database.withClient((client) => inSnapshot(client, () => copyVault(client, directory)));
+      return { directory, count };
+    } catch (error) {
+      await removeTree(systemFiles, directory).catch(() => {}); // or by the next start
+      throw error;
+    }
+  }
+}
+
+async function removeSnapshots(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (snapshotName.test(name)) await removeTree(systemFiles, join(directory, name));
+  }
+}
+
+async function inSnapshot<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
+  await client.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  try {
+    const result = await work();
+    await client.query("COMMIT");
+    return result;
+  } catch (error) {
+    await client.query("ROLLBACK").catch(() => {}); // the failure itself is what matters
+    throw error;
+  }
+}
+
+/** Returns the number of secrets. */
+async function copyVault(client: PoolClient, directory: string): Promise<number> {
+  const { rows } = await client.query<{ id: string; header: string }>(
+    "SELECT v.id, v.header FROM strongroom.current c JOIN strongroom.vault v ON v.id = c.vault",
+  );
+  const [vault] = rows;
+  if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
+  await mkdir(join(directory, "secrets"), { recursive: true, mode: 0o700 });
+  await writeFile(join(directory, headerFile), bytesOf(vault.header), { mode: 0o600, flag: "wx" });
+  await client.query(
+    `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
+  );
+  let count = 0;
+  for (;;) {
+    const { rows: blobs } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
+    if (blobs.length === 0) return count;
+    for (const { path, blob } of blobs) await writeBlob(blobFile(join(directory, "secrets"), path), bytesOf(blob));
+    count += blobs.length;
+  }
+}
+
+async function writeBlob(file: string, blob: Uint8Array): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await writeFile(file, blob, { mode: 0o600, flag: "wx" });
+}

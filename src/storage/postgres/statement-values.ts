@@ -1,0 +1,48 @@
+/** Parameters and results of statements: bytes, ranges of paths, and the changes of a batch. */
+import type { Bytes } from "../../../workers/protocol.js";
+import type { Basis, Change, Expected } from "../secret-store.js";
+import type { Value } from "./database.js";
+
+/** Returns the bytes of a `bytea` in its text form, `\x` and hexadecimal digits, in a buffer of their own. */
+export function bytesOf(text: string): Bytes {
+  const bytes = Buffer.from(new ArrayBuffer((text.length - 2) / 2));
+  bytes.write(text.slice(2), "hex");
+  return new Uint8Array(bytes.buffer as ArrayBuffer);
+}
+
+/** As the functions of the schema take it. A tag has no letter of its own there: it is in hexadecimal digits. */
+export function expectedText(expected: Expected | undefined): string | null {
+  if (expected === undefined || typeof expected === "string") return expected ?? null;
+  return Buffer.from(expected.tag, "base64url").toString("hex");
+}
+
+/** Returns the first text after all that start with the prefix, by UTF-8 bytes; null when there is none. */
+export function pathsBelow(prefix: string): string | null {
+  const characters = [...prefix];
+  for (;;) {
+    const last = characters.pop()?.codePointAt(0);
+    if (last === undefined) return null;
+    if (last === 0x10ffff) continue;
+    return characters.join("") + String.fromCodePoint(last === 0xd7ff ? 0xe000 : last + 1);
+  }
+}
+
+/** Lengths of what has no blob, see `commit_many`. */
+const removes = -1;
+const onlyRequires = -2;
+
+/** All blobs in one parameter: an array of them would be sent as text, twice as long, and longer than a string may be. */
+export function changesParameters(changes: readonly Change[], bases: readonly Basis[]) {
+  const lengths = [...changes.map(({ blob }) => blob?.length ?? removes), ...bases.map(() => onlyRequires)];
+  const starts: number[] = [];
+  let at = 1;
+  for (const length of lengths) {
+    starts.push(at);
+    at += Math.max(0, length);
+  }
+  const blobs = Buffer.concat(changes.flatMap(({ blob }) => blob ?? []));
+  const paths = [...changes, ...bases].map(({ path }) => path);
+  const expected = [...changes.map((change) => change.expected), ...bases].map(expectedText);
+  const values: readonly Value[] = [paths, starts, lengths, blobs, expected];
+  return { values, bytes: blobs.length };
+}

@@ -1,0 +1,119 @@
+/**
+ * Other servers of the same vault: notices that one has replaced the vault or its header, locks at once, and mounts the
+ * current one. Does nothing for a store that is this server's alone.
+ */
+import type { Clock } from "../../clock.js";
+import { VaultError } from "../../errors.js";
+import type { Log } from "../../log.js";
+import type { SecretStore } from "../../storage/secret-store.js";
+import type { CurrentHeader } from "../header-changes.js";
+import type { KeyState } from "../key-state.js";
+import type { ReadWriteLock } from "../sync/read-write-lock.js";
+
+export type OtherServersOptions = {
+  readonly store: SecretStore;
+  readonly header: CurrentHeader;
+  readonly keyState: KeyState;
+  readonly lock: ReadWriteLock;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Another vault has taken the place of the one in mind. No operation runs meanwhile. */
+  readonly vaultReplaced: () => void;
+};
+
+/** `available`: false when storage does not answer; `count` is then the last that it told. */
+export type KnownCount = { readonly count: number; readonly available: boolean };
+
+/** How long a status waits for a shared store, in milliseconds. */
+const longestCountMs = 1_000;
+
+export class OtherServers {
+  readonly #options: OtherServersOptions;
+  #mounting: Promise<void> | null = null;
+  #lastCount = 0;
+  /** A count that has taken too long, and is still running. */
+  #lateCount: Promise<unknown> | null = null;
+
+  constructor(options: OtherServersOptions) {
+    this.#options = options;
+    options.store.shared?.onReplaced(() => this.#lockAndMount());
+  }
+
+  /** Makes sure that the header in mind is the current one. @throws VaultError UNAVAILABLE */
+  async refresh(): Promise<void> {
+    const { shared } = this.#options.store;
+    if (shared === undefined) return;
+    await this.#mounting;
+    await shared.confirm().catch((error: unknown) => {
+      if (this.#mounting === null) throw error;
+      return this.#mounting;
+    });
+  }
+
+  /** Returns the number of secrets, soon. */
+  async count(): Promise<KnownCount> {
+    const { store } = this.#options;
+    if (store.shared === undefined) return { count: await store.count(), available: true };
+    const count = this.#lateCount === null ? await this.#countInTime() : null;
+    this.#lastCount = count ?? this.#lastCount;
+    return { count: this.#lastCount, available: count !== null };
+  }
+
+  /** Returns null when storage does not answer in time. */
+  async #countInTime(): Promise<number | null> {
+    const counting = this.#countOrNull();
+    const late = new AbortController();
+    const timeout = new Promise<"late">((resolve) => {
+      const cancel = this.#options.clock.after(longestCountMs, () => resolve("late"));
+      late.signal.addEventListener("abort", cancel);
+    });
+    const first = await Promise.race([counting, timeout]);
+    late.abort();
+    if (first !== "late") return first;
+    this.#lateCount = counting.finally(() => {
+      this.#lateCount = null;
+    });
+    return null;
+  }
+
+  async #countOrNull(): Promise<number | null> {
+    try {
+      return await this.#countOfCurrent();
+    } catch (error) {
+      if (error instanceof VaultError) return null;
+      throw error;
+    }
+  }
+
+  async #countOfCurrent(): Promise<number> {
+    try {
+      return await this.#options.store.count();
+    } catch (error) {
+      if (this.#mounting === null) throw error;
+      await this.#mounting;
+      return this.#options.store.count();
+    }
+  }
+
+  #lockAndMount(): void {
+    if (this.#mounting !== null) return;
+    const { keyState, log } = this.#options;
+    const locking = keyState.lock("crash"); // before the log line: nothing may delay it
+    log.warn({ event: "vault-replaced", hint: "by another server, or its keys were changed: unlock the vault again" });
+    this.#mounting = this.#mountAfter(locking).finally(() => {
+      this.#mounting = null;
+    });
+    this.#mounting.catch((error: unknown) => log.error({ event: "mount-failed", error })); // the next answer tries again
+  }
+
+  async #mountAfter(locking: Promise<void>): Promise<void> {
+    const { store, header, keyState, lock, vaultReplaced } = this.#options;
+    await locking.catch(() => {}); // a thread that ended holds no key either
+    await lock.exclusive(async () => {
+      const before = store.shared?.generation;
+      header.bytes = await store.header();
+      if (store.shared?.generation !== before) vaultReplaced();
+      await keyState.mount();
+    });
+  }
+}

@@ -1,0 +1,40 @@
+/** Changes that other servers may overtake: each is based on what was read, and made anew when that has changed. */
+import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
+import { ChangedMeanwhile } from "../condition.js";
+import { wipingAfter } from "../wiping.js";
+
+/** Of those that race for one path, one succeeds each time. */
+const mostAttempts = 16;
+
+/** Runs a change that consumes its body, each time with a copy of it. The caller wipes the body. */
+export async function repeatingWith<B extends Bytes | SharedBytes, T>(
+  body: B,
+  copy: (body: B) => B,
+  change: (body: B) => Promise<T>,
+): Promise<T> {
+  return repeating(() => {
+    const copied = copy(body);
+    return wipingAfter(copied, change(copied));
+  });
+}
+
+/** Runs a change until nothing overtakes it. @throws ChangedMeanwhile when that does not happen. */
+export async function repeating<T>(change: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await change();
+    } catch (error) {
+      if (!(error instanceof ChangedMeanwhile) || attempt === mostAttempts) throw error;
+    }
+  }
+}
+
+export function copyOf(bytes: Bytes): Bytes {
+  return bytes.slice();
+}
+
+export function sharedCopyOf(bytes: SharedBytes): SharedBytes {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}

@@ -1,0 +1,119 @@
+/** Audit logs without a server, with a key of the test's own, and an attacker's tools for them. */
+import { createHmac } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  base64url,
+  type Checkpoint,
+  chainBytes,
+  chainLine,
+  chainOf,
+  type FileHeader,
+  fileNameOf,
+  fileNumberOf,
+  headerLine,
+  nextChain,
+  parseHeaderLine,
+  signedOf,
+} from "../../src/audit/audit-format.js";
+import { textOfRecord } from "../../src/audit/audit-record.js";
+import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/audit-writer.js";
+import { systemFiles } from "../../src/files/durable.js";
+import { createLog } from "../../src/log.js";
+import type { CheckpointVerdict } from "../../workers/protocol.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { FakeClock } from "../support/manual-clock.js";
+
+/** By number. */
+export type LogBytes = ReadonlyMap<number, Buffer>;
+
+export const keyName = "AAAAAAAAAAAA";
+
+export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
+
+export async function judge(checkpoints: readonly Checkpoint[]): Promise<CheckpointVerdict[]> {
+  return checkpoints.map(signedOf).map(({ text, key, mac }) => {
+    if (key !== keyName) return "unknown";
+    return mac === macOf(text) ? "valid" : "wrong";
+  });
+}
+
+function macOf(text: string): string {
+  return createHmac("sha256", "the test's key").update(text).digest("base64url");
+}
+
+export type TestWriter = { readonly writer: AuditWriter; readonly directory: string; readonly logged: () => string };
+
+export function newWriter(options: Partial<WriterOptions> = {}): TestWriter {
+  const directory = options.directory ?? join(temporaryDirectory(), "audit");
+  const lines: string[] = [];
+  const log = createLog("debug", (line) => lines.push(line), Date.now);
+  const writer = new AuditWriter({ clock: new FakeClock(), files: systemFiles, log, ...options, directory });
+  writer.setSigner(sign);
+  return { writer, directory, logged: () => lines.join("") };
+}
+
+export function record(n: number, event = "get"): string {
+  const time = new Date(Date.UTC(2026, 2, 1) + n).toISOString();
+  return textOfRecord(time, { event, token: "root", address: "127.0.0.1", path: `app/${n}`, status: 200 });
+}
+
+/** Writes a log of several files; the last group is no checkpoint. */
+export async function sampleLog(): Promise<LogBytes> {
+  const { writer, directory } = newWriter({ limits: { maxFileBytes: 12_000 } });
+  for (let n = 0; n < 400; n++) {
+    writer.add(record(n));
+    if (n % 7 === 6) await writer.flush();
+    if (n % 31 === 30) writer.checkpoint("time");
+    if (n === 200) writer.add(textOfRecord("2026-03-01T00:00:00.200Z", { event: "gap", count: 3 }));
+  }
+  await writer.close();
+  return readLog(directory);
+}
+
+export function readLog(directory: string): LogBytes {
+  const numbers = readdirSync(directory)
+    .map((name) => fileNumberOf(name) ?? 0)
+    .sort((a, b) => a - b);
+  return new Map(numbers.map((file) => [file, readFileSync(join(directory, fileNameOf(file)))]));
+}
+
+export function writeLog(directory: string, log: LogBytes): void {
+  for (const [file, bytes] of log) writeFileSync(join(directory, fileNameOf(file)), bytes, { mode: 0o600 });
+}
+
+/** `lines`: without line feeds, and without the first line of a file. */
+export type ParsedGroup = { readonly file: number; readonly lines: readonly string[] };
+
+export function parseLog(log: LogBytes): { readonly header: FileHeader; readonly groups: readonly ParsedGroup[] } {
+  const groups: ParsedGroup[] = [];
+  let first: FileHeader | null = null;
+  for (const [file, bytes] of log) {
+    const [header = "", ...lines] = bytes.toString().trimEnd().split("\n");
+    first ??= parseHeaderLine(header);
+    let group: string[] = [];
+    for (const line of lines) {
+      if (chainOf(line) === null) group.push(line);
+      else {
+        groups.push({ file, lines: group });
+        group = [];
+      }
+    }
+  }
+  if (first === null) throw new Error("the log has no first line");
+  return { header: first, groups };
+}
+
+/** Makes a log of these groups as someone would who has no key: numbers and chain are right. */
+export function rebuilt(header: FileHeader, groups: readonly ParsedGroup[]): LogBytes {
+  const texts = new Map<number, string>();
+  let chain = chainBytes(header.chain);
+  let { seq } = header;
+  for (const { file, lines } of groups) {
+    const start = texts.has(file) ? "" : headerLine({ log: header.log, file, seq, chain: base64url(chain) });
+    const content = start + lines.map((line) => `${line.replace(/^\{"seq":\d+/, `{"seq":${seq++}`)}\n`).join("");
+    chain = nextChain(chain, Buffer.from(content));
+    texts.set(file, (texts.get(file) ?? "") + content + chainLine(chain));
+  }
+  return new Map([...texts].map(([file, text]) => [file, Buffer.from(text)]));
+}

@@ -1,0 +1,298 @@
+/** docs/audit.md: what a server records, who may read it, and that its checkpoints are the vault's. */
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { judgeCheckpoints, verifyLog } from "../../src/audit/verify-log.js";
+import { readLog } from "../audit/sample-log.js";
+import { failingFiles } from "../support/failing-files.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import {
+  type Json,
+  mustCreateToken,
+  mustGet,
+  mustInit,
+  mustList,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/test-client.js";
+
+type Page = { readonly records: readonly Json[]; readonly head: { readonly log: string; readonly seq: number } };
+
+async function readAudit(server: TestServer, query = "?limit=1000"): Promise<Page> {
+  return mustSucceed(await send(server, { path: `/v1/audit${query}` })) as unknown as Page;
+}
+
+/** Returns the records that work has made, without what changes from run to run. */
+async function recordsOf(server: TestServer, work: () => Promise<unknown>): Promise<object[]> {
+  const { seq } = (await readAudit(server, "?limit=1")).head;
+  await work();
+  const { records } = await readAudit(server, `?after=${seq}&limit=1000`);
+  return records.map(({ seq: _, time: __, requestId, etag, ...record }) => ({
+    ...record,
+    ...(requestId !== undefined && { requestId: "id" }),
+    ...(etag !== undefined && { etag: "tag" }),
+  }));
+}
+
+const directoryOf = ({ home }: TestServer) => join(home, "audit");
+
+/** The log must be whole, with checkpoints of the vault's key; returns the last record that one covers. */
+async function mustVerify(server: TestServer): Promise<number> {
+  await readAudit(server);
+  const verified = await verifyLog(directoryOf(server));
+  const { problems, covered } = await judgeCheckpoints(verified, async (checkpoints) => {
+    const body = { checkpoints };
+    return mustSucceed(await send(server, { method: "POST", path: "/v1/audit/verify", body }))["verdicts"] as "valid"[];
+  });
+  expect([...verified.problems, ...problems]).to.deep.equal([]);
+  return covered;
+}
+
+const by = { token: "root", address: "127.0.0.1" };
+const get = (path: string): Send => ({ path: `/v1/secrets/${path}` });
+
+describe("the audit log of a server", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/a", "v");
+  });
+
+  /** Requests, and the records that they make. */
+  const rows: readonly (readonly [name: string, Send, readonly object[]])[] = [
+    ["a get", get("app/a"), [{ event: "get", ...by, path: "app/a", etag: "tag", status: 200 }]],
+    ["a get of no secret", get("app/n"), [{ event: "get", ...by, path: "app/n", status: 404, code: "NOT_FOUND" }]],
+    ["an invalid path", get("a//b"), [{ event: "get", ...by, status: 400, code: "BAD_REQUEST" }]],
+    ["a list", { path: "/v1/secrets?prefix=app/" }, [{ event: "list", ...by, prefix: "app/", count: 1, status: 200 }]],
+    [
+      "a list with a slash at its end",
+      { path: "/v1/secrets/" },
+      [{ event: "list", ...by, prefix: "", count: 1, status: 200 }],
+    ],
+    ["a history", { path: "/v1/versions/app/a" }, [{ event: "versions", ...by, path: "app/a", status: 200 }]],
+    [
+      "a get of a version",
+      { path: "/v1/versions/app/a?version=1" },
+      [{ event: "get-version", ...by, path: "app/a", version: 1, status: 200 }],
+    ],
+    [
+      "a put",
+      { method: "PUT", path: "/v1/secrets/app/b", body: { value: "w" } },
+      [{ event: "put", ...by, path: "app/b", etag: "tag", status: 200 }],
+    ],
+    [
+      "a delete",
+      { method: "DELETE", path: "/v1/secrets/app/b" },
+      [{ event: "delete", ...by, path: "app/b", status: 200 }],
+    ],
+    [
+      "a batch",
+      { method: "POST", path: "/v1/batch", body: { operations: [{ get: "app/a" }, { copy: "app/a", to: "app/c" }] } },
+      [
+        { event: "get", ...by, requestId: "id", batch: true, path: "app/a", status: 200 },
+        { event: "copy", ...by, requestId: "id", batch: true, path: "app/a", to: "app/c", status: 200 },
+      ],
+    ],
+    [
+      "a new token",
+      { method: "POST", path: "/v1/tokens", body: { name: "ci" } },
+      [{ event: "token-create", ...by, name: "ci", status: 200 }],
+    ],
+    [
+      "a revoked token",
+      { method: "DELETE", path: "/v1/tokens/ci" },
+      [{ event: "token-revoke", ...by, name: "ci", status: 200 }],
+    ],
+    [
+      "a name that is no token, which may be a token's text",
+      { method: "DELETE", path: `/v1/tokens/src_${"a".repeat(43)}` },
+      [{ event: "token-revoke", ...by, status: 404, code: "NOT_FOUND" }],
+    ],
+    [
+      "a wrong passphrase",
+      { method: "POST", path: "/v1/unlock", body: { passphrase: "wrong" } },
+      [{ event: "unlock", ...by, status: 401, code: "UNAUTHORIZED" }],
+    ],
+    ["a status", { path: "/v1/status" }, []],
+    ["a wrong token", { ...get("app/a"), token: "wrong" }, []],
+    ["a read of itself", { path: "/v1/audit" }, []],
+  ];
+  for (const [name, request, records] of rows) {
+    it(`has ${records.length === 0 ? "no record" : "who, what and the outcome"} of ${name}`, async () => {
+      expect(await recordsOf(server(), () => send(server(), request))).to.deep.equal(records);
+    });
+  }
+
+  it("has a checkpoint before a lock, after an unlock, and after a rotation of the master key", async () => {
+    const records = await recordsOf(server(), async () => {
+      await mustLock(server());
+      await mustUnlock(server());
+      mustSucceed(await send(server(), { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } }));
+    });
+    const brief = records.map((record) => {
+      const { event, reason } = record as Json;
+      return reason === undefined ? event : `${String(event)} ${String(reason)}`;
+    });
+    expect(brief).to.deep.equal([
+      "locked request",
+      "checkpoint lock",
+      "lock",
+      "checkpoint unlock",
+      "unlock",
+      "rotate",
+      "checkpoint key",
+    ]);
+    expect(await mustVerify(server())).to.equal((await readAudit(server())).head.seq);
+  });
+
+  it("verifies once the key before a rotation is gone, and in a home whose vault was replaced", async () => {
+    for (;;) {
+      const status = mustSucceed(await send(server(), { path: "/v1/status" }));
+      if (status["rotation"] === undefined) break;
+    }
+    await mustVerify(server());
+    await mustInit(server(), { passphrase, force: true });
+    expect(await mustVerify(server())).to.be.above(0);
+  });
+
+  it("is read in pages, by tokens that can audit", async () => {
+    const { token } = await mustCreateToken(server(), { name: "auditor", can: ["audit"], paths: ["app/"] });
+    const all = await readAudit(server());
+    const seqs: unknown[] = [];
+    for (let after = 0; after < all.head.seq; ) {
+      const answer = await send(server(), { path: `/v1/audit?after=${after}&limit=7`, token });
+      const { records } = mustSucceed(answer) as unknown as Page;
+      seqs.push(...records.map(({ seq }) => seq));
+      after = Number(records.at(-1)?.["seq"] ?? all.head.seq);
+    }
+    expect(seqs).to.deep.equal(Array.from({ length: all.head.seq }, (_, i) => i + 1));
+  });
+
+  for (const query of ["after=-1", "after=x", "limit=0", "limit=1001", "limit=1&limit=2"]) {
+    it(`refuses ${query}`, async () => {
+      mustRefuse(await send(server(), { path: `/v1/audit?${query}` }), 400, "BAD_REQUEST");
+    });
+  }
+
+  for (const body of ["", "{}", '{"checkpoints":{}}', '{"checkpoints":[{}]}', '{"checkpoints":[1]}']) {
+    it(`refuses checkpoints in ${body || "no body"}`, async () => {
+      mustRefuse(await send(server(), { method: "POST", path: "/v1/audit/verify", body }), 400, "BAD_REQUEST");
+    });
+  }
+
+  it("never has a value, a passphrase, a token or a digest", async () => {
+    const { token } = await mustCreateToken(server(), { name: "seen" });
+    await mustPut(server(), "app/a", "a value that must not be seen");
+    await send(server(), { ...get("app/a"), token });
+    await readAudit(server());
+    const text = [...readLog(directoryOf(server())).values()].join("");
+    for (const secret of ["a value that", passphrase, server().token, token, token.slice(4, 40)])
+      expect(text).to.not.include(secret);
+    expect(text).to.include('"token":"seen"');
+  });
+});
+
+describe("the audit log", () => {
+  it("has start and stop, and goes on after a restart", async () => {
+    const server = await startTestServer();
+    await readAudit(server);
+    await mustInit(server);
+    await readAudit(server);
+    await server.stop();
+    const again = await startTestServer({ home: server.home });
+    await readAudit(again);
+    await mustUnlock(again);
+    const { records } = await readAudit(again);
+    expect(records.map(({ event }) => event)).to.deep.equal([
+      ...["start", "checkpoint", "init", "stop", "locked", "checkpoint"],
+      ...["start", "checkpoint", "unlock"],
+    ]);
+    await mustVerify(again);
+  });
+
+  it("has lockouts, and nothing else of clients without a token", async () => {
+    const server = await startTestServer();
+    for (let n = 0; n < 12; n++) await send(server, { path: "/v1/secrets", token: "wrong", localAddress: "127.0.0.9" });
+    const lines = (await readAudit(server)).records.map(({ event, address, credential }) => [
+      event,
+      address,
+      credential,
+    ]);
+    expect(lines).to.deep.equal([
+      ["start", undefined, undefined],
+      ["lockout", "127.0.0.9", "token"],
+    ]);
+  });
+
+  it("leaves out reads and lists with --audit changes", async () => {
+    const server = await startTestServer({ audit: "changes" });
+    await readAudit(server);
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await mustGet(server, "a");
+    await mustList(server);
+    const operations = [{ get: "a" }, { delete: "a" }];
+    await send(server, { method: "POST", path: "/v1/batch", body: { operations: operations.slice(0, 1) } });
+    await send(server, { method: "POST", path: "/v1/batch", body: { operations } });
+    const events = (await readAudit(server)).records.map(({ event }) => event);
+    expect(events).to.deep.equal(["start", "checkpoint", "init", "put", "delete"]);
+  });
+
+  it("is not there with --audit off", async () => {
+    const server = await startTestServer({ audit: "off" });
+    await mustInit(server);
+    mustRefuse(await send(server, { path: "/v1/audit" }), 404, "NOT_FOUND");
+    expect(existsSync(directoryOf(server))).to.equal(false);
+  });
+
+  it("has no file that others may read", async () => {
+    const server = await startTestServer();
+    await readAudit(server);
+    const modes = [directoryOf(server), join(directoryOf(server), "audit-000001.jsonl")].map(
+      (path) => statSync(path).mode,
+    );
+    expect(modes.map((mode) => mode & 0o777)).to.deep.equal([0o700, 0o600]);
+  });
+});
+
+describe("while the disk of the audit log is full", () => {
+  /** A server of which the audit log alone fails: the vault's own files are written before. */
+  async function startOnFullDisk(auditOnFailure: "allow" | "deny") {
+    const clock = new FakeClock();
+    const { files, fail, repair } = failingFiles();
+    const server = await startTestServer({ clock, files, audit: "all", auditOnFailure });
+    await mustInit(server);
+    await mustPut(server, "a", "v");
+    await readAudit(server);
+    fail("writeFile", "ENOSPC");
+    return { server, clock, repair };
+  }
+
+  it("reads go on, and are recorded when there is room again", async () => {
+    const { server, clock, repair } = await startOnFullDisk("allow");
+    for (let second = 0; second < 60; second++) {
+      await mustGet(server, "a");
+      clock.advance(1_000);
+    }
+    repair();
+    expect((await readAudit(server)).records.filter(({ event }) => event === "get")).to.have.lengthOf(60);
+    await mustVerify(server);
+  });
+
+  it("operations on secrets are refused with --audit-on-failure deny, until there is room again", async () => {
+    const { server, clock, repair } = await startOnFullDisk("deny");
+    await mustGet(server, "a");
+    clock.advance(50);
+    await readAudit(server);
+    mustRefuse(await send(server, get("a")), 503, "UNAVAILABLE");
+    mustSucceed(await send(server, { path: "/v1/status" }));
+    repair();
+    await readAudit(server);
+    await mustGet(server, "a");
+  });
+});

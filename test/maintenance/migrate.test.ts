@@ -1,0 +1,141 @@
+/** Migration between two stores: everything arrives as it is, an interruption is made good, and nothing else is replaced. */
+import { join } from "node:path";
+import { expect } from "chai";
+import { migrate } from "../../src/maintenance/migrate/migrate.js";
+import type { SecretStore } from "../../src/storage/secret-store.js";
+import { isUnfinished } from "../../src/storage/unfinished-vault.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
+import { run } from "../support/process.js";
+import { realScryptCost, startTestServer } from "../support/server.js";
+import { mustCreateToken, mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
+
+function bytes(text: string): Bytes {
+  return new Uint8Array(Buffer.from(text));
+}
+
+/** 250 secrets, so that there are several batches, and a document. */
+function filled(): Kept {
+  const paths = Array.from({ length: 250 }, (_, i) => (i % 2 ? `app/${i}` : `ü${i}`));
+  return {
+    header: bytes(headerOfVersion1.text),
+    blobs: new Map(paths.map((path) => [path, bytes(`sealed ${path}`)])),
+    documents: new Map([["tokens", bytes("tokens")]]),
+    generations: 1,
+  };
+}
+
+type Moving = { readonly signal?: AbortSignal; readonly understood?: boolean };
+
+function move(from: SecretStore, to: SecretStore, { signal, understood = true }: Moving = {}) {
+  const watch = { tick: () => {}, signal: signal ?? new AbortController().signal };
+  return migrate(from, to, async () => understood, watch);
+}
+
+/** Returns the problem for which it was refused. */
+async function problemOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => "none",
+    (error: { problem?: string; code?: string }) => error.problem ?? error.code,
+  );
+}
+
+describe("a migration", () => {
+  it("copies header, secrets and client tokens byte for byte, and changes nothing when it is repeated", async () => {
+    const [source, target] = [filled(), nothingKept()];
+    expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 250 });
+    expect(target).to.deep.equal(filled());
+    expect(source).to.deep.equal(filled());
+    expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 0 });
+    expect(target).to.deep.equal(filled());
+  });
+
+  it("that is interrupted at any step leaves no vault that could be used, and goes on when it is repeated", async () => {
+    let steps = 1;
+    for (let failing = 1; failing <= steps; failing++) {
+      const target = nothingKept();
+      let step = 0;
+      const stop = () => {
+        if (++step === failing) throw new Error("interrupted");
+      };
+      const problem = await problemOf(move(new MemoryStore(filled()), new MemoryStore(target, stop)));
+      if (problem === "none") break;
+      expect(problem).to.equal("UNAVAILABLE");
+      expect(target.header === null || isUnfinished(target.header)).to.equal(true);
+      await move(new MemoryStore(filled()), new MemoryStore(target));
+      expect(target).to.deep.equal(filled());
+      steps = failing + 1;
+    }
+    expect(steps).to.be.above(5);
+  });
+
+  it("goes on with the source as it is now, when that was used after the interruption", async () => {
+    const [source, target] = [filled(), nothingKept()];
+    let step = 0;
+    const stop = () => {
+      if (++step === 4) throw new Error("interrupted");
+    };
+    await problemOf(move(new MemoryStore(source), new MemoryStore(target, stop)));
+    source.blobs.delete("app/1");
+    source.blobs.set("app/3", bytes("newer"));
+    source.documents.set("tokens", bytes("newer"));
+    await move(new MemoryStore(source), new MemoryStore(target));
+    expect(target).to.deep.equal(source);
+  });
+
+  it("stops when it is cancelled, before the copy is a vault", async () => {
+    const target = nothingKept();
+    const signal = AbortSignal.abort();
+    expect(await problemOf(move(new MemoryStore(filled()), new MemoryStore(target), { signal }))).to.equal("aborted");
+    expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
+  });
+
+  const other = { ...filled(), header: bytes(headerOfVersion2.text) };
+  const used = { ...filled(), blobs: new Map([["one", bytes("1")]]) };
+  const refusals: readonly (readonly [rule: string, from: Kept, to: Kept, moving: Moving, problem: string])[] = [
+    ["refuses a source without a vault", nothingKept(), nothingKept(), {}, "uninitialized"],
+    ["refuses a source whose header is damaged", filled(), nothingKept(), { understood: false }, "damaged"],
+    ["refuses a target with another vault", filled(), other, {}, "exists"],
+    ["refuses a target that was used after its migration", filled(), used, {}, "exists"],
+  ];
+  for (const [rule, from, to, moving, problem] of refusals) {
+    it(`${rule}, and changes nothing`, async () => {
+      const before = structuredClone(to);
+      expect(await problemOf(move(new MemoryStore(from), new MemoryStore(to), moving))).to.equal(problem);
+      expect(to).to.deep.equal(before);
+    });
+  }
+
+  it("refuses to finish when a copy is not what was written", async () => {
+    const target = nothingKept();
+    let step = 0;
+    const damage = () => {
+      if (++step === 5) target.blobs.set("app/1", bytes("damaged"));
+    };
+    expect(await problemOf(move(new MemoryStore(filled()), new MemoryStore(target, damage)))).to.equal("changed");
+    expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
+  });
+
+  it("by the command: refuses a served home, then moves the vault whole, and no server starts on half of one", async () => {
+    const server = await startTestServer(realScryptCost);
+    await mustInit(server);
+    for (const value of ["first", "second"]) await mustPut(server, "app/db/password", value);
+    const { token } = await mustCreateToken(server, { name: "ci" });
+    const home = join(temporaryDirectory(), "home");
+    const args = ["migrate", "--from", server.home, "--to", home];
+    expect((await run(args)).stderr).to.match(/another server \(pid \d+\) already serves/);
+    await server.stop();
+    const { code, stdout, stderr } = await run(args);
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    expect(stdout).to.match(
+      /^1 secret of .*, 1 copied now; all were compared\nnext: .*serve --home .*\nnext: .*never serve both/,
+    );
+    const moved = await startTestServer({ home });
+    await mustUnlock(moved);
+    expect((await mustGet(moved, "app/db/password"))["value"]).to.equal("second");
+    const history = await send(moved, { path: "/v1/versions/app%2Fdb%2Fpassword?version=1", token });
+    expect(history.json["value"]).to.equal("first");
+  });
+});

@@ -1,0 +1,95 @@
+/** A TCP proxy in front of a database: breaks connections at the k-th message to it, cuts all, or falls silent. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { later } from "./clean-up.js";
+
+export type FragileProxy = {
+  readonly port: number;
+  /** At the k-th chunk of bytes to the database from now on, its connection breaks. */
+  breakAt(k: number, when: When): void;
+  /** The k-th chunk does not reach the database, nor any later one, until `repair`: their connections break. */
+  breakFrom(k: number): void;
+  /** Ends all faults; returns whether one has occurred. */
+  repair(): boolean;
+  /** Resets every connection. */
+  cut(): void;
+  /** Passes nothing on, in both directions, until `repair`; what was sent is lost, and new connections get no answer. */
+  silence(): void;
+};
+
+/** Nothing of the chunk, its first half, or all of it reaches the database; no answer comes back. */
+export type When = "before" | "half" | "after";
+
+type Plan = { left: number; readonly forGood: boolean; readonly when: When };
+
+export async function startFragileProxy(to: number): Promise<FragileProxy> {
+  const pairs = new Set<readonly [Socket, Socket]>();
+  let plan: Plan | null = null;
+  let occurred = false;
+  let silent = false;
+  /** Whether this chunk breaks its connection. */
+  const breaks = () => {
+    if (plan === null || --plan.left > 0) return false;
+    occurred = true;
+    if (!plan.forGood) plan = null;
+    return true;
+  };
+  const listener = createServer((client) => {
+    const database = connect(to, "127.0.0.1");
+    const pair = [client, database] as const;
+    pairs.add(pair);
+    client.on("data", (chunk) => {
+      if (silent) return;
+      const when = plan?.when ?? "before";
+      if (breaks()) breakPair(pair, chunk, when);
+      else database.write(chunk);
+    });
+    database.on("data", (chunk) => silent || client.write(chunk));
+    for (const socket of pair) {
+      socket.setNoDelay(true);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        pairs.delete(pair);
+        for (const each of pair) each.end();
+      });
+    }
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const cut = () => {
+    for (const pair of pairs) reset(pair);
+  };
+  later(async () => {
+    cut();
+    await new Promise((resolve) => listener.close(resolve));
+  });
+  const arm = (left: number, forGood: boolean, when: When) => {
+    plan = { left, forGood, when };
+    occurred = false;
+  };
+  return {
+    port: (listener.address() as AddressInfo).port,
+    breakAt: (k, when) => arm(k, false, when),
+    breakFrom: (k) => arm(k, true, "before"),
+    repair() {
+      plan = null;
+      if (silent) cut();
+      silent = false;
+      return occurred;
+    },
+    cut,
+    silence() {
+      silent = true;
+    },
+  };
+}
+
+function breakPair([client, database]: readonly [Socket, Socket], chunk: Buffer, when: When): void {
+  client.resetAndDestroy();
+  if (when === "before") database.resetAndDestroy();
+  else database.end(when === "half" ? chunk.subarray(0, chunk.length >>> 1) : chunk);
+}
+
+function reset(pair: readonly [Socket, Socket]): void {
+  for (const socket of pair) socket.resetAndDestroy();
+}

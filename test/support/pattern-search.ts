@@ -1,0 +1,58 @@
+/**
+ * Search for many byte patterns in one pass (Wu and Manber, 1994): memory and snapshots of hundreds of megabytes are
+ * searched for dozens to hundreds of forms of secrets.
+ */
+
+/** What is searched for; at least two bytes. */
+export type Pattern = { readonly bytes: Uint8Array };
+
+export class PatternSearch<P extends Pattern> {
+  /** Of the shortest pattern; only so many first bytes of each pattern decide where the search looks. */
+  readonly #length: number;
+  /** By pair of bytes: the distance to the next place where a pattern's first bytes may end. */
+  readonly #shifts: Uint8Array;
+  /** By the last pair of their first bytes. */
+  readonly #candidates = new Map<number, P[]>();
+
+  constructor(patterns: readonly P[]) {
+    this.#length = Math.min(256, ...patterns.map(({ bytes }) => bytes.length));
+    if (this.#length < 2) throw new Error("a pattern is shorter than two bytes");
+    this.#shifts = new Uint8Array(65_536).fill(this.#length - 1);
+    for (const pattern of patterns) this.#add(pattern);
+  }
+
+  #add(pattern: P): void {
+    const last = this.#length - 2;
+    for (let at = 0; at <= last; at++) {
+      const pair = pairAt(pattern.bytes, at);
+      this.#shifts[pair] = Math.min(this.#shifts[pair] ?? 0, last - at);
+    }
+    const pair = pairAt(pattern.bytes, last);
+    this.#candidates.set(pair, [...(this.#candidates.get(pair) ?? []), pattern]);
+  }
+
+  /** Calls `found` for every occurrence that begins before `limit`, overlapping ones included. */
+  search(bytes: Uint8Array, found: (pattern: P) => void, limit = bytes.length): void {
+    const last = this.#length - 2;
+    const end = Math.min(bytes.length - 1, limit + last);
+    for (let at = last; at < end; ) {
+      const pair = pairAt(bytes, at);
+      const shift = this.#shifts[pair] ?? 0;
+      if (shift === 0) this.#compare(bytes, at - last, pair, found);
+      at += shift || 1;
+    }
+  }
+
+  #compare(bytes: Uint8Array, start: number, pair: number, found: (pattern: P) => void): void {
+    for (const pattern of this.#candidates.get(pair) ?? []) if (isAt(bytes, start, pattern)) found(pattern);
+  }
+}
+
+function pairAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
+}
+
+function isAt(bytes: Uint8Array, start: number, { bytes: wanted }: Pattern): boolean {
+  for (let n = 0; n < wanted.length; n++) if (bytes[start + n] !== wanted[n]) return false;
+  return true;
+}

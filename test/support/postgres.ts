@@ -1,0 +1,145 @@
+/** A real PostgreSQL for tests: a cluster in a temporary directory, by an unprivileged user when the tests run as root. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, type QueryResult } from "pg";
+import { later } from "./clean-up.js";
+
+/** Directory of the programs; null where PostgreSQL is not installed. */
+export const postgresPrograms = findPrograms();
+
+export type TestPostgres = {
+  readonly port: number;
+  /** Makes an empty database; returns its name. */
+  database(): Promise<string>;
+  /** Runs statements; returns the rows of the last one. */
+  sql(database: string, text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** `kill -9` of the whole cluster. */
+  kill(): Promise<void>;
+  /** Starts the cluster again, with further settings, and waits until it accepts connections. */
+  start(settings?: readonly string[]): Promise<void>;
+};
+
+/** Skips the suite, with a message, where PostgreSQL is not installed. Call it in a `before` hook. */
+export function needsPostgres(context: Mocha.Context): void {
+  if (postgresPrograms !== null) return;
+  process.stdout.write("      skipped: PostgreSQL is not installed\n");
+  context.skip();
+}
+
+/** Starts a cluster; it ends with the test or, in a `before` hook, with its suite. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const directory = mkdtempSync(join(tmpdir(), "strongroom-postgres-"));
+  const account = unprivileged();
+  if (account !== null) chownSync(directory, account.uid, account.gid);
+  later(() => rm(directory, { recursive: true, force: true }));
+  const data = join(directory, "data");
+  const initdb = ["-D", data, "-A", "trust", "-U", "strongroom", "-E", "UTF8", "--locale=C", "-N"];
+  execFileSync(program("initdb"), initdb, { ...account, cwd: directory, stdio: "ignore" });
+  const port = await freePort();
+  let child: ChildProcess | null = null;
+  const start = async (settings: readonly string[] = []) => {
+    const named = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
+    const all = [...named, "max_connections=60", ...settings].flatMap((setting) => ["-c", setting]);
+    child = spawn(program("postgres"), ["-D", data, ...all], { ...account, cwd: directory, stdio: "ignore" });
+    await ready(port);
+  };
+  const kill = async () => {
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    for (const pid of [...backendsOf(data), child.pid ?? 0]) killIfThere(pid);
+    await ended;
+  };
+  later(kill);
+  await start();
+  let databases = 0;
+  const sql = (database: string, text: string) => runSql(urlOf(port, database), text);
+  const database = async () => {
+    const name = `test${++databases}`;
+    await sql("postgres", `CREATE DATABASE ${name}`);
+    return name;
+  };
+  return { port, database, sql, kill, start };
+}
+
+export function urlOf(port: number, database: string): string {
+  return `postgres://strongroom@127.0.0.1:${port}/${database}`;
+}
+
+async function runSql(url: string, text: string) {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const results: unknown = await client.query(text); // several for several statements
+    const last = (Array.isArray(results) ? results.at(-1) : results) as QueryResult<Record<string, unknown>>;
+    return last.rows;
+  } finally {
+    await client.end();
+  }
+}
+
+function program(name: string): string {
+  return join(postgresPrograms ?? "", name);
+}
+
+function findPrograms(): string | null {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const places = [
+    ...versions.map((version) => join(debian, version, "bin")),
+    ...(process.env["PATH"] ?? "").split(delimiter),
+  ];
+  return (
+    places.find((place) => ["postgres", "initdb", "pg_isready"].every((name) => existsSync(join(place, name)))) ?? null
+  );
+}
+
+/** PostgreSQL refuses to run as root. */
+function unprivileged(): { readonly uid: number; readonly gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
+  const accounts = readFileSync("/etc/passwd", "utf8").split("\n");
+  const named = (name: string) => accounts.find((line) => line.startsWith(`${name}:`))?.split(":");
+  const [, , uid, gid] = named("postgres") ?? named("nobody") ?? [];
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+/** The postmaster's children, by /proc: after a kill of the postmaster alone they would serve on for a moment. */
+function backendsOf(data: string): number[] {
+  const postmaster = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0] ?? "";
+  const children = `/proc/${postmaster}/task/${postmaster}/children`;
+  if (!existsSync(children)) return [];
+  return readFileSync(children, "utf8").split(" ").filter(Boolean).map(Number);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    if (pid > 0) process.kill(pid, "SIGKILL");
+  } catch {
+    // it has ended meanwhile
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+async function ready(port: number): Promise<void> {
+  for (;;) {
+    try {
+      execFileSync(program("pg_isready"), ["-q", "-h", "127.0.0.1", "-p", `${port}`], { stdio: "ignore" });
+      return;
+    } catch {
+      await sleep(50);
+    }
+  }
+}
