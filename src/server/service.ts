@@ -82,7 +82,8 @@ export async function serveStore(
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
-    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count };
+    const losses = audit?.losses ?? null;
+    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count, losses };
   };
   const service = {
     vault,
