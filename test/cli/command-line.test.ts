@@ -98,6 +98,7 @@ describe("the command line", () => {
     ["--json", "get"],
     ["ls", "--json", "--home", ""],
     ["token", "--json", "print"],
+    ["nosuch", "--json"],
   ]) {
     it(`reports the error of ${args.join(" ")} as one JSON object on standard error`, async () => {
       const { code, stdout, stderr } = await run(args);
