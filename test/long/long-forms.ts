@@ -34,6 +34,27 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },
+  postgres: {
+    meaning: "kills the database and cuts its connections under three servers, and checks what their clients see",
+    files: [
+      "storage/postgres/postgres-contract.process.test",
+      "storage/postgres/several-servers.process.test",
+      "storage/postgres/database-failures.process.test",
+      "durability/linearizability.test",
+      "durability/crash.test",
+      "properties/model.test",
+    ],
+    numbers: {
+      STRONGROOM_KILLS: "1",
+      STRONGROOM_KILL_WRITES: "10",
+      STRONGROOM_SHARED_KILLS: "200",
+      STRONGROOM_MODEL_RUNS: "100",
+      STRONGROOM_DATABASE_FAULTS: "50",
+      STRONGROOM_UPDATES: "30",
+      STRONGROOM_HISTORIES: "0",
+      STRONGROOM_SHARED_HISTORIES: "10000",
+    },
+  },
   history: {
     meaning: "compares 1,000 random histories with a model, and lets 16 writers race for each of 10,000 tags",
     files: ["properties/history-model.test", "http/conditions.test"],
