@@ -129,7 +129,13 @@ describe("the source tree", () => {
 
   it("has no import cycle, type imports included", () => {
     expect(cyclesIn(imports)).to.deep.equal([]);
-    expect(cyclesIn([["a", "b"], ["b", "a"], ["b", "c"]])).to.deep.equal(["a → b", "b → a"]); // biome-ignore format: one line
+    expect(
+      cyclesIn([
+        ["a", "b"],
+        ["b", "a"],
+        ["b", "c"],
+      ]),
+    ).to.deep.equal(["a → b", "b → a"]);
   });
 
   it("starts the key worker's thread from a CommonJS file: ending one that requires an ES module may abort the process", () => {

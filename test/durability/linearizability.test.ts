@@ -151,7 +151,12 @@ async function putBoth(client: Client, value: string): Promise<Act> {
   const { path } = client;
   const values: Cells = [value, `other of ${value}`];
   const [first, other] = values;
-  mustSucceed(await batch(client, [{ put: path, value: first }, { put: `${path}/other`, value: other }])); // biome-ignore format: one line
+  mustSucceed(
+    await batch(client, [
+      { put: path, value: first },
+      { put: `${path}/other`, value: other },
+    ]),
+  );
   return { do: "put both", values, done: true };
 }
 
