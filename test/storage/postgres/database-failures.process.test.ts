@@ -58,6 +58,19 @@ describe("servers on a database that fails", function () {
     });
   }
 
+  it("answer 503 for a write whose session cannot be ended, since the database is silent, and go on afterwards", async () => {
+    const { proxy } = database();
+    const [server] = await startSharedServers(database(), 1);
+    await mustInit(server);
+    expect((await put(server, "app/key", "before")).status).to.equal(200);
+    const writing = put(server, "app/key", "silenced");
+    proxy.silence();
+    const { status } = await writing;
+    expect(status).to.be.oneOf([200, 503]);
+    proxy.repair();
+    expect(await read(server, "app/key")).to.be.oneOf(status === 200 ? ["silenced"] : ["before", "silenced"]);
+  });
+
   it("is never changed late by a write that was refused because its connection broke", async () => {
     const { proxy } = database();
     const [first, second = first] = await startSharedServers(database(), 2);
