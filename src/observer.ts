@@ -68,6 +68,8 @@ export const storageCalls = [
   "writeDocument",
   "snapshot",
   "freeze",
+  "confirm",
+  "documentTag",
 ] as const;
 export type StorageCall = (typeof storageCalls)[number];
 

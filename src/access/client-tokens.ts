@@ -40,14 +40,14 @@ export class ClientTokens {
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** See `TokenLedger.refresh`. */
-  refresh(): Promise<void> | undefined {
-    return this.#ledger.refresh();
-  }
-
   /** Those that have expired lately among them. */
   get count(): number {
     return this.#ledger.state.tokens.length;
+  }
+
+  /** See `TokenLedger.refresh`. */
+  refresh(): Promise<void> | undefined {
+    return this.#ledger.refresh();
   }
 
   show({ token }: ClientCaller): ShownToken {

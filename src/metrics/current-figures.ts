@@ -12,11 +12,19 @@ export type CurrentFigures = {
   readonly tokens: number;
   readonly derivations: { readonly running: number; readonly waiting: number };
   readonly keyWorkerCrashes: number;
+  /** Of the audit log; null when it is off. */
+  readonly losses: { readonly gaps: number; readonly records: number } | null;
   readonly caches: Readonly<Record<string, { readonly hits: number; readonly misses: number; readonly bytes: number }>>;
 };
 
 export function currentFamilies(figures: CurrentFigures): Family[] {
-  return [...ofVault(figures), ...ofKeyWorker(figures), ...ofCaches(figures), ...ofProcess(figures)];
+  return [
+    ...ofVault(figures),
+    ...ofKeyWorker(figures),
+    ...ofAudit(figures),
+    ...ofCaches(figures),
+    ...ofProcess(figures),
+  ];
 }
 
 function ofVault({ initialized, unlocked, secrets, idleMs, idleTimeoutMs, tokens }: CurrentFigures): Family[] {
@@ -41,6 +49,14 @@ function ofKeyWorker({ derivations, keyWorkerCrashes }: CurrentFigures): Family[
     counter("strongroom_key_worker_restarts_total", "Restarts of the key worker after a crash.", [
       { labels: {}, value: keyWorkerCrashes },
     ]),
+  ];
+}
+
+function ofAudit({ losses }: CurrentFigures): Family[] {
+  const sample = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);
+  return [
+    counter("strongroom_audit_gaps_total", "Gaps in the audit log; missing while it is off.", sample(losses?.gaps)),
+    counter("strongroom_audit_lost_records_total", "Records that the gaps stand for.", sample(losses?.records)),
   ];
 }
 

@@ -20,10 +20,10 @@ export class EventLoopDelay {
   }
 
   /** Returns what was measured so far, and measures on. */
-  scrape(): Sample[] {
+  scrape(): Iterable<Sample> {
     this.#scraped = this.#clock.elapsed();
     this.#timer ??= this.#start();
-    return this.#histogram.samples;
+    return this.#histogram.samples();
   }
 
   stop(): void {

@@ -8,12 +8,12 @@ export type Labels = Readonly<Record<string, string>>;
 /** `suffix`: behind the metric's name. */
 export type Sample = { readonly labels: Labels; readonly value: number; readonly suffix?: string };
 
-/** A metric with all its series, as it is printed. */
+/** A metric with all its series, as it is printed. `samples` are read once, while they are printed. */
 export type Family = {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  readonly samples: readonly Sample[];
+  readonly samples: Iterable<Sample>;
 };
 
 /** Series of one metric by index. `shown`: whether one that was never observed is printed, as zero. */
@@ -37,9 +37,9 @@ export class Counters {
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
   }
 
-  get samples(): Sample[] {
+  *samples(): Iterable<Sample> {
     const { labels, shown } = this.#series;
-    return [...this.#counts].flatMap((value, index) => (value > 0 || shown ? [{ labels: labels(index), value }] : []));
+    for (const [index, value] of this.#counts.entries()) if (value > 0 || shown) yield { labels: labels(index), value };
   }
 }
 
@@ -67,9 +67,8 @@ export class Histograms {
     this.#sums[index] = (this.#sums[index] ?? 0) + seconds;
   }
 
-  get samples(): Sample[] {
-    const indexes = Array.from({ length: this.#series.count }, (_, index) => index);
-    return indexes.flatMap((index) => this.#samplesOf(index));
+  *samples(): Iterable<Sample> {
+    for (let index = 0; index < this.#series.count; index++) yield* this.#samplesOf(index);
   }
 
   #samplesOf(index: number): Sample[] {

@@ -1,24 +1,28 @@
 /** Secret store that reports how long each call took to the observers. */
+import { VaultError } from "../errors.js";
 import type { Observers, StorageCall } from "../observer.js";
 import type { SecretStore, SharedStore } from "../storage/secret-store.js";
 
 type Measure = <T>(call: StorageCall, work: () => Promise<T>) => Promise<T>;
 
+/** All members, those too that a store may leave out: one that is forgotten here does not compile. */
+type Own = { readonly [M in Exclude<keyof SecretStore, "shared">]-?: SecretStore[M] };
+type Shared = { readonly [M in keyof SharedStore]-?: SharedStore[M] };
+
 export function measuredStore(store: SecretStore, observers: Observers): SecretStore {
   const measure: Measure = async (call, work) => {
     const began = performance.now();
-    let failed = true;
     try {
       const result = await work();
-      failed = false;
+      observers.storageReplied(call, performance.now() - began, false);
       return result;
-    } finally {
+    } catch (error) {
+      const failed = !(error instanceof VaultError && error.code === "VAULT_LOCKED"); // it replied: of another vault
       observers.storageReplied(call, performance.now() - began, failed);
+      throw error;
     }
   };
-  const { shared } = store;
-  return {
-    ...(shared && { shared: measuredShared(shared, measure) }),
+  const own: Own = {
     vaultPath: store.vaultPath,
     header: () => measure("header", () => store.header()),
     count: () => measure("count", () => store.count()),
@@ -33,18 +37,19 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
     freeze: (reader) => measure("freeze", () => store.freeze(reader)),
     close: () => store.close(),
   };
+  return store.shared === undefined ? own : { ...own, shared: measuredShared(store.shared, measure) };
 }
 
-function measuredShared(shared: SharedStore, measure: Measure): SharedStore {
+function measuredShared(shared: SharedStore, measure: Measure): Shared {
   return {
     get generation() {
       return shared.generation;
     },
     onReplaced: (listener) => shared.onReplaced(listener),
-    confirm: () => measure("header", () => shared.confirm()),
-    alone: (work) => shared.alone(work),
+    confirm: () => measure("confirm", () => shared.confirm()),
+    alone: (work) => shared.alone(work), // the work's own calls are measured
     commitOn: (...args) => measure("commit", () => shared.commitOn(...args)),
-    documentTag: (name) => measure("readDocument", () => shared.documentTag(name)),
+    documentTag: (name) => measure("documentTag", () => shared.documentTag(name)),
     listWithHeads: (...args) => measure("list", () => shared.listWithHeads(...args)),
   };
 }

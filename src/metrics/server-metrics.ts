@@ -11,7 +11,7 @@ import {
 } from "../observer.js";
 import { type CurrentFigures, currentFamilies } from "./current-figures.js";
 import { EventLoopDelay } from "./event-loop-delay.js";
-import { Counters, type Family, Histograms, type Series, seriesOf } from "./instruments.js";
+import { Counters, type Family, Histograms, type Sample, type Series, seriesOf } from "./instruments.js";
 import { RequestSeries } from "./request-series.js";
 
 const requestBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -80,40 +80,32 @@ export class ServerMetrics implements Observer {
   }
 
   #counted(): Family[] {
-    const counter = (name: string, help: string, { samples }: Counters): Family => ({
-      name: `strongroom_${name}_total`,
-      help,
-      type: "counter",
-      samples,
-    });
-    const histogram = (name: string, help: string, { samples }: Pick<Histograms, "samples">): Family => ({
-      name: `strongroom_${name}_seconds`,
-      help,
-      type: "histogram",
-      samples,
-    });
+    const counter = (name: string, help: string, counters: Counters): Family => {
+      return { name: `strongroom_${name}_total`, help, type: "counter", samples: counters.samples() };
+    };
+    const histogram = (name: string, help: string, samples: Iterable<Sample>): Family => {
+      return { name: `strongroom_${name}_seconds`, help, type: "histogram", samples };
+    };
     return [
       counter("http_requests", "Finished requests, by route, method and status.", this.#outcomes),
       histogram(
         "http_request_duration",
         "Time until the response was passed to the connection, by route and method.",
-        this.#durations,
+        this.#durations.samples(),
       ),
       histogram(
         "key_worker_round_trip",
         "Time until the key worker replied to a message, without derivations.",
-        this.#keyWorker,
+        this.#keyWorker.samples(),
       ),
-      histogram("derivation_duration", "Time until a key was derived, with the wait.", this.#derivations),
-      histogram("storage_duration", "Time of calls of the storage, by operation.", this.#storage),
+      histogram("derivation_duration", "Time until a key was derived, with the wait.", this.#derivations.samples()),
+      histogram("storage_duration", "Time of calls of the storage, by operation.", this.#storage.samples()),
       counter("storage_errors", "Failed calls of the storage, by operation.", this.#storageErrors),
       counter("authentication_failures", "Wrong tokens and passphrases, by credential.", this.#failures),
       counter("lockouts", "Lockouts that began, by credential.", this.#lockouts),
       counter("unlocks", "Unlocks, by result: ok, or wrong passphrase or key.", this.#unlocks),
       counter("locks", "Locks of the unlocked vault, by reason.", this.#locks),
-      histogram("event_loop_delay", "Delay of the event loop while someone scrapes.", {
-        samples: this.#delay.scrape(),
-      }),
+      histogram("event_loop_delay", "Delay of the event loop while someone scrapes.", this.#delay.scrape()),
     ];
   }
 }

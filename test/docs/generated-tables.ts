@@ -118,6 +118,7 @@ const noFigures: CurrentFigures = {
   tokens: 0,
   derivations: { running: 0, waiting: 0 },
   keyWorkerCrashes: 0,
+  losses: null,
   caches: {},
 };
 

@@ -22,6 +22,7 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { encodeJournal } from "../../src/storage/files/journal-format.js";
+import { parseLog, rebuilt } from "../audit/sample-log.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
@@ -338,6 +339,27 @@ const rows: readonly Row[] = [
       fixed: false,
     }),
   ),
+  {
+    name: "a record of the audit log that was changed",
+    code: "audit-changed",
+    at: "audit/audit-000001.jsonl",
+    damage: (at) => writeFileSync(at, readFileSync(at, "utf8").replace('"event":"put"', '"event":"got"')),
+    fixed: false,
+  },
+  {
+    name: "a record of the audit log that was changed by someone who knows the format",
+    code: "audit-changed",
+    at: "audit/audit-000001.jsonl",
+    damage: (at) => {
+      const { header, groups } = parseLog(new Map([[1, readFileSync(at)]]));
+      const edited = groups.map(({ file, lines }) => {
+        return { file, lines: lines.map((line) => line.replace('"event":"put"', '"event":"get"')) };
+      });
+      writeFileSync(at, rebuilt(header, edited).get(1) ?? "");
+    },
+    fixed: false,
+    deep: true,
+  },
   {
     name: "a truncated document of client tokens",
     code: "tokens-damaged",

@@ -97,6 +97,7 @@ describe("GET /v1/metrics", () => {
       ...{ 'unlocks_total{result="ok"}': 2, 'unlocks_total{result="wrong"}': 10 },
       ...{ 'lockouts_total{credential="passphrase"}': 1, 'lockouts_total{credential="token"}': 0 },
       ...{ derivation_duration_seconds_count: 13, key_worker_restarts_total: 0 },
+      ...{ audit_gaps_total: 0, audit_lost_records_total: 0 },
     });
     await crashKeyWorkers();
     await mustStatus(fresh);
