@@ -1,6 +1,7 @@
 /** All scenarios, in the order in which they run. */
 import type { Scenario } from "../scenario.js";
 import { batchGets, batchPuts } from "./batches.js";
+import { postgres } from "./databases.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
@@ -33,4 +34,5 @@ export const scenarios: readonly Scenario[] = [
   start,
   growth,
   maintenance,
+  postgres,
 ];
