@@ -42,9 +42,11 @@ export type FinishedRequest = {
  * `request`: the endpoint or the signal. `crash`: the key worker ended, or its key is not the header's any more. `start`:
  * not unlocked since the start.
  */
-export type LockReason = "request" | "idle" | "crash" | "start" | "shutdown";
+export const lockReasons = ["request", "idle", "crash", "start", "shutdown"] as const;
+export type LockReason = (typeof lockReasons)[number];
 
-export type Credential = "token" | "passphrase";
+export const credentials = ["token", "passphrase"] as const;
+export type Credential = (typeof credentials)[number];
 
 /** `unlock-failed`: the passphrase or key was wrong. `stop`: the stop begins. `lock`: only of an unlocked vault. */
 export type VaultEvent = { readonly at: number } & (
@@ -53,15 +55,38 @@ export type VaultEvent = { readonly at: number } & (
   | { readonly event: "failure" | "lockout"; readonly credential: Credential; readonly address: string }
 );
 
-/** Called synchronously on the hot path: it must return at once. */
+/** The calls of a secret store. */
+export const storageCalls = [
+  "header",
+  "count",
+  "list",
+  "read",
+  "commit",
+  "startNewVault",
+  "replaceHeader",
+  "readDocument",
+  "writeDocument",
+  "snapshot",
+  "freeze",
+  "confirm",
+  "documentTag",
+] as const;
+export type StorageCall = (typeof storageCalls)[number];
+
+/** Called synchronously on the hot path: it must return at once. Durations in milliseconds. */
 export interface Observer {
   requestFinished?(request: FinishedRequest): void;
   /** `at`: milliseconds since 1970. */
   vaultEvent?(event: VaultEvent): void;
+  /** A message with one or more requests, none of which derives a key, was replied to. */
+  keyWorkerReplied?(durationMs: number): void;
+  /** The key worker derived a key, or changed the header, or refused to; with the wait for its turn. */
+  derivationEnded?(durationMs: number): void;
+  storageReplied?(call: StorageCall, durationMs: number, failed: boolean): void;
 }
 
 /** All observers of one server. One that throws is logged, and disturbs neither the request nor the others. */
-export class Observers {
+export class Observers implements Required<Observer> {
   readonly #log: Log;
   readonly #all: Observer[] = [];
 
@@ -84,6 +109,18 @@ export class Observers {
 
   vaultEvent(event: VaultEvent): void {
     this.#each((observer) => observer.vaultEvent?.(event));
+  }
+
+  keyWorkerReplied(durationMs: number): void {
+    this.#each((observer) => observer.keyWorkerReplied?.(durationMs));
+  }
+
+  derivationEnded(durationMs: number): void {
+    this.#each((observer) => observer.derivationEnded?.(durationMs));
+  }
+
+  storageReplied(call: StorageCall, durationMs: number, failed: boolean): void {
+    this.#each((observer) => observer.storageReplied?.(call, durationMs, failed));
   }
 
   #each(tell: (observer: Observer) => void): void {

@@ -9,6 +9,7 @@ import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
 import * as put from "./puts.js";
 import { rotation } from "./rotation.js";
+import { scraped } from "./scraped.js";
 import { start } from "./starts.js";
 import { status } from "./statuses.js";
 import { storm } from "./storm.js";
@@ -20,6 +21,7 @@ export const scenarios: readonly Scenario[] = [
   get.cold,
   put.small,
   put.amongGets,
+  scraped,
   status,
   get.large,
   put.large,

@@ -40,6 +40,16 @@ export class ClientTokens {
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** Those that have expired lately among them. */
+  get count(): number {
+    return this.#ledger.state.tokens.length;
+  }
+
+  /** See `TokenLedger.refresh`. */
+  refresh(): Promise<void> | undefined {
+    return this.#ledger.refresh();
+  }
+
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
   }
@@ -66,6 +76,7 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
+    await this.refresh();
     const text = newText();
     const record = await this.#ledger.change((state) => {
       const old = find(state, name);
@@ -93,6 +104,7 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays dead until the server restarts
    */
   async revoke(name: string): Promise<void> {
+    await this.refresh()?.catch(() => {}); // what is known here must end in any case
     const wasLive = this.#end(name);
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);

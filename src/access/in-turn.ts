@@ -1,4 +1,4 @@
-/** Work that runs one after the other, in the order of the calls. */
+/** Work that runs one after the other: in the order of the calls, or once for all that wait. */
 
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -8,5 +8,21 @@ export function oneAtATime(): InTurn {
     const current = last.then(work, work);
     last = current;
     return current;
+  };
+}
+
+/** Returns a function that runs the work anew for each call, or once for all calls that wait for the run before to end. */
+export function sharedRuns(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<void> | null = null;
+  const begin = () => {
+    next = null;
+    const run = work();
+    running = run.catch(() => {}); // its callers get the error
+    return run;
+  };
+  return () => {
+    next ??= running.then(begin);
+    return next;
   };
 }

@@ -18,6 +18,7 @@ export const needs: Readonly<Record<string, Need>> = {
   "GET /v1/audit": "audit",
   "POST /v1/audit/verify": "audit",
   "POST /v1/init": "root",
+  "GET /v1/metrics": "metrics",
   "POST /v1/unlock": "unlock",
   "POST /v1/lock": "lock",
   "POST /v1/shutdown": "root",
@@ -41,6 +42,11 @@ export const needs: Readonly<Record<string, Need>> = {
   "DELETE /v1/versions/:path": "delete",
   "POST /v1/batch": ["get", "put", "delete"],
 };
+
+/** The route patterns of all endpoints, each once. */
+export const routes: readonly string[] = [
+  ...new Set(Object.keys(needs).map((row) => row.replace(/^\w+ /, "").replace(/\?.*$/, ""))),
+];
 
 /** What each operation of a batch needs: all of these. */
 const batchNeeds = {

@@ -7,7 +7,7 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { rangesOf } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
-import { oneAtATime } from "./in-turn.js";
+import { oneAtATime, sharedRuns } from "./in-turn.js";
 import {
   documentName,
   type EndedToken,
@@ -21,6 +21,9 @@ import {
 
 /** What client tokens need of the vault. */
 export interface TokenVault {
+  /** Other servers change the documents, too. */
+  readonly isShared: boolean;
+  documentTag(name: string): Promise<string | null>;
   readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
   /** Returns the new tag, or null unless the present one is `expected`. */
   writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
@@ -70,6 +73,7 @@ export class TokenLedger {
   /** Records whose MAC was checked, or made here. */
   readonly #genuine = new WeakSet<TokenRecord>();
   readonly #inTurn = oneAtATime();
+  readonly #readChanges = sharedRuns(() => this.#vault.hold(() => this.#inTurn(() => this.#readIfChanged())));
   #cancelWrite: (() => void) | null = null;
 
   private constructor({ vault, credentials, clock, log }: LedgerOptions) {
@@ -127,6 +131,14 @@ export class TokenLedger {
     return this.#vault.hold(() => this.#inTurn(() => this.#changeNow(make)));
   }
 
+  /**
+   * Reads the document if another server has changed it. Undefined: no other server can.
+   * @throws VaultError UNAVAILABLE, INTEGRITY, VAULT_LOCKED when another server has replaced the vault
+   */
+  refresh(): Promise<void> | undefined {
+    return this.#vault.isShared ? this.#readChanges() : undefined;
+  }
+
   /** Ends these texts in memory, at once. */
   end(texts: readonly EndedToken[]): void {
     this.#adopt({ ...this.#state, ended: [...this.#state.ended, ...texts] });
@@ -174,6 +186,11 @@ export class TokenLedger {
 
   isForgotten(end: number | null): boolean {
     return end !== null && this.#clock.now() >= end + rememberedMs;
+  }
+
+  async #readIfChanged(): Promise<void> {
+    if (!this.#stale && (await this.#vault.documentTag(documentName)) === this.#tag) return;
+    this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
   }
 
   async #changeNow<T>(make: Change<T>): Promise<T> {

@@ -54,6 +54,11 @@ export class AuditLog implements Observer {
     }
   }
 
+  /** See `AuditWriter.losses`. */
+  get losses(): AuditWriter["losses"] {
+    return this.#writer.losses;
+  }
+
   /** @throws VaultError UNAVAILABLE when records are lost and the operation must not go unrecorded */
   mustAccept(): void {
     if (!this.#options.denies || !this.#writer.isFailing) return;

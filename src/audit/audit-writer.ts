@@ -62,6 +62,8 @@ export class AuditWriter {
   readonly #groups: Group[] = [];
   #groupedRecords = 0;
   #gap: Gap | null = null;
+  #gaps = 0;
+  #lost = 0;
   #sinceCheckpoint = 0;
   /** Number of the checkpoint whose MAC is awaited; 0: of none. */
   #signing = 0;
@@ -93,6 +95,11 @@ export class AuditWriter {
   /** Lost records since the last gap record. */
   get lost(): number {
     return this.#gap?.count ?? 0;
+  }
+
+  /** Since the start: how often records were lost, and how many. */
+  get losses(): { readonly gaps: number; readonly records: number } {
+    return { gaps: this.#gaps, records: this.#lost };
   }
 
   /** From now on checkpoints are made; with null, none is. */
@@ -159,8 +166,10 @@ export class AuditWriter {
   }
 
   #lose(): void {
+    if (this.#gap === null) this.#gaps++;
     this.#gap ??= { count: 0, since: this.#options.clock.now() };
     this.#gap.count++;
+    this.#lost++;
   }
 
   #writeSoon(ms: number): void {

@@ -231,7 +231,7 @@ export const commands: readonly CommandRow[] = [
     name: "migrate",
     group: "Maintenance",
     summary: "copy the vault between files and a database",
-    example: "migrate --from /srv/strongroom --to postgres://strongroom@db.example.org/strongroom",
+    example: "migrate --from /srv/vault --to postgres://sr@db.example.org/vault",
     load: () => import("./commands/migrate.js"),
   },
   {

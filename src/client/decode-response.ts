@@ -10,12 +10,23 @@ export type Received = { readonly status: number; readonly headers: IncomingHttp
 export function decodeResponse<T extends object>(received: Received, place: Place): T {
   const content = parseObject(received);
   if (content !== null && received.status === 200) return content as T;
-  if (content !== null && isError(content)) throw errorFrom(received, content, place);
-  throw new StrongroomError(
+  throw errorOf(received, content, place);
+}
+
+function errorOf(received: Received, content: object | null, place: Place): StrongroomError {
+  if (content !== null && isError(content)) return errorFrom(received, content, place);
+  return new StrongroomError(
     "PROTOCOL",
     `what responds at ${nameOf(place)} is not a Strongroom server of this version: check the address`,
     { status: received.status },
   );
+}
+
+/** As `decodeResponse`, of a response that is a text. */
+export function decodeText(received: Received, place: Place): string {
+  const { status, headers, body } = received;
+  if (status === 200 && headers["content-type"]?.startsWith("text/plain")) return body.toString("utf8");
+  throw errorOf(received, parseObject(received), place);
 }
 
 type ErrorContent = Pick<Refusal, "error" | "credential" | "reason" | "index"> & {

@@ -1,7 +1,7 @@
 /** Requests of one client: the connection to the server, found when it is needed, and found again after a restart. */
 import { StrongroomError } from "./client-error.js";
-import { decodeResponse } from "./decode-response.js";
-import { findServer, findSocket, mustHaveToken } from "./discovery.js";
+import { decodeResponse, decodeText, type Received } from "./decode-response.js";
+import { findServer, findSocket, mustHaveToken, type Place } from "./discovery.js";
 import { type Bytes, type Field, jsonObject } from "./encode-body.js";
 import type { ClientOptions } from "./method-options.js";
 import type { ApiRequest, CallOptions } from "./request.js";
@@ -40,7 +40,21 @@ export class Requester {
     }
   }
 
-  async request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
+  request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
+    return this.#exchange(request, options, withToken, decodeResponse<T>);
+  }
+
+  /** Reads a text instead of JSON. */
+  text(path: string, options: CallOptions): Promise<string> {
+    return this.#exchange({ method: "GET", path }, options, true, decodeText);
+  }
+
+  async #exchange<T>(
+    request: ApiRequest,
+    options: CallOptions,
+    withToken: boolean,
+    decode: (received: Received, place: Place) => T,
+  ): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
     this.#transport ??= this.#connect(true);
@@ -50,11 +64,11 @@ export class Requester {
       const token = withToken ? mustHaveToken(transport.place) : null;
       const received = await transport.send(request, token, { signal, timeoutMs });
       this.#warnOnce(received.headers["strongroom-token-expires"]);
-      return decodeResponse<T>(received, transport.place);
+      return decode(received, transport.place);
     } catch (error) {
       if (error instanceof SocketUnavailable) {
         if (this.#transport === connecting) this.#transport = this.#connect(false);
-        return this.request(request, options, withToken);
+        return this.#exchange(request, options, withToken, decode);
       }
       if (this.#transport === connecting && isStalePlace(error)) {
         this.#transport = null;

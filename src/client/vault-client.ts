@@ -169,6 +169,18 @@ export class VaultClient implements AsyncDisposable {
   }
 
   /**
+   * Returns the server's metrics in Prometheus' text format. Needs the root token, or one that can `metrics`.
+   * @throws StrongroomError FORBIDDEN
+   * @example
+   * ```ts
+   * const text = await client.metrics();
+   * ```
+   */
+  metrics(options: CallOptions = {}): Promise<string> {
+    return this.requester.text("/v1/metrics", options);
+  }
+
+  /**
    * Returns the server's contract, an OpenAPI document.
    * @throws StrongroomError as every method
    * @example

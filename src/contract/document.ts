@@ -104,15 +104,15 @@ function described(operation: Operation): Schema {
     description,
     ...(open && { security: [] }),
     ...(names.length > 0 && { parameters: names.map((name) => ({ $ref: `#/components/parameters/${name}` })) }),
-    ...(body && { requestBody: { required: true, content: json(schemaNamed(body.schema), body.example) } }),
+    ...(body && { requestBody: { required: true, content: content(schemaNamed(body.schema), body.example) } }),
     responses: {
       "200": {
         description: response.description,
         headers: hasTag ? taggedHeaders : commonHeaders,
-        content: json(schema, response.example),
+        content: content(schema, response.example, response.type),
       },
       ...(unready && {
-        "503": { description: unready, headers: commonHeaders, content: json(schema, response.example) },
+        "503": { description: unready, headers: commonHeaders, content: content(schema, response.example) },
       }),
       ...(mayBeUnchanged && {
         "304": { description: "The secret still has one of the tags.", headers: taggedHeaders },
@@ -128,6 +128,6 @@ function groupsOfOperation({ open, anyToken, errors }: Operation): Group[] {
   return groupsOf(["BAD_REQUEST", ...withToken, ...withScope, ...errors]);
 }
 
-function json(schema: Schema, example: Schema): Schema {
-  return { "application/json": { schema, example } };
+function content(schema: Schema, example: Schema | string, type = "application/json"): Schema {
+  return { [type]: { schema, example } };
 }

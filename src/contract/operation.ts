@@ -18,7 +18,13 @@ export type Operation = {
   readonly anyToken?: true;
   readonly parameters?: readonly string[];
   readonly body?: { readonly schema: string; readonly example: Schema };
-  readonly response: { readonly schema: ResponseName | Schema; readonly description: string; readonly example: Schema };
+  /** `type`: of the content; JSON by default. */
+  readonly response: {
+    readonly type?: string;
+    readonly schema: ResponseName | Schema;
+    readonly description: string;
+    readonly example: Schema | string;
+  };
   /** With status 503, the response has the same body; in which case. */
   readonly unready?: string;
   /** The response has the secret's tag as an `ETag` header. */

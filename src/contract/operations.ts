@@ -153,6 +153,24 @@ export const operations: readonly Operation[] = [
     },
     errors: [],
   },
+  {
+    id: "metrics",
+    method: "get",
+    path: "/v1/metrics",
+    tag: "server",
+    summary: "Read the metrics",
+    description:
+      "Counters, histograms and gauges for Prometheus, locked or not: with the root token, or a client token with `metrics`. " +
+      "No label has a path, a name of a token, or an address.",
+    response: {
+      type: "text/plain",
+      schema: { type: "string", description: "Prometheus' text format, version 0.0.4." },
+      description: "The metrics.",
+      example:
+        "# HELP strongroom_vault_unlocked 1 while the vault is unlocked.\n# TYPE strongroom_vault_unlocked gauge\nstrongroom_vault_unlocked 1\n",
+    },
+    errors: [],
+  },
   ...keyOperations,
   ...auditOperations,
   ...tokenOperations,

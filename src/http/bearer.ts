@@ -1,7 +1,7 @@
 /** Bearer token check (RFC 6750), constant time. */
-import type { RequestHandler, Response } from "express";
+import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { ClientTokens } from "../access/client-tokens.js";
-import type { ClientCaller, Credentials } from "../access/credentials.js";
+import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -21,10 +21,9 @@ export function requireBearer(
   lockout: Lockout,
   clock: Clock,
 ): RequestHandler {
-  return (req, res, next) => {
-    lockout.check(req); // the gate refuses asynchronously: pipelined requests have passed it by then
-    const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
-    const caller = presented === undefined ? null : credentials.authenticate(presented);
+  const authenticate = (presented: string | undefined) =>
+    presented === undefined ? null : credentials.authenticate(presented);
+  const admit = (req: Request, res: Response, next: NextFunction, caller: Caller | null): void => {
     if (caller === null) {
       lockout.fail(req);
       throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
@@ -36,6 +35,20 @@ export function requireBearer(
       warnOfEnd(res, caller, clock.now());
     }
     next();
+  };
+  return (req, res, next) => {
+    lockout.check(req); // the gate refuses asynchronously: pipelined requests have passed it by then
+    const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
+    const caller = authenticate(presented);
+    // Another server may have revoked or created it. While the database does not answer, what is known here counts.
+    const refreshed = caller === "root" || presented === undefined ? undefined : tokens.refresh();
+    if (refreshed === undefined) return admit(req, res, next, caller);
+    return refreshed
+      .catch(() => {})
+      .then(() => {
+        lockout.check(req); // others may have failed meanwhile
+        admit(req, res, next, authenticate(presented));
+      });
   };
 }
 

@@ -21,6 +21,8 @@ export type Service = {
   readonly maxBatchBytes: number;
   /** The OpenAPI document. */
   readonly contract: Uint8Array;
+  /** Returns the metrics in Prometheus' text format. */
+  readonly scrape: () => Promise<string>;
   /** The program's. */
   readonly version: string;
   /** The listening port. */

@@ -29,14 +29,10 @@ export function isAfterClose({ socket }: IncomingMessage): boolean {
 /** How long a closing connection goes on discarding input, in milliseconds. */
 const lingerMs = 1_000;
 
-/** Headers of every response, in Node's flat form. Helmet's are constant, so they are computed once. */
-const constantHeaders: readonly string[] = [
-  ...helmetHeaders(),
-  "Cache-Control",
-  "no-store",
-  "Content-Type",
-  "application/json; charset=utf-8",
-];
+/** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
+const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control", "no-store"];
+
+const json = "application/json; charset=utf-8";
 
 /** Without HSTS, which would bind every port of localhost to HTTPS for a year. */
 function helmetHeaders(): string[] {
@@ -110,7 +106,7 @@ export async function sendParts(
       for (const piece of current) res.write(piece, () => piece.fill(0));
       res.write("", () => resolve());
     });
-  res.writeHead(200, [...constantHeaders]);
+  res.writeHead(200, [...constantHeaders, "Content-Type", json]);
   await taken();
   for await (const { pieces } of rest) {
     current = pieces;
@@ -122,15 +118,22 @@ export async function sendParts(
   reportFinished(res.req, 200);
 }
 
+/** Sends a text that is not secret. */
+export function sendText(res: ServerResponse, type: string, text: string): void {
+  const body = Buffer.from(text);
+  res.writeHead(200, headersFor(body.length, type)).end(body);
+  reportFinished(res.req, 200);
+}
+
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
-  res.writeHead(304, [...constantHeaders, "ETag", `"${tag}"`]).end();
+  res.writeHead(304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
   reportFinished(res.req, 304, tag);
 }
 
-/** Returns the headers of every response, in Node's flat form; `length`: bytes of the body. */
-export function headersFor(length: number): string[] {
-  return [...constantHeaders, "Content-Length", String(length)];
+/** Returns the headers of a response, in Node's flat form; `length`: bytes of the body. */
+export function headersFor(length: number, type = json): string[] {
+  return [...constantHeaders, "Content-Type", type, "Content-Length", String(length)];
 }
 
 /** Work to do once a connection's responses are sent or lost. */

@@ -8,6 +8,7 @@ import { readAudit, verifyAudit } from "./endpoints/audit-endpoints.js";
 import { batch } from "./endpoints/batch-endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./endpoints/key-endpoints.js";
 import { list } from "./endpoints/list-endpoint.js";
+import { metrics } from "./endpoints/metrics-endpoint.js";
 import { snapshot } from "./endpoints/snapshot-endpoint.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./endpoints/token-endpoints.js";
 import { prune, undo, versions } from "./endpoints/version-endpoints.js";
@@ -49,6 +50,7 @@ const resources = new Map<string, Resource>([
   ["/v1/unlock", { route: "/v1/unlock", methods: { POST: unlock }, secret: false }],
   ["/v1/lock", { route: "/v1/lock", methods: { POST: lock }, secret: false }],
   ["/v1/openapi.json", { route: "/v1/openapi.json", methods: { GET: openapi }, secret: false }],
+  ["/v1/metrics", { route: "/v1/metrics", methods: { GET: metrics }, secret: false }],
   ["/v1/shutdown", { route: "/v1/shutdown", methods: { POST: shutdown }, secret: false }],
   ["/v1/snapshot", { route: "/v1/snapshot", methods: { POST: snapshot }, secret: false }],
   ["/v1/audit", { route: "/v1/audit", methods: { GET: readAudit }, secret: false }],

@@ -7,6 +7,7 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
+import { routes } from "../access/scopes.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -19,6 +20,8 @@ import { createListener, type Drainable, defaultLimits, drain, handleRequests, l
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
 import { readManifest } from "../manifest.js";
+import { measuredStore } from "../metrics/measured-store.js";
+import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
 import type { Announcement } from "../storage/files/claim-holder.js";
 import { removeTemps } from "../storage/files/tree-scan.js";
@@ -54,13 +57,16 @@ export async function serveStore(
   const local = createLocalListener(messages, allLimits);
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const observers = new Observers(log);
+  const metrics = new ServerMetrics(routes, clock);
+  observers.add(metrics);
   if (observer !== undefined) observers.add(observer);
   const audit =
     settings.audit === "off"
       ? null
       : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
   if (audit !== null) observers.add(audit);
-  const vault = await Vault.open({ store, settings: vaultSettings, clock, log, observers });
+  const measured = measuredStore(store, observers);
+  const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
@@ -74,6 +80,11 @@ export async function serveStore(
     return stopServing([vault.close(lastRecords).finally(opened.release), drained], log);
   });
   const manifest = readManifest();
+  const figures = async () => {
+    const [{ version }, { idleTimeoutMs }] = [manifest, settings];
+    const losses = audit?.losses ?? null;
+    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count, losses };
+  };
   const service = {
     vault,
     log,
@@ -84,6 +95,7 @@ export async function serveStore(
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    scrape: async () => metrics.scrape(await figures()),
     version: manifest.version,
     port,
     isShuttingDown: isStopping,

@@ -52,6 +52,9 @@ export interface SharedStore {
   /** As `commit`, while every basis is unchanged; `refused` counts them after the changes. Their paths are no change's. */
   commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
 
+  /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */
+  documentTag(name: string): Promise<string | null>;
+
   /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
   listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]>;
 }

@@ -5,7 +5,7 @@
  */
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
 import type { Basis, Change, CommitResult, SecretStore } from "../storage/secret-store.js";
-import { CiphertextCache, type Keep } from "./ciphertext-cache.js";
+import { type CacheFigures, CiphertextCache, type Keep } from "./ciphertext-cache.js";
 import { changedMeanwhile, unconditional } from "./condition.js";
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
@@ -50,6 +50,12 @@ export class CachedStore {
     return this.#presents.get(path);
   }
 
+  /** Reads a blob that is not in memory. */
+  readMissed(path: string): Promise<Bytes | null> {
+    this.#presents.missed();
+    return this.store.read(path);
+  }
+
   /** Runs a read of storage; `keep` caches a blob without its earlier versions. */
   readingPresent<T>(read: (keep: Keep<Bytes>) => Promise<T>): Promise<T> {
     return this.#presents.reading(read);
@@ -70,7 +76,10 @@ export class CachedStore {
   }
 
   async whole(path: string): Promise<Bytes | null> {
-    return this.#written.get(path) ?? this.store.read(path);
+    const written = this.#written.get(path);
+    if (written !== undefined) return written;
+    this.#written.missed();
+    return this.store.read(path);
   }
 
   /** Returns as much of the current blob as a put needs; null when there is no secret. */
@@ -107,6 +116,12 @@ export class CachedStore {
     if (hadPresent) this.#presents.keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));
   }
 
+  /** By what the caches hold. */
+  get figures(): Readonly<Record<string, CacheFigures>> {
+    const caches = { present: this.#presents, heads: this.heads, pages: this.pages, written: this.#written };
+    return Object.fromEntries(Object.entries(caches).map(([name, { figures }]) => [name, figures]));
+  }
+
   /** Empties the caches for a new vault. No other operation may run meanwhile. */
   clear(): void {
     for (const cache of [this.#presents, this.heads, this.#written, this.pages]) cache.clear();
@@ -118,6 +133,7 @@ export class CachedStore {
   }
 
   async #readHead(path: string): Promise<Head | null> {
+    this.heads.missed();
     const bytes = await this.store.read(path, headBytes);
     return bytes && headOf(bytes, bytes.length);
   }

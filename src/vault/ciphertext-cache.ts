@@ -11,6 +11,9 @@ const bufferOverhead = 200;
 /** Of a head; assumed while there is none. */
 const usualCost = 300;
 
+/** Since the start, and `bytes` of memory that are in use now. */
+export type CacheFigures = { readonly hits: number; readonly misses: number; readonly bytes: number };
+
 /** Caches what was read, unless its path has changed since the reader began or is changing now. */
 export type Keep<C> = (path: string, ciphertext: C) => void;
 
@@ -24,10 +27,16 @@ export class CiphertextCache<C extends Bytes | string> {
   /** Paths that are being changed: a read of them may return the old or the new state. */
   readonly #changing = new Set<string>();
   #size = 0;
+  #hits = 0;
+  #misses = 0;
 
   /** `limit` in bytes of memory; 0 disables the cache. */
   constructor(limit: number) {
     this.#limit = limit;
+  }
+
+  get figures(): CacheFigures {
+    return { hits: this.#hits, misses: this.#misses, bytes: this.#size };
   }
 
   /** About how many entries it holds, if they are like those that it holds now. */
@@ -40,9 +49,15 @@ export class CiphertextCache<C extends Bytes | string> {
   get(path: string): C | undefined {
     const bytes = this.#entries.get(path);
     if (bytes === undefined) return undefined;
+    this.#hits++;
     this.#entries.delete(path); // moves it to the end
     this.#entries.set(path, bytes);
     return bytes;
+  }
+
+  /** Counts a miss: the caller makes or reads what it did not find. It may have looked more than once. */
+  missed(): void {
+    this.#misses++;
   }
 
   /** Caches what is certain to be current, as after the last change of the path. */

@@ -62,6 +62,10 @@ export class Entries {
     this.#batches = new Batches({ ...options, cached, paths: this.#paths, opener: this.#opener });
   }
 
+  get cacheFigures(): CachedStore["figures"] {
+    return this.#cached.figures;
+  }
+
   put(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
     const put = (given: Bytes) => this.#putExclusively(path, given, condition);
     return this.#paths.run(path, () => (this.#isShared ? repeatingWith(body, copyOf, put) : put(body)));

@@ -54,6 +54,9 @@ export class KeyState {
   #locking: Promise<void> | null = null;
   /** Settles when a replaced thread that was still deriving is gone: one derivation at a time. */
   #orphan: Promise<void> | null = null;
+  /** Derivations that have not ended, and those of them that the thread was sent: it runs one at a time. */
+  #derivations = 0;
+  #sent = 0;
   /** How many mounts the thread has not confirmed yet. */
   #mounting = 0;
 
@@ -68,7 +71,8 @@ export class KeyState {
     this.#observers = observers;
     this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded());
+    const replied = (ms: number) => observers.keyWorkerReplied(ms);
+    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded(), replied);
   }
 
   /** @throws VaultError INTEGRITY when the key worker finds the header invalid. */
@@ -101,6 +105,16 @@ export class KeyState {
     return this.#idle.lastActivity;
   }
 
+  get derivations(): { readonly running: number; readonly waiting: number } {
+    const running = Math.min(1, this.#sent);
+    return { running, waiting: this.#derivations - running };
+  }
+
+  /** How often the key worker's thread has crashed. */
+  get crashes(): number {
+    return this.#worker.crashes;
+  }
+
   touch(): void {
     this.#idle.touch();
   }
@@ -124,12 +138,26 @@ export class KeyState {
 
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
   async derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
+    const began = this.#clock.elapsed();
+    this.#derivations++;
+    try {
+      return await this.#derive(request);
+    } finally {
+      this.#derivations--;
+      this.#observers.derivationEnded(this.#clock.elapsed() - began);
+    }
+  }
+
+  async #derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
     this.lockIfIdle();
     while (this.#locking !== null || this.#orphan !== null) await (this.#locking ?? this.#orphan);
     // DANGER: nothing may be awaited between this check and the message.
     if (this.#closed) throw shuttingDown();
     this.#derived = true;
-    return this.ask(request);
+    this.#sent++;
+    return this.ask(request).finally(() => {
+      this.#sent--;
+    });
   }
 
   /** The key worker has replied that it holds the key. A lock or a mount since then is not undone. */

@@ -110,8 +110,12 @@ export class Lister {
   async #revealSlice(paths: readonly string[], listed: Heads): Promise<Slice | null> {
     const heads = paths.map((path) => listed.get(path) ?? this.#cached.heads.get(path) ?? null);
     // By the digest of its contents: a page that is no longer true is not found.
-    const page = heads.includes(null) ? undefined : this.#cached.pages.get(digestOf(paths, heads));
-    if (page === undefined) return null;
+    if (heads.includes(null)) return null;
+    const page = this.#cached.pages.get(digestOf(paths, heads));
+    if (page === undefined) {
+      this.#cached.pages.missed();
+      return null;
+    }
     const { reply } = await this.#keyState.ask({ op: "reveal", page });
     return { reply, damaged: [] };
   }

@@ -76,7 +76,7 @@ export class Opener {
   }
 
   async #blobOf(path: string): Promise<Bytes> {
-    const blob = this.#cached.cachedPresent(path) ?? (await this.#cached.store.read(path));
+    const blob = this.#cached.cachedPresent(path) ?? (await this.#cached.readMissed(path));
     if (blob === null) throw notFound(path);
     return blob;
   }

@@ -32,6 +32,16 @@ export class VaultRecords {
     return this.#lock.shared(work);
   }
 
+  /** Whether other servers change the documents, too. */
+  get isShared(): boolean {
+    return this.#store.shared !== undefined;
+  }
+
+  /** See `SharedStore.documentTag`; null for a store that is not shared. */
+  async documentTag(name: string): Promise<string | null> {
+    return (await this.#store.shared?.documentTag(name)) ?? null;
+  }
+
   /** See `SecretStore.readDocument`. */
   readDocument(name: string): Promise<StoredDocument | null> {
     return this.#store.readDocument(name);

@@ -28,6 +28,10 @@ export class VaultSecrets {
     return this.#requests;
   }
 
+  get cacheFigures(): Entries["cacheFigures"] {
+    return this.#entries.cacheFigures;
+  }
+
   /** A new, empty vault has replaced the one before. No operation may run meanwhile. */
   vaultReplaced(): void {
     this.#vaults++;

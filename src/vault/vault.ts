@@ -48,6 +48,20 @@ export type VaultStatus = {
   readonly storageAvailable?: boolean;
 };
 
+/** For metrics; of this moment, or since the start. Times in milliseconds. */
+export type VaultFigures = {
+  readonly initialized: boolean;
+  readonly unlocked: boolean;
+  /** Null while storage does not answer. */
+  readonly secrets: number | null;
+  /** Since the last activity. */
+  readonly idleMs: number;
+  readonly derivations: { readonly running: number; readonly waiting: number };
+  /** Threads that replaced one that had crashed. */
+  readonly keyWorkerCrashes: number;
+  readonly caches: VaultSecrets["cacheFigures"];
+};
+
 export class Vault {
   readonly secrets: VaultSecrets;
   readonly keys: KeySlots;
@@ -103,7 +117,9 @@ export class Vault {
     try {
       const header: CurrentHeader = { bytes: await store.header() };
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
-      return new Vault(options, header, lock, keyState);
+      const vault = new Vault(options, header, lock, keyState);
+      await vault.#others.count(); // for a status while storage does not answer
+      return vault;
     } catch (error) {
       const reason =
         error instanceof VaultError
@@ -133,6 +149,20 @@ export class Vault {
       lastLock: { reason, at: new Date(at).toISOString() },
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
+    };
+  }
+
+  async figures(): Promise<VaultFigures> {
+    this.#keyState.lockIfIdle();
+    const { unlocked, lastActivity, derivations, crashes } = this.#keyState;
+    return {
+      initialized: this.#header.bytes !== null,
+      unlocked,
+      secrets: await this.#store.count().catch(() => null),
+      idleMs: Math.max(0, this.#clock.now() - lastActivity),
+      derivations,
+      keyWorkerCrashes: crashes,
+      caches: this.secrets.cacheFigures,
     };
   }
 

@@ -94,6 +94,7 @@ describe("the audit log's writer", () => {
     const gaps = records.filter(({ event }) => event === "gap");
     const kept = pathsOf(records);
     expect(gaps.map(({ count }) => count)).to.deep.equal([602 - kept.length]);
+    expect(writer.losses).to.deep.equal({ gaps: 1, records: 602 - kept.length });
     expect(kept.length).to.be.within(100, 102);
     expect(kept.at(-1)).to.equal("app/601");
     expect(logged().match(/"audit-failing"/g)).to.have.lengthOf(1);

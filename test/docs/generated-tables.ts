@@ -5,12 +5,16 @@
  *   | Exit code | Meaning |
  *   <!-- end of table -->
  */
+
 import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
+import { systemClock } from "../../src/clock.js";
 import { definitions } from "../../src/config/definitions.js";
 import { meanings } from "../../src/contract/common-responses.js";
 import { operations } from "../../src/contract/operations.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
+import type { CurrentFigures } from "../../src/metrics/current-figures.js";
+import { ServerMetrics } from "../../src/metrics/server-metrics.js";
 import { longForms } from "../long/long-forms.js";
 import { contract } from "../support/contract-judge.js";
 import { run } from "../support/process.js";
@@ -26,6 +30,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], operations.map(endpointRow))],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
+    ["metrics", table(["Metric", "Type", "Meaning"], await metricRows())],
     ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
   ]);
 }
@@ -94,6 +99,28 @@ function errorRows(): Row[] {
 function findingRows(): Row[] {
   return Object.entries(findingCodes).map(([name, meaning]) => [code(name), meaning]);
 }
+
+async function metricRows(): Promise<Row[]> {
+  const metrics = new ServerMetrics([], systemClock);
+  const text = await metrics.scrape(noFigures);
+  metrics.vaultEvent({ event: "stop", at: 0 }); // stops its timer
+  const found = text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm);
+  return [...found].map(([, name = "", help = "", type = ""]) => [code(name), type, help]);
+}
+
+const noFigures: CurrentFigures = {
+  version: "",
+  initialized: false,
+  unlocked: false,
+  secrets: null,
+  idleMs: 0,
+  idleTimeoutMs: 0,
+  tokens: 0,
+  derivations: { running: 0, waiting: 0 },
+  keyWorkerCrashes: 0,
+  losses: null,
+  caches: {},
+};
 
 function longFormRows(): Row[] {
   return Object.entries(longForms).map(([name, { meaning, numbers = {} }]) => {

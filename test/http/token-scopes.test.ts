@@ -99,6 +99,7 @@ const rows: Readonly<Record<string, Row>> = {
     unlocked: "200",
     locked: isLocked,
   },
+  "GET /v1/metrics": { request: { path: "/v1/metrics" }, may: ["metrics"], unlocked: "200", locked: "200" },
   "POST /v1/unlock": {
     request: { method: "POST", path: "/v1/unlock", body: { passphrase: 1 } },
     may: ["unlock"],

@@ -13,7 +13,7 @@ type Header = { readonly required?: boolean; readonly schema: Schema };
 type Response = {
   readonly headers: Readonly<Record<string, Header | Reference>>;
   /** Missing: no body. */
-  readonly content?: { readonly "application/json": { readonly schema: Schema } };
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
 };
 type Reference = { readonly $ref: string };
 type Responses = Readonly<Record<string, Response | Reference>>;
@@ -67,10 +67,12 @@ class Rule {
   readonly #headers: readonly (readonly [string, Header])[];
   /** Null: there is no body. */
   readonly #isBody: ValidateFunction | null;
+  readonly #isJson: boolean;
 
   constructor({ headers, content }: Response) {
+    this.#isJson = content === undefined || "application/json" in content;
     this.#headers = Object.entries(headers).map(([name, header]) => [name.toLowerCase(), wholeHeader(header)]);
-    this.#isBody = content === undefined ? null : ajv.compile(strict(content["application/json"].schema));
+    this.#isBody = content === undefined ? null : ajv.compile(strict(schemaOf(content)));
   }
 
   problems({ headers, text }: Judged): string[] {
@@ -87,8 +89,13 @@ class Rule {
   #problemsOf(body: string): string[] {
     if (body === "") return [];
     if (this.#isBody === null) return ["a body is not documented"];
-    return this.#isBody(JSON.parse(body)) ? [] : [ajv.errorsText(this.#isBody.errors)];
+    return this.#isBody(this.#isJson ? JSON.parse(body) : body) ? [] : [ajv.errorsText(this.#isBody.errors)];
   }
+}
+
+/** A response has one type of content. */
+function schemaOf(content: Response["content"]): Schema {
+  return Object.values(content ?? {})[0]?.schema ?? {};
 }
 
 function wholeHeader(header: Header | Reference): Header {
@@ -126,7 +133,7 @@ function learn(operation: string, status: string, response: Response | Reference
 
 /** Returns one empty code for a success. */
 function codesOf({ content }: Response): readonly string[] {
-  const { properties } = (content?.["application/json"].schema ?? {}) as { properties?: { code?: { enum: string[] } } };
+  const { properties } = schemaOf(content) as { properties?: { code?: { enum: string[] } } };
   return properties?.code?.enum ?? [""];
 }
 
@@ -145,7 +152,7 @@ export function takeViolations(): readonly string[] {
 export function judge(judged: Judged): void {
   const { method, target, status, text } = judged;
   const operation = operationAt(method, target);
-  const code = text === "" ? "" : codeIn(text);
+  const code = text.startsWith("{") ? codeIn(text) : "";
   const rule = rules.get(`${operation} ${status}`);
   const problems = rule?.problems(judged) ?? ["this status is not documented"];
   violations.push(...problems.map((problem) => `${operation} returned ${status} ${code}: ${problem}`));

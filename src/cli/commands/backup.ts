@@ -23,7 +23,7 @@ import { nonEmpty } from "../session/flags.js";
 import { breakable } from "../session/interrupt.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
 import { phasedBar } from "../session/progress.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/store-flags.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 

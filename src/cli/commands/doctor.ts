@@ -10,7 +10,7 @@ import { withHome } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/store-flags.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = OutputFlags &
   PassphraseSource &
@@ -58,13 +58,23 @@ async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">
   }
 }
 
-function exitCodeOf({ findings, current }: Diagnosis): number {
+export function exitCodeOf({ findings, current }: Diagnosis): number {
   if (findings.length > 0) return exitCodes.findings;
   return current === null ? exitCodes.notInitialized : exitCodes.ok;
 }
 
 /** Stable: members may be added, but never change or disappear. */
-function asJson({ home, vaultPath, server, current, kept, secrets, opened, fixed, findings }: Diagnosis): object {
+export function asJson({
+  home,
+  vaultPath,
+  server,
+  current,
+  kept,
+  secrets,
+  opened,
+  fixed,
+  findings,
+}: Diagnosis): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
   };

@@ -16,7 +16,7 @@ import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/store-flags.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 import { watched } from "./backup.js";
 
 type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRun?: true };

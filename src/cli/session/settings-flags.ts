@@ -1,8 +1,8 @@
-/** The flags of `strongroom serve`, made from the table of settings. */
+/** Flags made from the table of settings: all of them for `strongroom serve`, and the database's for maintenance. */
 import { type Command, Option } from "commander";
 import { definitions, type Settings } from "../../config/definitions.js";
-import type { GivenFlags } from "../../config/settings.js";
-import { shownFlag } from "./flags.js";
+import { type GivenFlags, readOneSetting } from "../../config/settings.js";
+import { nonEmpty, shownFlag } from "./flags.js";
 
 /**
  * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
@@ -38,4 +38,21 @@ export function givenSettings(command: Command): { readonly flags: GivenFlags; r
     if (texts.length > 1) problems.push(`--${definitions[name as keyof Settings].flag} is given more than once`);
   }
   return { flags: Object.fromEntries(given.map(([name, [text]]) => [name, text])), problems };
+}
+
+/** The values of the flags of `withStore`. */
+export type StoreFlags = { readonly store?: string; readonly storePasswordFile?: string };
+
+export function withStore(command: Command): Command {
+  return command
+    .option("--store <url>", "the vault's database (STRONGROOM_STORE; files in the home)", nonEmpty)
+    .option("--store-password-file <file>", "file that holds the database's password", nonEmpty);
+}
+
+/** `store` is null for files in the home. @throws StartError, exit code 2 */
+export function storeSettings({ store, storePasswordFile }: StoreFlags) {
+  return {
+    store: readOneSetting("store", store, process.env),
+    storePasswordFile: readOneSetting("storePasswordFile", storePasswordFile, process.env),
+  };
 }

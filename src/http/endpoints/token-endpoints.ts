@@ -34,7 +34,8 @@ export async function revokeToken({ tokens }: Service, req: Request, res: Respon
   sendJson(res, 200, { ok: true, name, message: "the token is revoked" });
 }
 
-export function listTokens({ tokens }: Service, _req: Request, res: Response): void {
+export async function listTokens({ tokens }: Service, _req: Request, res: Response): Promise<void> {
+  await tokens.refresh();
   sendJson(res, 200, { tokens: tokens.list() });
 }
 

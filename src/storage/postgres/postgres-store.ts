@@ -173,6 +173,11 @@ export class PostgresStore implements SecretStore, SharedStore {
     return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
   }
 
+  async documentTag(name: string): Promise<string | null> {
+    const [tag = null] = await this.#ask(statements.documentTag, [name]);
+    return tag;
+  }
+
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
     const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);

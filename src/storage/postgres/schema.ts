@@ -4,23 +4,34 @@ import { StartError } from "../../errors.js";
 import type { Database } from "./database.js";
 import { lockClass, locks, migrations } from "./migrations.js";
 
+const lock = `(${lockClass}, ${locks.migrating})`;
+
 /** @throws StartError when the schema is newer than this program. */
 export async function migrate(database: Database): Promise<void> {
   await database.withClient(async (client) => {
     if ((await versionOf(client)) === migrations.length) return; // needs no right to change the schema
-    await client.query("BEGIN");
+    // DANGER: not in the transaction, which would go on with what it knew of the schema before it waited.
+    await client.query(`SELECT pg_advisory_lock${lock}`);
     try {
-      await migrateAlone(client);
-      await client.query("COMMIT");
-    } catch (error) {
-      await client.query("ROLLBACK").catch(() => {}); // the failure itself is what matters
-      throw error;
+      await inTransaction(client, () => migrateAlone(client));
+    } finally {
+      await client.query(`SELECT pg_advisory_unlock${lock}`).catch(() => {}); // a connection that failed has lost it
     }
   });
 }
 
+async function inTransaction(client: PoolClient, work: () => Promise<void>): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    await work();
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK").catch(() => {}); // the failure itself is what matters
+    throw error;
+  }
+}
+
 async function migrateAlone(client: PoolClient): Promise<void> {
-  await client.query(`SELECT pg_advisory_xact_lock(${lockClass}, ${locks.migrating})`);
   const version = await versionOf(client);
   if (version === 0) await create(client);
   for (const [at, text] of migrations.entries()) if (at >= version) await client.query(text);

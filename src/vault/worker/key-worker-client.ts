@@ -29,22 +29,38 @@ export class KeyWorkerClient {
   readonly #settings: WorkerSettings;
   readonly #clock: Clock;
   readonly #ended: () => void;
+  readonly #replied: (ms: number) => void;
   /** Sent at the end of this turn of the event loop: one message for all halves the cost of the hop. */
   #batch: Waiting[] = [];
   #thread: WorkerThread | null = null;
   #stopped = false;
+  #crashes = 0;
 
-  private constructor(settings: WorkerSettings, clock: Clock, ended: () => void) {
+  private constructor(settings: WorkerSettings, clock: Clock, ended: () => void, replied: (ms: number) => void) {
     this.#settings = settings;
     this.#clock = clock;
     this.#ended = ended;
+    this.#replied = replied;
   }
 
-  /** `ended` is called when the thread has crashed and a new one, which knows no vault, has replaced it. */
-  static start(settings: WorkerSettings, clock: Clock, ended: () => void): KeyWorkerClient {
-    const worker = new KeyWorkerClient(settings, clock, ended);
+  /**
+   * `ended` is called when the thread has crashed and a new one, which knows no vault, has replaced it. `replied`: with the
+   * time that each message took, but for those that may wait for a derivation.
+   */
+  static start(
+    settings: WorkerSettings,
+    clock: Clock,
+    ended: () => void,
+    replied: (ms: number) => void = () => {},
+  ): KeyWorkerClient {
+    const worker = new KeyWorkerClient(settings, clock, ended, replied);
     void worker.replace();
     return worker;
+  }
+
+  /** How often the thread has crashed. */
+  get crashes(): number {
+    return this.#crashes;
   }
 
   /**
@@ -108,8 +124,11 @@ export class KeyWorkerClient {
   async #send(requests: readonly Request[]): Promise<readonly Reply[]> {
     const thread = this.#thread;
     if (thread === null) throw new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second");
+    const began = this.#clock.elapsed();
     try {
-      return await thread.send(requests);
+      const replies = await thread.send(requests);
+      if (!mayWait(requests)) this.#replied(this.#clock.elapsed() - began);
+      return replies;
     } catch (cause) {
       if (cause instanceof VaultError) throw cause;
       throw new VaultError("INTERNAL", "the key worker did not answer: check whether the vault is locked", { cause });
@@ -119,6 +138,7 @@ export class KeyWorkerClient {
   #threadEnded(thread: WorkerThread): void {
     if (this.#stopped || thread !== this.#thread) return;
     this.#thread = null;
+    this.#crashes++;
     if (thread.answered) this.#startAgain();
     else this.#clock.after(retryMs, () => this.#startAgain());
   }
@@ -128,6 +148,22 @@ export class KeyWorkerClient {
     void this.replace();
     this.#ended();
   }
+}
+
+const derivingOperations = new Set<Request["op"]>([
+  "init",
+  "unlock",
+  "changePassphrase",
+  "createKey",
+  "deleteKey",
+  "rotate",
+  "finishRotation",
+  "drain",
+]);
+
+/** Whether the message may wait for a derivation. */
+function mayWait([request]: readonly Request[]): boolean {
+  return request !== undefined && derivingOperations.has(request.op);
 }
 
 /** Whether the key worker replies quickly: the rest of the batch waits for it. */

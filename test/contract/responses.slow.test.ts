@@ -30,6 +30,7 @@ const requests: Readonly<Record<string, Send>> = {
   status: { path: "/v1/status", token: null },
   shutdown: { method: "POST", path: "/v1/shutdown" },
   openapi: { path: "/v1/openapi.json" },
+  metrics: { path: "/v1/metrics" },
   snapshot: { method: "POST", path: "/v1/snapshot" },
   readAudit: { path: "/v1/audit" },
   verifyAudit: {
@@ -184,6 +185,7 @@ describe("the documented response", () => {
         await unlock(server);
         await send(server, operation === "deleteKey" ? deleting((await mustCreateKey(server)).id) : request);
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
+        if (operation === "status") await send(fresh(), { ...request, path: "/v1/status?require=unlocked" }); // 503
       },
       BAD_REQUEST: (request) => send(fresh(), { ...request, headers: { host: "evil.test" } }),
       async UNAUTHORIZED(request) {
@@ -208,7 +210,10 @@ describe("the documented response", () => {
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {
-        const { token } = await mustCreateToken(unlocked(), { name: operation.toLowerCase(), can: ["metrics"] });
+        const { token } = await mustCreateToken(unlocked(), {
+          name: operation.toLowerCase(),
+          can: [operation === "metrics" ? "get" : "metrics"],
+        });
         await send(unlocked(), { ...request, token });
       },
       async VAULT_LOCKED(request, operation) {

@@ -1,0 +1,111 @@
+/** Metrics of a server: what an observer is told, counted; and the figures of the moment of a scrape. */
+import type { Clock } from "../clock.js";
+import {
+  credentials,
+  type FinishedRequest,
+  lockReasons,
+  type Observer,
+  type StorageCall,
+  storageCalls,
+  type VaultEvent,
+} from "../observer.js";
+import { type CurrentFigures, currentFamilies } from "./current-figures.js";
+import { EventLoopDelay } from "./event-loop-delay.js";
+import { Counters, type Family, Histograms, type Sample, type Series, seriesOf } from "./instruments.js";
+import { RequestSeries } from "./request-series.js";
+
+const requestBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const storageBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
+const workerBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5];
+const derivationBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10];
+
+const single: Series = { count: 1, labels: () => ({}), shown: true };
+const unlockResults = ["ok", "wrong"] as const;
+
+export class ServerMetrics implements Observer {
+  readonly #requests: RequestSeries;
+  readonly #outcomes: Counters;
+  readonly #durations: Histograms;
+  readonly #keyWorker = new Histograms(single, workerBounds);
+  readonly #derivations = new Histograms(single, derivationBounds);
+  readonly #storage = new Histograms({ ...seriesOf("operation", storageCalls), shown: false }, storageBounds);
+  readonly #storageErrors = new Counters(seriesOf("operation", storageCalls));
+  readonly #failures = new Counters(seriesOf("credential", credentials));
+  readonly #lockouts = new Counters(seriesOf("credential", credentials));
+  readonly #unlocks = new Counters(seriesOf("result", unlockResults));
+  readonly #locks = new Counters(seriesOf("reason", lockReasons));
+  readonly #delay: EventLoopDelay;
+
+  /** `routes`: the patterns of all endpoints. */
+  constructor(routes: readonly string[], clock: Clock) {
+    this.#requests = new RequestSeries(routes);
+    this.#outcomes = new Counters(this.#requests.outcomes);
+    this.#durations = new Histograms(this.#requests.operations, requestBounds);
+    this.#delay = new EventLoopDelay(clock);
+  }
+
+  requestFinished({ route, method, status, durationMs }: FinishedRequest): void {
+    const operation = this.#requests.operation(route, method);
+    this.#outcomes.add(this.#requests.outcome(operation, status));
+    this.#durations.observe(operation, durationMs / 1000);
+  }
+
+  vaultEvent(event: VaultEvent): void {
+    if (event.event === "lock") this.#locks.add(lockReasons.indexOf(event.reason));
+    if (event.event === "failure") this.#failures.add(credentials.indexOf(event.credential));
+    if (event.event === "lockout") this.#lockouts.add(credentials.indexOf(event.credential));
+    if (event.event === "unlock") this.#unlocks.add(0);
+    if (event.event === "unlock-failed") this.#unlocks.add(1);
+    if (event.event === "stop") this.#delay.stop();
+  }
+
+  keyWorkerReplied(durationMs: number): void {
+    this.#keyWorker.observe(0, durationMs / 1000);
+  }
+
+  derivationEnded(durationMs: number): void {
+    this.#derivations.observe(0, durationMs / 1000);
+  }
+
+  storageReplied(call: StorageCall, durationMs: number, failed: boolean): void {
+    const index = storageCalls.indexOf(call);
+    this.#storage.observe(index, durationMs / 1000);
+    if (failed) this.#storageErrors.add(index);
+  }
+
+  /** Returns all metrics in Prometheus' text format. */
+  async scrape(figures: CurrentFigures): Promise<string> {
+    const { print } = await import("./exposition.js");
+    return print([...this.#counted(), ...currentFamilies(figures)]);
+  }
+
+  #counted(): Family[] {
+    const counter = (name: string, help: string, counters: Counters): Family => {
+      return { name: `strongroom_${name}_total`, help, type: "counter", samples: counters.samples() };
+    };
+    const histogram = (name: string, help: string, samples: Iterable<Sample>): Family => {
+      return { name: `strongroom_${name}_seconds`, help, type: "histogram", samples };
+    };
+    return [
+      counter("http_requests", "Finished requests, by route, method and status.", this.#outcomes),
+      histogram(
+        "http_request_duration",
+        "Time until the response was passed to the connection, by route and method.",
+        this.#durations.samples(),
+      ),
+      histogram(
+        "key_worker_round_trip",
+        "Time until the key worker replied to a message, without derivations.",
+        this.#keyWorker.samples(),
+      ),
+      histogram("derivation_duration", "Time until a key was derived, with the wait.", this.#derivations.samples()),
+      histogram("storage_duration", "Time of calls of the storage, by operation.", this.#storage.samples()),
+      counter("storage_errors", "Failed calls of the storage, by operation.", this.#storageErrors),
+      counter("authentication_failures", "Wrong tokens and passphrases, by credential.", this.#failures),
+      counter("lockouts", "Lockouts that began, by credential.", this.#lockouts),
+      counter("unlocks", "Unlocks, by result: ok, or wrong passphrase or key.", this.#unlocks),
+      counter("locks", "Locks of the unlocked vault, by reason.", this.#locks),
+      histogram("event_loop_delay", "Delay of the event loop while someone scrapes.", this.#delay.scrape()),
+    ];
+  }
+}

@@ -1,0 +1,202 @@
+/** Servers and maintenance on a real PostgreSQL: settings, migration, backup, restore and doctor. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { migrate } from "../../src/maintenance/migrate/migrate.js";
+import { openDatabaseAt } from "../../src/maintenance/vault-place.js";
+import { isUnfinished } from "../../src/storage/unfinished-vault.js";
+import type { Bytes } from "../../workers/protocol.js";
+import { shared, temporaryDirectory } from "../support/clean-up.js";
+import { MemoryStore, nothingKept } from "../support/memory-store.js";
+import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
+import { type Ended, run } from "../support/process.js";
+import { passphrase, realScryptCost, startTestServer, type TestServer } from "../support/server.js";
+import {
+  mustCreateToken,
+  mustGet,
+  mustInit,
+  mustList,
+  mustPut,
+  mustStatus,
+  mustUnlock,
+  send,
+} from "../support/test-client.js";
+import { headerOfVersion1 } from "../vectors/frozen-headers.js";
+
+function bytes(text: string): Bytes {
+  return new Uint8Array(Buffer.from(text));
+}
+
+function passphraseFile(): string {
+  const file = join(temporaryDirectory(), "passphrase");
+  writeFileSync(file, passphrase, { mode: 0o600 });
+  return file;
+}
+
+function must({ code, stdout, stderr }: Ended): string {
+  expect([code, stderr]).to.deep.equal([0, ""]);
+  return stdout;
+}
+
+describe("a vault in a database", () => {
+  before(function () {
+    needsPostgres(this);
+  });
+  const postgres = shared(startPostgres);
+
+  async function emptyDatabase(): Promise<{ readonly name: string; readonly url: string }> {
+    const name = await postgres().database();
+    return { name, url: urlOf(postgres().port, name) };
+  }
+
+  it("is migrated to and back byte for byte, and an interrupted migration goes on", async () => {
+    const { url } = await emptyDatabase();
+    const paths = Array.from({ length: 250 }, (_, i) => `app/${i}`);
+    const source = new MemoryStore({
+      header: bytes(headerOfVersion1.text),
+      blobs: new Map(paths.map((path) => [path, bytes(`sealed secret of ${path}`)])),
+      documents: new Map([["tokens", bytes("tokens")]]),
+      generations: 1,
+    });
+    const database = await openDatabaseAt(url, null);
+    try {
+      const stopping = new AbortController();
+      const stopLate = { tick: (_: string, done: number) => done > 150 && stopping.abort(), signal: stopping.signal };
+      const interrupted = await migrate(source, database, async () => true, stopLate).catch((error: Error) => error);
+      expect(String(interrupted)).to.contain("run the same command again");
+      expect(isUnfinished((await database.header()) ?? bytes(""))).to.equal(true);
+      expect(await database.count()).to.be.within(1, 249);
+      const watch = { tick: () => {}, signal: new AbortController().signal };
+      const { secrets, copied } = await migrate(source, database, async () => true, watch);
+      expect(secrets).to.equal(250);
+      expect(copied).to.be.within(1, 249);
+      const back = nothingKept();
+      await migrate(database, new MemoryStore(back), async () => true, watch);
+      expect(back).to.deep.equal(source.kept);
+    } finally {
+      await database.close();
+    }
+  });
+
+  describe("served by two", () => {
+    const served = shared(async () => {
+      const { name, url } = await emptyDatabase();
+      const first = await startTestServer({ ...realScryptCost, store: url });
+      await mustInit(first);
+      for (const value of ["old", "s3cr3t"]) await mustPut(first, "app/db/password", value);
+      await mustPut(first, "app/key", "k");
+      const second = await startTestServer({ ...realScryptCost, store: url });
+      await mustUnlock(second);
+      return { name, url, first, second };
+    });
+    const environment = (server: TestServer) => ({ STRONGROOM_HOME: server.home, STRONGROOM_STORE: served().url });
+
+    it("is the same vault: what one has stored, the other returns", async () => {
+      const { first, second } = served();
+      await mustPut(second, "app/new", "from the second");
+      expect((await mustGet(first, "app/new"))["value"]).to.equal("from the second");
+      await mustPut(first, "app/new", "from the first");
+      expect((await mustGet(second, "app/new"))["value"]).to.equal("from the first");
+      expect(await mustStatus(second)).to.include({ secretCount: 3, vaultPath: servedPath() });
+    });
+
+    it("has client tokens that every server knows at once, from their creation to their end", async () => {
+      const { first, second } = served();
+      const { token } = await mustCreateToken(first, { name: "both", paths: ["app/"] });
+      const get = (server: TestServer, text = token) => send(server, { path: "/v1/secrets/app%2Fkey", token: text });
+      expect((await get(second)).status).to.equal(200);
+      const rotated = await send(second, { method: "POST", path: "/v1/tokens/both", body: { overlapSeconds: 0 } });
+      const ended = await get(first);
+      expect([ended.status, ended.json["reason"]]).to.deep.equal([401, "rotated"]);
+      const renewed = String(rotated.json["token"]);
+      expect((await get(first, renewed)).status).to.equal(200);
+      expect((await send(first, { path: "/v1/tokens" })).json["tokens"]).to.have.length(1);
+      expect((await send(first, { method: "DELETE", path: "/v1/tokens/both" })).status).to.equal(200);
+      const revoked = await get(second, renewed);
+      expect([revoked.status, revoked.json["reason"]]).to.deep.equal([401, "revoked"]);
+      expect((await send(second, { path: "/v1/tokens" })).json["tokens"]).to.have.length(0);
+    });
+
+    it("writes neither URL nor user into the log, and only host and database into the status", async () => {
+      const { url, first } = served();
+      expect(first.vaultPath).to.equal(servedPath());
+      for (const part of [url, "strongroom@"]) expect(first.logged()).not.to.contain(part);
+    });
+
+    it("is backed up by a server and without one, and restored into an empty database", async () => {
+      const { first, second } = served();
+      const files = ["served.tar", "unserved.tar"].map((name) => join(temporaryDirectory(), name));
+      const [byServer = "", without = ""] = files;
+      must(await run(["backup", byServer], environment(first)));
+      const home = join(temporaryDirectory(), "home");
+      must(await run(["backup", without], { ...environment(first), STRONGROOM_HOME: home }));
+      const { url } = await emptyDatabase();
+      const dryRun = await run(["restore", without, "--dry-run", "--store", url, "--home", home]);
+      expect(must(dryRun)).to.contain("nothing was written");
+      must(await run(["restore", byServer, "--store", url, "--home", home]));
+      expect((await run(["restore", without, "--store", url, "--home", home])).code).to.equal(7);
+      const restored = await startTestServer({ store: url });
+      await mustUnlock(restored);
+      expect(await mustList(restored)).to.deep.equal(await mustList(second));
+      expect((await mustGet(restored, "app/db/password"))["value"]).to.equal("s3cr3t");
+      const version = await send(restored, { path: "/v1/versions/app%2Fdb%2Fpassword?version=1" });
+      expect(version.json["value"]).to.equal("old");
+      await restored.stop();
+    });
+
+    it("is not migrated while it is served: exit 1, and nothing is written", async () => {
+      const to = join(temporaryDirectory(), "home");
+      const { code, stderr } = await run(["migrate", "--from", served().url, "--to", to]);
+      expect([code, stderr]).to.deep.equal([
+        1,
+        `strongroom: servers are connected to ${servedPath()}: stop all of them, then run the command again\n`,
+      ]);
+    });
+
+    it("refuses a second server on one home, and names the first one's pid", async () => {
+      const { first, url } = served();
+      const refused = await startTestServer({ home: first.home, store: url }).catch((error: Error) => error.message);
+      expect(refused).to.match(/another server \(pid \d+\) already serves/);
+    });
+
+    it("is checked by doctor: no findings, then one for everything that was changed by hand", async () => {
+      const { first, name } = served();
+      const doctor = async () => run(["doctor", "--json", "--passphrase-file", passphraseFile()], environment(first));
+      const sound = JSON.parse(must(await doctor()));
+      expect(sound).to.include({ ok: true, secrets: 3, opened: true, vault: servedPath() });
+      await postgres().sql(
+        name,
+        `UPDATE strongroom.secret SET blob = substring(blob FROM 1 FOR 40) WHERE path = 'app/new';
+         UPDATE strongroom.secret SET blob = (SELECT blob FROM strongroom.secret WHERE path = 'app/key')
+           WHERE path = 'app/db/password';
+         INSERT INTO strongroom.secret SELECT vault, '../odd', blob FROM strongroom.secret WHERE path = 'app/key';
+         UPDATE strongroom.document SET bytes = '{}'`,
+      );
+      const { code, stdout } = await doctor();
+      expect(code).to.equal(12);
+      const codes = (JSON.parse(stdout).findings as { code: string }[]).map((finding) => finding.code);
+      expect(codes).to.have.members([
+        "blob-damaged",
+        "secret-damaged",
+        "forbidden-path",
+        "tokens-damaged",
+        "count-wrong",
+      ]);
+    });
+
+    function servedPath(): string {
+      return `postgres://127.0.0.1:${postgres().port}/${served().name}`;
+    }
+  });
+
+  it("refuses a start on a migration that has not ended, and doctor says so", async () => {
+    const { url } = await emptyDatabase();
+    const database = await openDatabaseAt(url, null);
+    await database.startNewVault(bytes('{"format":"strongroom unfinished vault","source":"x"}\n'));
+    await database.close();
+    const message = await startTestServer({ store: url }).catch((error: Error) => error.message);
+    expect(message).to.contain("holds an unfinished migration or restore: run the same command again");
+    const { stdout } = await run(["doctor", "--store", url, "--home", temporaryDirectory()]);
+    expect(stdout).to.contain("has not ended: it cannot be used yet (header-damaged)");
+  });
+});

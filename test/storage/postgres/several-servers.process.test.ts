@@ -1,0 +1,138 @@
+/** Several servers on one database: no stale read, no lost update, and a vault that one replaces is closed on all. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { shared } from "../../support/clean-up.js";
+import { needsPostgres } from "../../support/postgres.js";
+import { passphrase, type TestServer } from "../../support/server.js";
+import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import {
+  mustGet,
+  mustInit,
+  mustList,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  secretTarget,
+  send,
+} from "../../support/test-client.js";
+
+/** Of each of the 16 writers; more in the long form. */
+const updates = Number(process.env["STRONGROOM_UPDATES"] ?? 2);
+
+const post = (server: TestServer, path: string, body: object) => send(server, { method: "POST", path, body });
+const get = (server: TestServer, path: string, headers = {}) => send(server, { path: secretTarget(path), headers });
+
+describe("servers on one database", () => {
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(startSharedDatabase);
+
+  /** Two servers, or three. */
+  async function startUnlocked(count: 2 | 3): Promise<[TestServer, TestServer, ...TestServer[]]> {
+    const [first, second = first, ...others] = await startSharedServers(database(), count);
+    await mustInit(first);
+    for (const other of [second, ...others]) await mustUnlock(other);
+    return [first, second, ...others];
+  }
+
+  it("make the schema once when they start together, and the second init is refused", async () => {
+    const servers = await startSharedServers(database(), 3);
+    const answers = await Promise.all(servers.map((server) => post(server, "/v1/init", { passphrase })));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).to.equal(2);
+    for (const answer of refused) expect(["ALREADY_EXISTS", "VAULT_LOCKED"]).to.include(answer.json["code"]);
+    for (const server of servers) {
+      mustRefuse(await post(server, "/v1/init", { passphrase }), 409, "ALREADY_EXISTS");
+      expect((await mustStatus(server))["initialized"]).to.equal(true);
+    }
+  });
+
+  it("read at once what another one has written, also with If-None-Match and in lists", async () => {
+    const [first, second] = await startUnlocked(2);
+    for (let round = 0; round < 20; round++) {
+      const { etag } = await mustPut(first, "app/key", `value ${round}`);
+      expect((await mustGet(second, "app/key"))["value"]).to.equal(`value ${round}`);
+      expect((await get(second, "app/key", { "if-none-match": `"${etag}"` })).status).to.equal(304);
+      expect(await mustList(second)).to.have.nested.property("[0].etag", etag);
+      await mustPut(second, "app/key", "another");
+      expect((await get(first, "app/key", { "if-none-match": `"${etag}"` })).status).to.equal(200);
+    }
+    expect((await mustStatus(second))["secretCount"]).to.equal(1);
+  });
+
+  it("answer 403 within one request after a forced init on another one, and then serve the new vault", async () => {
+    const [first, second, third] = await startUnlocked(3);
+    await mustPut(first, "app/key", "old");
+    await mustInit(first, { passphrase: "another passphrase", force: true });
+    mustRefuse(await get(second, "app/key"), 403, "VAULT_LOCKED");
+    mustRefuse(await send(third ?? first, { method: "PUT", path: secretTarget("app/key"), body: { value: "late" } }), 403, "VAULT_LOCKED"); // biome-ignore format: one line
+    expect(await mustStatus(second)).to.include({ locked: true, initialized: true, secretCount: 0 });
+    mustRefuse(await post(second, "/v1/unlock", { passphrase }), 401, "UNAUTHORIZED");
+    await mustUnlock(second, "another passphrase");
+    mustRefuse(await get(second, "app/key"), 404, "NOT_FOUND");
+  });
+
+  it("open no vault with a passphrase that was changed on another one", async () => {
+    const [first, second] = await startUnlocked(2);
+    mustSucceed(await post(first, "/v1/passphrase", { passphrase, newPassphrase: "changed" }));
+    mustRefuse(await post(second, "/v1/unlock", { passphrase }), 401, "UNAUTHORIZED");
+    await mustUnlock(second, "changed");
+  });
+
+  it("rotate the master key together: what is written meanwhile, and on every server, stays readable", async () => {
+    const servers = await startUnlocked(2);
+    const [first, second] = servers;
+    for (let n = 0; n < 60; n++) await mustPut(first, `app/${n}`, `value ${n}`);
+    mustSucceed(await post(first, "/v1/rotate", { passphrase, keys: [] }));
+    mustRefuse(await get(second, "app/0"), 403, "VAULT_LOCKED");
+    await mustUnlock(second);
+    await mustPut(second, "app/1", "rotated");
+    while ((await mustStatus(first))["rotation"] !== undefined) await sleep(50);
+    for (const server of servers) {
+      await mustUnlock(server);
+      expect((await mustGet(server, "app/1"))["value"]).to.equal("rotated");
+      expect((await mustGet(server, "app/59"))["value"]).to.equal("value 59");
+      expect(await mustList(server)).to.have.length(60);
+    }
+  });
+
+  it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
+    const servers = await startUnlocked(3);
+    await mustPut(servers[0], "counter", "0");
+    const serverOf = (writer: number) => servers[writer % servers.length] ?? servers[0];
+    const increment = async (writer: number) => {
+      for (let done = 0; done < updates; ) {
+        const { value, etag } = await mustGet(serverOf(writer), "counter");
+        const headers = { "if-match": `"${etag}"` };
+        const body = { value: String(Number(value) + 1) };
+        const answer = await send(serverOf(writer), { method: "PUT", path: secretTarget("counter"), headers, body });
+        if (answer.status === 200) done++;
+        else mustRefuse(answer, 412, "PRECONDITION_FAILED");
+      }
+    };
+    const put = async (writer: number) => {
+      for (let n = 0; n < updates; n++) await mustPut(serverOf(writer), "free", `${writer} ${n}`);
+    };
+    const writers = Array.from({ length: 16 }, (_, writer) => writer);
+    await Promise.all(writers.flatMap((writer) => [increment(writer), put(writer)]));
+    expect((await mustGet(servers[1], "counter"))["value"]).to.equal(String(16 * updates));
+    const { version } = await mustGet(servers[1], "free");
+    expect(version).to.equal(16 * updates);
+  });
+
+  it("answer 503 while the database is silent, status 200 with the last number, and go on by themselves", async () => {
+    const { proxy } = database();
+    const [first] = await startUnlocked(2);
+    await mustPut(first, "app/key", "value");
+    expect((await mustStatus(first))["secretCount"]).to.equal(1);
+    proxy.silence();
+    mustRefuse(await get(first, "app/key"), 503, "UNAVAILABLE");
+    expect(await mustStatus(first)).to.include({ secretCount: 1, storageAvailable: false, locked: false });
+    proxy.repair();
+    expect((await mustGet(first, "app/key"))["value"]).to.equal("value");
+    expect(await mustStatus(first)).to.not.have.property("storageAvailable");
+  });
+});

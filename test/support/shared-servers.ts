@@ -1,0 +1,34 @@
+/** Servers in the tests' own process that share one database, through a proxy that can break. */
+import { randomBytes } from "node:crypto";
+import { type FragileProxy, startFragileProxy } from "./fragile-proxy.js";
+import { startPostgres, type TestPostgres, urlOf } from "./postgres.js";
+import { startTestServer, type TestServer } from "./server.js";
+
+export type SharedDatabase = {
+  readonly cluster: TestPostgres;
+  readonly name: string;
+  readonly proxy: FragileProxy;
+};
+
+export type SharedServers = [TestServer, ...TestServer[]];
+
+export async function startSharedDatabase(): Promise<SharedDatabase> {
+  const cluster = await startPostgres();
+  return { cluster, name: await cluster.database(), proxy: await startFragileProxy(cluster.port) };
+}
+
+/** Returns the setting of a server that uses it. */
+export function storeOf({ name, proxy }: SharedDatabase): string {
+  return urlOf(proxy.port, name);
+}
+
+/** Empties the database, and starts so many servers on it, all with the same token. */
+export async function startSharedServers(database: SharedDatabase, count: number): Promise<SharedServers> {
+  const { cluster, name } = database;
+  await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
+  const token = randomBytes(24).toString("hex");
+  const start = () => startTestServer({ store: storeOf(database), token });
+  const [first, ...others] = await Promise.all(Array.from({ length: count }, start));
+  if (first === undefined) throw new Error("no server was asked for");
+  return [first, ...others];
+}
