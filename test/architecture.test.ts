@@ -6,7 +6,7 @@ import { expect } from "chai";
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
 const [protocol, schemas, keyText] = ["workers/protocol", "workers/body-schemas", "workers/crypto/key-text"];
 const rules = "src/server/certificate-rules";
-const entries = ["src/access", "src/client", "src/maintenance", "src/server", "src/storage"];
+const entries = ["src/access", "src/audit", "src/client", "src/maintenance", "src/server", "src/storage"];
 
 /** A row covers a folder and its subfolders, and what they import of each other; the row nearest to a file counts. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
@@ -21,8 +21,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
   "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
   "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
-  "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],
   "src/audit": ["node:*", ...leaves, protocol],
+  "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],
   "src/http": ["node:*", "express", "helmet", "src/*", "src/paths", "src/access", "src/audit", "src/vault", protocol],
   "src/server": [
     "node:*",
@@ -42,6 +42,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "p-map",
     "tar",
     ...leaves,
+    "src/audit",
     "src/storage",
     "src/vault/worker",
     "src/access/token-record",
@@ -129,7 +130,13 @@ describe("the source tree", () => {
 
   it("has no import cycle, type imports included", () => {
     expect(cyclesIn(imports)).to.deep.equal([]);
-    expect(cyclesIn([["a", "b"], ["b", "a"], ["b", "c"]])).to.deep.equal(["a → b", "b → a"]); // biome-ignore format: one line
+    expect(
+      cyclesIn([
+        ["a", "b"],
+        ["b", "a"],
+        ["b", "c"],
+      ]),
+    ).to.deep.equal(["a → b", "b → a"]);
   });
 
   it("starts the key worker's thread from a CommonJS file: ending one that requires an ES module may abort the process", () => {

@@ -207,6 +207,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/token.js"),
   },
   {
+    name: "audit",
+    group: "Server",
+    summary: "show and verify the record of who did what",
+    example: "audit show --path app/ --since 2h",
+    load: () => import("./commands/audit.js"),
+  },
+  {
     name: "trust",
     group: "Server",
     summary: "show how other programs can trust the server",

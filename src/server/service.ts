@@ -8,7 +8,6 @@ import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken } from "../access/root-token.js";
 import { routes } from "../access/scopes.js";
-import type { AuditLog } from "../audit/audit-log.js";
 import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
@@ -33,6 +32,9 @@ import { findCertificate } from "./certificate.js";
 import { openOrRelease } from "./release.js";
 import { type Strongroom, type Surroundings, stopMs } from "./server-handle.js";
 import { findSocketPlace, type SocketPlace } from "./socket-place.js";
+
+/** How long a stop waits for running requests, so that the audit log has them, in milliseconds. */
+const lastRecordsMs = 1_000;
 
 /** Requires the claim on the vault: nothing else in the home is written before it. */
 export async function serveStore(
@@ -73,7 +75,9 @@ export async function serveStore(
   if (!isLoopback(address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
   const { isStopping, stop, stopping, stopped } = createStopper(() => {
     observers.vaultEvent({ event: "stop", at: clock.now() });
-    return stopServing({ vault, audit, release: opened.release, listeners: [listener, local] }, log);
+    const drained = Promise.all([listener, local].map((each) => drain(each, stopMs)));
+    const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
+    return stopServing([vault.close(lastRecords).finally(opened.release), drained], log);
   });
   const manifest = readManifest();
   const figures = async () => {
@@ -145,25 +149,9 @@ async function listenOnSocket(local: Drainable, place: SocketPlace | null, log: 
   }
 }
 
-type Serving = {
-  readonly vault: Vault;
-  readonly audit: AuditLog | null;
-  /** Releases the claim on the home. */
-  readonly release: ClaimedStore["release"];
-  readonly listeners: readonly Drainable[];
-};
-
-async function stopServing({ vault, audit, release, listeners }: Serving, log: Log): Promise<void> {
+async function stopServing(works: readonly Promise<unknown>[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
-  const drains = listeners.map((listener) => drain(listener, stopMs));
-  const ended = Promise.allSettled([vault.close(), ...drains]);
-  const ends = within(
-    stopMs,
-    ended.then(async (all) => {
-      const last = await Promise.allSettled([audit?.close()]);
-      return [...all, ...last, ...(await Promise.allSettled([release()]))];
-    }),
-  );
+  const ends = within(stopMs, Promise.allSettled(works));
   for (const end of (await ends) ?? []) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }

@@ -239,14 +239,14 @@ export class Vault {
     }
   }
 
-  /** Locks, waits for running operations, ends the key thread and releases the claim on the files. */
-  async close(): Promise<void> {
+  /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
+  async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
     try {
       await this.#keyState.close();
       await this.#keeper?.close();
     } finally {
-      await this.#lock.exclusive(() => this.#store.close());
+      await last().finally(() => this.#lock.exclusive(() => this.#store.close()));
     }
   }
 

@@ -17,10 +17,10 @@ import {
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import pMap from "p-map";
-import { later, temporaryDirectory } from "../support/clean-up.js";
+import { diskDirectory, later, temporaryDirectory } from "../support/clean-up.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
-import { shareTestServer } from "../support/server.js";
+import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock } from "../support/test-client.js";
 import { must, strongroom } from "./command-rows.js";
 
@@ -223,7 +223,8 @@ describe("strongroom edit", () => {
   }
 
   it("fails without a directory in memory, unless a disk is allowed", async function () {
-    const mount = `mount --bind ${temporaryDirectory()} /dev/shm`;
+    const disk = diskDirectory(); // the mount hides what lies in memory
+    const mount = `mount --bind ${disk} /dev/shm`;
     const tried = spawnSync("unshare", [
       "--mount",
       "sh",
@@ -231,11 +232,14 @@ describe("strongroom edit", () => {
       `${mount} && test "$(stat -f -c %T /dev/shm)" != tmpfs`,
     ]);
     if (tried.status !== 0) this.skip(); // it takes root, and a temporary directory that is on a disk
-    await mustPut(server(), "a", "old");
+    const server = await startTestServer({ home: join(disk, "home") });
+    await mustInit(server);
+    await mustPut(server, "a", "old");
+    const editor = { STRONGROOM_HOME: server.home, VISUAL: "sh -c 'echo new > $1' sh" };
     const run = (flags: string) => {
       const command = `${mount} && exec "${node}" "${mainFile}" edit a ${flags}`;
       const child = spawn("unshare", ["--mount", "sh", "-c", command], {
-        env: environment({ STRONGROOM_HOME: server().home, VISUAL: "sh -c 'echo new > $1' sh" }),
+        env: environment({ HOME: disk, TMPDIR: disk, ...editor }),
         stdio: ["ignore", "pipe", "pipe"],
       });
       return collect(child).ended;
@@ -244,7 +248,7 @@ describe("strongroom edit", () => {
     expect(refused.code).to.equal(1);
     expect(refused.stderr).to.contain("--on-disk");
     expect((await run("--on-disk")).code).to.equal(0);
-    expect((await mustGet(server(), "a"))["value"]).to.equal("new");
+    expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
 
   it("keeps an edit when the vault has locked itself meanwhile", async function () {

@@ -66,7 +66,11 @@ describe("strongroom import of an encrypted password store", () => {
     expect(stdout).to.equal("5 created, 0 replaced, 0 unchanged, 0 skipped, 3 not imported\n");
     for (const name of ["broken", "damaged", "foreign"]) expect(stderr).to.contain(`not imported: ${name}.gpg: gpg: `);
     const paths = (await mustList(server(), "?prefix=store/")).map(({ path }) => path);
-    expect(paths).to.deep.equal(["mail/private", "mail/work", "web/example", "web/example/notes", "web/example/totp"].map((path) => `store/${path}`)); // biome-ignore format: one line
+    expect(paths).to.deep.equal(
+      ["mail/private", "mail/work", "web/example", "web/example/notes", "web/example/totp"].map(
+        (path) => `store/${path}`,
+      ),
+    );
     expect((await mustGet(server(), "store/web/example"))["value"]).to.equal("hunter2");
     expect((await mustGet(server(), "store/web/example/notes"))["value"]).to.equal("user: me");
   });

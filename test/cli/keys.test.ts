@@ -74,7 +74,12 @@ describe("keys at the command line", () => {
     const nowhere = ["key", "create", ...piped, "-o", join(temporaryDirectory(), "no", "key")];
     expect((await strongroom(env, nowhere, passphrase)).code).to.equal(1);
     expect(await must(env, ["key", "ls"])).to.match(/^passphrase .*\n$/);
-    for (const args of [["key", "ls", "--label", "x"], ["key", "rm"], ["key", "ls", "x"], ["key", "create", "--shares", "3"]]) // biome-ignore format: rows
+    for (const args of [
+      ["key", "ls", "--label", "x"],
+      ["key", "rm"],
+      ["key", "ls", "x"],
+      ["key", "create", "--shares", "3"],
+    ])
       expect((await strongroom(env, args)).code, args.join(" ")).to.equal(2);
   });
 

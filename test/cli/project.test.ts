@@ -9,7 +9,9 @@ import { mustDo, mustRefuseWith, strongroom } from "./run-command.js";
 
 const content = 'prefix = "app/"\nenv-file = "more.env"\n[set]\nOWN_NAME = "other/key"\n';
 const variables = { API_KEY: "k-1", MORE: "m", OWN_NAME: "o-1" };
-const shown = Object.keys(variables).map((name) => `$${name}`).join(" "); // biome-ignore format: one line
+const shown = Object.keys(variables)
+  .map((name) => `$${name}`)
+  .join(" ");
 
 describe("a project file", () => {
   const server = shareTestServer({}, async (started) => {

@@ -15,7 +15,10 @@ const execute = promisify(execFile);
 
 describe("the commands", () => {
   before(async function () {
-    const hasCurl = await execute("curl", ["--version"]).then(() => true, () => false); // biome-ignore format: one line
+    const hasCurl = await execute("curl", ["--version"]).then(
+      () => true,
+      () => false,
+    );
     if (!hasPython() || !hasCurl) this.skip(); // they make the pseudo-terminal, and the requests
   });
 

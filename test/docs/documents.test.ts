@@ -120,7 +120,10 @@ describe("the documents", () => {
       ...readFileSync(file, "utf8").matchAll(/(docs\/[\w/-]+\.md), ([A-Z]\w+(?: [a-z]+)*)/g),
     ]);
     for (const [citation, file = "", words = ""] of cited) {
-      expect(headingsIn(textOf(file)).some((heading) => words.startsWith(heading)), citation).to.equal(true); // biome-ignore format: one line
+      expect(
+        headingsIn(textOf(file)).some((heading) => words.startsWith(heading)),
+        citation,
+      ).to.equal(true);
     }
   });
 });

@@ -48,9 +48,16 @@ async function manualPage(): Promise<string> {
     section("DESCRIPTION", line(description)),
     section("COMMANDS", ...shown.map(({ name }) => subsection(name, help.get(name) ?? ""))),
     section("CONNECTION", verbatim(help.get("flags") ?? "")),
-    section("EXIT STATUS", ...Object.entries(exitCodes).map(([name, code]) => item(String(code), exitMeanings[name as keyof typeof exitCodes]))),
+    section(
+      "EXIT STATUS",
+      ...Object.entries(exitCodes).map(([name, code]) =>
+        item(String(code), exitMeanings[name as keyof typeof exitCodes]),
+      ),
+    ),
     section("ENVIRONMENT", ...Object.values(definitions).map(({ variable, meaning }) => item(variable, meaning))),
-  ].join("\n").concat("\n"); // biome-ignore format: one line a part
+  ]
+    .join("\n")
+    .concat("\n");
 }
 
 /** What `strongroom help NAME` prints. */

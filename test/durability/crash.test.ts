@@ -2,9 +2,11 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, diskDirectory } from "../support/clean-up.js";
+import { needsPostgres } from "../support/postgres.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
+import { startSharedDatabase, storeOf } from "../support/shared-servers.js";
 import { mustInit } from "../support/test-client.js";
 import { inspect } from "./inspect-restart.js";
 import { forceInit, Subject, untilKilled, write } from "./writers.js";
@@ -14,47 +16,71 @@ const writers = 8;
 /** Short in the normal suite; 200 and 50,000 in the long form. */
 const kills = Number(process.env["STRONGROOM_KILLS"] ?? 8);
 const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 800);
+/** Of a server on a database. */
+const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 3);
 const tellEvery = 20;
 const killedInitShare = 0.2;
 
 describe("kill -9 under load", function () {
   this.timeout(0);
 
-  it(`${kills} times, over ${acknowledgedWrites} acknowledged writes: none is lost, damaged or invented`, async () => {
-    const subject = new Subject();
-    try {
-      await killOverAndOver(subject);
-    } catch (cause) {
-      throw new Error(`STRONGROOM_SEED=${runSeed}, after ${subject.kills} kills: ${String(cause)}`, { cause });
-    }
-    expect(subject).to.include({ kills });
-    expect(subject.acknowledged).to.be.at.least(acknowledgedWrites);
+  it(`${kills} times, over ${acknowledgedWrites} acknowledged writes: none is lost, damaged or invented`, () =>
+    mustSurvive({ kills, acknowledgedWrites, settings: {} }));
+});
+
+describe("kill -9 under load of a server on a database", function () {
+  this.timeout(0);
+  before(function () {
+    needsPostgres(this);
+  });
+
+  it(`${sharedKills} times: no acknowledged write is lost, damaged or invented`, async () => {
+    const STRONGROOM_STORE = storeOf(await startSharedDatabase());
+    await mustSurvive({ kills: sharedKills, acknowledgedWrites: 100 * sharedKills, settings: { STRONGROOM_STORE } });
   });
 });
 
-async function killOverAndOver(subject: Subject): Promise<void> {
-  const random = new Random(runSeed);
-  const home = join(temporaryDirectory(), "home");
-  while (subject.kills < kills) {
-    await oneLife(home, subject, random);
-    subject.kills++;
-    if (kills > tellEvery && subject.kills % tellEvery === 0) tell(subject);
+/** `settings`: further ones of the server. */
+type Ordeal = {
+  readonly kills: number;
+  readonly acknowledgedWrites: number;
+  readonly settings: Readonly<Record<string, string>>;
+};
+
+async function mustSurvive(ordeal: Ordeal): Promise<void> {
+  const subject = new Subject();
+  try {
+    await killOverAndOver(subject, ordeal);
+  } catch (cause) {
+    throw new Error(`STRONGROOM_SEED=${runSeed}, after ${subject.kills} kills: ${String(cause)}`, { cause });
   }
-  await startedAndInspected(home, subject);
+  expect(subject).to.include({ kills: ordeal.kills });
+  expect(subject.acknowledged).to.be.at.least(ordeal.acknowledgedWrites);
+}
+
+async function killOverAndOver(subject: Subject, ordeal: Ordeal): Promise<void> {
+  const random = new Random(runSeed);
+  const settings = { ...ordeal.settings, STRONGROOM_HOME: join(diskDirectory(), "home") };
+  while (subject.kills < ordeal.kills) {
+    await oneLife(settings, subject, random, ordeal);
+    subject.kills++;
+    if (ordeal.kills > tellEvery && subject.kills % tellEvery === 0) tell(subject);
+  }
+  await startedAndInspected(settings, subject);
 }
 
 /** Acknowledged writes until the next kill: random, with the wanted total over all kills. */
-function writesBeforeKill(subject: Subject, random: Random): number {
+function writesBeforeKill(subject: Subject, random: Random, { kills, acknowledgedWrites }: Ordeal): number {
   const missing = Math.max(0, acknowledgedWrites - subject.acknowledged);
   const left = kills - subject.kills;
   return left === 1 ? missing : Math.round(2 * (missing / left) * random.next());
 }
 
 /** One round, from a start to a kill. */
-async function oneLife(home: string, subject: Subject, random: Random): Promise<void> {
+async function oneLife(settings: Ordeal["settings"], subject: Subject, random: Random, ordeal: Ordeal): Promise<void> {
   const mark = cleanUpMark();
-  const server = await startedAndInspected(home, subject);
-  const enough = subject.acknowledged + writesBeforeKill(subject, random);
+  const server = await startedAndInspected(settings, subject);
+  const enough = subject.acknowledged + writesBeforeKill(subject, random, ordeal);
   const work = Array.from({ length: writers }, (_, n) => write(server, subject, n, new Random(random.below(2 ** 32))));
   await Promise.all([killAfter(enough, server, subject, random), ...work]);
   await cleanUpTo(mark);
@@ -71,9 +97,9 @@ async function killAfter(enough: number, server: ServerProcess, subject: Subject
   await init;
 }
 
-async function startedAndInspected(home: string, subject: Subject): Promise<ServerProcess> {
-  const settings = { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0", STRONGROOM_SCRYPT_LOG_N: "14" };
-  const server = await startProcess([], settings);
+async function startedAndInspected(settings: Ordeal["settings"], subject: Subject): Promise<ServerProcess> {
+  const all = { ...settings, STRONGROOM_IDLE_TIMEOUT_MS: "0", STRONGROOM_SCRYPT_LOG_N: "14" };
+  const server = await startProcess([], all);
   if (subject.started) await inspect(server, subject);
   else await mustInit(server, { passphrase: subject.passphrase });
   subject.started = true;

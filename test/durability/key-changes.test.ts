@@ -1,7 +1,7 @@
 /** kill -9 and power cuts at random moments of changes of the passphrase, the keys and the master key. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { diskDirectory } from "../support/clean-up.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import { KeySubject } from "./key-subject.js";
@@ -65,7 +65,7 @@ describe("while passphrase, keys and master key change", function () {
   this.timeout(0);
 
   it(`kill -9, ${kills} times: exactly one passphrase opens the vault, every key as promised, and all secrets are there`, async () => {
-    const home = join(temporaryDirectory(), "home");
+    const home = join(diskDirectory(), "home");
     await live(home, kills, async (server) => {
       server.child.kill("SIGKILL");
       await server.ended;

@@ -1,14 +1,17 @@
 /** Linearizability of a pair of secrets: one order of operations explains what eight concurrent clients saw. */
 import { expect } from "chai";
+import { needsPostgres } from "../support/postgres.js";
 import { startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import type { TestServer } from "../support/server.js";
+import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 import {
   type Answer,
   type Json,
   mustInit,
   mustRefuse,
   mustSucceed,
+  mustUnlock,
   secretTarget,
   send,
 } from "../support/test-client.js";
@@ -19,6 +22,8 @@ const pathsAtOnce = 3;
 
 /** Short in the normal suite; 10,000 in the long form. */
 const histories = Number(process.env["STRONGROOM_HISTORIES"] ?? 100);
+/** On three servers; they wait for the database's disk. */
+const sharedHistories = Number(process.env["STRONGROOM_SHARED_HISTORIES"] ?? 15);
 const tellEvery = 1_000;
 
 describe("concurrent clients", function () {
@@ -27,23 +32,47 @@ describe("concurrent clients", function () {
   it(`see one order of operations, conditions, moves and batches on each pair of paths (${histories} histories of ${clients} clients)`, async () => {
     const server = await startProcess();
     await mustInit(server);
-    const numbers = Array.from({ length: histories }, (_, n) => n).values();
-    const lane = async () => {
-      for (const n of numbers) {
-        await checkPath(server, n);
-        if ((n + 1) % tellEvery === 0) process.stdout.write(`      ${n + 1} histories, 0 violations\n`);
-      }
-    };
-    await Promise.all(Array.from({ length: pathsAtOnce }, lane));
+    await checkPaths([server], histories);
   });
 });
 
-async function checkPath(server: TestServer, n: number): Promise<void> {
+describe("concurrent clients of three servers on one database", function () {
+  this.timeout(0);
+  before(function () {
+    needsPostgres(this);
+  });
+
+  it(`see one order of operations, conditions, moves and batches (${sharedHistories} histories)`, async () => {
+    const [first, ...others] = await startSharedServers(await startSharedDatabase(), 3);
+    await mustInit(first);
+    for (const other of others) await mustUnlock(other);
+    await checkPaths([first, ...others], sharedHistories);
+  });
+});
+
+/** Clients take the servers in turn. */
+type Servers = readonly [TestServer, ...TestServer[]];
+
+async function checkPaths(servers: Servers, count: number): Promise<void> {
+  const numbers = Array.from({ length: count }, (_, n) => n).values();
+  const lane = async () => {
+    for (const n of numbers) {
+      await checkPath(servers, n);
+      if ((n + 1) % tellEvery === 0) process.stdout.write(`      ${n + 1} histories, 0 violations\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: pathsAtOnce }, lane));
+}
+
+async function checkPath(servers: Servers, n: number): Promise<void> {
   const path = `register/${n % 100}/${n}`;
   const random = new Random(runSeed + n);
   const scripts = Array.from({ length: clients }, () => new Random(random.below(2 ** 32)));
-  const seen = await Promise.all(scripts.map((script, client) => play({ server, path, known: null }, client, script)));
-  const last = { server, path, known: null };
+  const clientOf = (number: number): Client => {
+    return { server: servers[number % servers.length] ?? servers[0], path, known: null };
+  };
+  const seen = await Promise.all(scripts.map((script, number) => play(clientOf(number), number, script)));
+  const last = clientOf(n);
   const events = [...seen.flat(), await timed(() => get(last)), await timed(() => getOther(last))];
   const told = `STRONGROOM_SEED=${runSeed}, ${path}: ${JSON.stringify(events)}`;
   expect(isLinearizable(events), told).to.equal(true);
@@ -122,7 +151,12 @@ async function putBoth(client: Client, value: string): Promise<Act> {
   const { path } = client;
   const values: Cells = [value, `other of ${value}`];
   const [first, other] = values;
-  mustSucceed(await batch(client, [{ put: path, value: first }, { put: `${path}/other`, value: other }])); // biome-ignore format: one line
+  mustSucceed(
+    await batch(client, [
+      { put: path, value: first },
+      { put: `${path}/other`, value: other },
+    ]),
+  );
   return { do: "put both", values, done: true };
 }
 

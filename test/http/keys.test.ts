@@ -13,7 +13,7 @@ import {
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, restarted, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   mustGet,
   mustInit,
@@ -41,11 +41,6 @@ async function mustOpen(server: TestServer, text: string): Promise<void> {
   await mustLock(server);
   await mustUnlock(server, text);
   expect((await mustGet(server, "a"))["value"]).to.equal("kept");
-}
-
-async function restarted(server: TestServer): Promise<TestServer> {
-  await server.stop();
-  return startTestServer({ home: server.home });
 }
 
 describe("a change of the passphrase", () => {
@@ -81,8 +76,7 @@ describe("a change of the passphrase", () => {
   it("never lowers scrypt's cost", async () => {
     const server = await startTestServer({ scryptLogN: 12 });
     await mustInit(server);
-    await server.stop();
-    const cheap = await startTestServer({ home: server.home, scryptLogN: 10 });
+    const cheap = await restarted(server, { scryptLogN: 10 });
     mustSucceed(await send(cheap, changing(passphrase, another)));
     expect(readFileSync(headerFile(cheap), "utf8")).to.contain('"logN":12');
   });
@@ -155,7 +149,11 @@ describe("a key", () => {
     ["a label of more than 64 bytes", creating("ü".repeat(33)), "400 BAD_REQUEST"],
     ["a label with a control character", creating("a\u0007b"), "400 BAD_REQUEST"],
     ["a label with a direction mark", creating("a\u202eb"), "400 BAD_REQUEST"],
-    ["a label with a lone surrogate", { ...creating(""), body: `{"passphrase":"${passphrase}","label":"\\ud800"}` }, "400 BAD_REQUEST"], // biome-ignore format: one row
+    [
+      "a label with a lone surrogate",
+      { ...creating(""), body: `{"passphrase":"${passphrase}","label":"\\ud800"}` },
+      "400 BAD_REQUEST",
+    ],
     ["a label with white space around it", creating(" a"), "400 BAD_REQUEST"],
     ["no label", { ...creating(""), body: { passphrase } }, "400 BAD_REQUEST"],
     ["a passphrase that would be taken for a key's text", changing(passphrase, aKey), "400 BAD_REQUEST"],
@@ -261,8 +259,7 @@ describe("a successful unlock", () => {
   it("with a key leaves the passphrase's cost as it is", async () => {
     const server = await startWithSecret();
     const { key } = await mustCreateKey(server);
-    await server.stop();
-    const dear = await startTestServer({ home: server.home, scryptLogN: 12 });
+    const dear = await restarted(server, { scryptLogN: 12 });
     await mustUnlock(dear, key);
     expect(readFileSync(headerFile(dear), "utf8")).to.contain('"logN":10');
   });

@@ -34,15 +34,41 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/linearizability.test"],
     numbers: { STRONGROOM_HISTORIES: "10000" },
   },
+  postgres: {
+    meaning: "kills the database and cuts its connections under three servers, and checks what their clients see",
+    files: [
+      "storage/postgres/postgres-contract.process.test",
+      "storage/postgres/several-servers.process.test",
+      "storage/postgres/database-failures.process.test",
+      "durability/linearizability.test",
+      "durability/crash.test",
+      "properties/model.test",
+    ],
+    numbers: {
+      STRONGROOM_KILLS: "1",
+      STRONGROOM_KILL_WRITES: "10",
+      STRONGROOM_SHARED_KILLS: "200",
+      STRONGROOM_MODEL_RUNS: "100",
+      STRONGROOM_DATABASE_FAULTS: "50",
+      STRONGROOM_UPDATES: "30",
+      STRONGROOM_HISTORIES: "0",
+      STRONGROOM_SHARED_HISTORIES: "10000",
+    },
+  },
   history: {
     meaning: "compares 1,000 random histories with a model, and lets 16 writers race for each of 10,000 tags",
     files: ["properties/history-model.test", "http/conditions.test"],
     numbers: { STRONGROOM_HISTORY_RUNS: "1000", STRONGROOM_TAG_ROUNDS: "10000" },
   },
   fuzz: {
-    meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths",
-    files: ["properties/fuzz.test", "paths/codec.test"],
-    numbers: { STRONGROOM_FUZZ_REQUESTS: "10000", STRONGROOM_FUZZ_PIECES: "1000", STRONGROOM_PATH_PAIRS: "100000" },
+    meaning: "sends 10,000 generated requests and 1,000 malformed ones; 100,000 random pairs of paths; JSON texts",
+    files: ["properties/fuzz.test", "paths/codec.test", "workers/json.test"],
+    numbers: {
+      STRONGROOM_FUZZ_REQUESTS: "10000",
+      STRONGROOM_FUZZ_PIECES: "1000",
+      STRONGROOM_PATH_PAIRS: "100000",
+      STRONGROOM_JSON_TEXTS: "50000",
+    },
   },
   tokens: {
     meaning:
@@ -62,7 +88,7 @@ export const longForms: Readonly<Record<string, LongForm>> = {
   },
   vectors: {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
-    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.test"],
+    files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.slow.test"],
     numbers: { STRONGROOM_SLOW: "1", STRONGROOM_MODEL_RUNS: "500" },
   },
   torture: {

@@ -8,7 +8,7 @@ import { run, startProcess } from "../support/process.js";
 import { hasPython, runOnTerminal, runWithoutTerminal } from "../support/pseudo-terminal.js";
 import { passphrase, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
-import { copyOf, doctor, makeHome } from "./doctor-homes.js";
+import { copyOf, doctor, inspect, makeHome } from "./doctor-homes.js";
 
 function fileWith(bytes: string | Uint8Array): string {
   const file = join(temporaryDirectory(), "passphrase");
@@ -49,7 +49,7 @@ describe("strongroom doctor", () => {
     });
 
     it("names the vaults kept by a forced init, without findings", async () => {
-      const { exit, json } = await doctor(await makeHome(true));
+      const { exit, json } = await inspect(await makeHome(true));
       expect(exit).to.equal(0);
       expect(json).to.deep.include({ vault: "gen-2", kept: ["gen-1"], secrets: 4 });
     });
@@ -57,11 +57,11 @@ describe("strongroom doctor", () => {
     it("names the clock for a certificate that is not valid yet, which a restart replaces as it says", async () => {
       const early = await startTestServer({ clock: new FakeClock(Date.now() + 30 * 24 * 3600 * 1000) });
       await early.stop();
-      const [finding] = (await doctor(early.home)).json["findings"] as { code: string; remedy: string }[];
+      const [finding] = (await inspect(early.home)).json["findings"] as { code: string; remedy: string }[];
       expect(finding?.code).to.equal("certificate-expired");
       expect(finding?.remedy).to.contain("clock").and.to.contain("restart the server");
       await (await startTestServer({ home: early.home })).stop();
-      expect((await doctor(early.home)).json["findings"]).to.deep.equal([]);
+      expect((await inspect(early.home)).json["findings"]).to.deep.equal([]);
     });
 
     it("says of each finding what is wrong, what to do and what was done, and contains no value", async () => {
@@ -238,14 +238,13 @@ describe("strongroom doctor", () => {
       const server = await startProcess();
       await mustInit(server);
       await mustPut(server, "a/b", "v");
-      const file = fileWith(passphrase);
-      const unlocked = await doctor(server.home, "--passphrase-file", file);
+      const unlocked = await inspect(server.home, { open: true });
       expect(unlocked).to.deep.include({ exit: 0, findings: [] });
       expect(unlocked.json).to.deep.include({ opened: true, secrets: 1 });
       expect(unlocked.json["server"]).to.include({ pid: server.child.pid });
       expect((await mustGet(server, "a/b"))["value"]).to.equal("v");
       await mustLock(server);
-      expect(await doctor(server.home, "--fix", "--passphrase-file", file)).to.deep.include({ exit: 0, findings: [] });
+      expect(await inspect(server.home, { fix: true, open: true })).to.deep.include({ exit: 0, findings: [] });
     });
 
     it("finds nothing wrong with concurrent writes and deletes of a server", async () => {
@@ -260,10 +259,9 @@ describe("strongroom doctor", () => {
         }
       };
       const writers = Promise.all(["a", "b", "c", "d"].map(writer));
-      const file = fileWith(passphrase);
       try {
         for (let round = 0; round < 5; round++) {
-          expect(await doctor(server.home, "--passphrase-file", file)).to.deep.include({ exit: 0, findings: [] });
+          expect(await inspect(server.home, { open: true })).to.deep.include({ exit: 0, findings: [] });
         }
       } finally {
         over = true;
@@ -278,7 +276,7 @@ describe("strongroom doctor", () => {
       writeFileSync(join(server.home, stray), "half", { mode: 0o600 });
       utimesSync(join(server.home, stray), longAgo, longAgo); // a young one may be a write in progress
       chmodSync(join(server.home, "vault/gen-1/secrets/a.sealed"), 0o644);
-      const { exit, findings } = await doctor(server.home, "--fix");
+      const { exit, findings } = await inspect(server.home, { fix: true });
       expect(exit).to.equal(12);
       expect(findings.map(({ code, fixed }) => [code, fixed])).to.deep.equal([
         ["wrong-mode", true],
@@ -286,7 +284,7 @@ describe("strongroom doctor", () => {
       ]);
       expect((await run(["doctor", "--home", server.home])).stdout).to.contain("stop the server");
       await server.stop();
-      expect(await doctor(server.home, "--fix")).to.include({ exit: 0 });
+      expect(await inspect(server.home, { fix: true })).to.include({ exit: 0 });
       expect(existsSync(join(server.home, "vault/server.pid"))).to.equal(false);
     });
 
@@ -300,7 +298,7 @@ describe("strongroom doctor", () => {
       server.child.kill("SIGKILL");
       await Promise.all([server.ended, ...puts]);
       writeFileSync(join(server.home, stray), "half", { mode: 0o600 }); // at least this
-      const { exit, findings } = await doctor(server.home, "--fix", "--passphrase-file", fileWith(passphrase));
+      const { exit, findings } = await inspect(server.home, { fix: true, open: true });
       expect(exit).to.equal(0);
       expect(findings.map(({ code }) => code)).to.include("stray-temp");
       for (const { code } of findings) expect(code).to.be.oneOf(["stray-temp", "stray-directory"]);
@@ -311,7 +309,7 @@ describe("strongroom doctor", () => {
       await mustInit(server);
       await server.stop();
       rmSync(join(server.home, "vault/current"));
-      expect(await doctor(server.home, "--fix")).to.deep.include({ exit: 8, findings: [] });
+      expect(await inspect(server.home, { fix: true })).to.deep.include({ exit: 8, findings: [] });
     });
 
     it("leaves a home that a server can start on after --fix", async () => {
@@ -319,7 +317,7 @@ describe("strongroom doctor", () => {
       rmSync(join(damaged, "vault/current"));
       chmodSync(join(damaged, "token"), 0o644);
       expect((await run(["serve", "--port", "0"], { STRONGROOM_HOME: damaged })).code).to.equal(1);
-      expect(await doctor(damaged, "--fix")).to.include({ exit: 0 });
+      expect(await inspect(damaged, { fix: true })).to.include({ exit: 0 });
       const server = await startProcess([], { STRONGROOM_HOME: damaged });
       expect(server.startLine).to.contain("listens");
     });

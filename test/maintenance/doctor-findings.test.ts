@@ -22,10 +22,11 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
 import { encodeJournal } from "../../src/storage/files/journal-format.js";
+import { parseLog, rebuilt } from "../audit/sample-log.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
-import { passphrase, startTestServer } from "../support/server.js";
-import { contentsOf, copyOf, doctor, makeHome, type Report } from "./doctor-homes.js";
+import { startTestServer } from "../support/server.js";
+import { contentsOf, copyOf, inspect, makeHome, type Report } from "./doctor-homes.js";
 
 const isRoot = process.getuid?.() === 0;
 const secrets = "vault/gen-1/secrets";
@@ -339,6 +340,27 @@ const rows: readonly Row[] = [
     }),
   ),
   {
+    name: "a record of the audit log that was changed",
+    code: "audit-changed",
+    at: "audit/audit-000001.jsonl",
+    damage: (at) => writeFileSync(at, readFileSync(at, "utf8").replace('"event":"put"', '"event":"got"')),
+    fixed: false,
+  },
+  {
+    name: "a record of the audit log that was changed by someone who knows the format",
+    code: "audit-changed",
+    at: "audit/audit-000001.jsonl",
+    damage: (at) => {
+      const { header, groups } = parseLog(new Map([[1, readFileSync(at)]]));
+      const edited = groups.map(({ file, lines }) => {
+        return { file, lines: lines.map((line) => line.replace('"event":"put"', '"event":"get"')) };
+      });
+      writeFileSync(at, rebuilt(header, edited).get(1) ?? "");
+    },
+    fixed: false,
+    deep: true,
+  },
+  {
     name: "a truncated document of client tokens",
     code: "tokens-damaged",
     at: "vault/gen-1/tokens.document",
@@ -457,14 +479,11 @@ const rows: readonly Row[] = [
 
 describe("doctor finds", () => {
   const homes = { plain: "", kept: "" };
-  let passphraseFile = "";
   let mark = 0;
   before(async () => {
     mark = cleanUpMark();
     homes.plain = await makeHome();
     homes.kept = await makeHome(true);
-    passphraseFile = join(temporaryDirectory(), "passphrase");
-    writeFileSync(passphraseFile, `${passphrase}\n`);
   });
   after(() => cleanUpTo(mark));
 
@@ -479,11 +498,11 @@ describe("doctor finds", () => {
   for (const row of rows.filter(({ fixed }) => fixed)) {
     it(`${row.name}: ${row.code}, which --fix repairs`, async () => {
       const { home, path, before } = await damagedHome(row);
-      const found = await doctor(home);
+      const found = await inspect(home);
       expect(found.exit).to.equal(12);
       expect(foundAt(found, row.code, path)).to.include({ fixable: true, fixed: false, did: null });
       expect(contentsOf(home), "without --fix nothing is touched").to.deep.equal(before);
-      const fixed = await doctor(home, "--fix"); // inspects again after its fixes
+      const fixed = await inspect(home, { fix: true }); // inspects again after its fixes
       expect(fixed.exit).to.equal(0);
       expect(foundAt(fixed, row.code, path)?.did).to.be.a("string");
     });
@@ -492,11 +511,7 @@ describe("doctor finds", () => {
   for (const row of rows.filter(({ fixed }) => !fixed)) {
     it(`${row.name}: ${row.code}, which --fix leaves alone`, async () => {
       const { home, path, before } = await damagedHome(row);
-      const { exit, findings } = await doctor(
-        home,
-        "--fix",
-        ...(row.deep ? ["--passphrase-file", passphraseFile] : []),
-      );
+      const { exit, findings } = await inspect(home, { fix: true, ...(row.deep && { open: true }) });
       expect(exit).to.equal(12);
       expect(foundAt({ findings }, row.code, path)).to.include({ fixable: false, fixed: false, did: null });
       expect(contentsOf(home)).to.deep.equal(before);
@@ -505,8 +520,8 @@ describe("doctor finds", () => {
 
   it("nothing in a sound home, with and without the passphrase, and with a kept vault", async () => {
     for (const home of [homes.plain, homes.kept]) {
-      expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
-      const opened = await doctor(home, "--passphrase-file", passphraseFile);
+      expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
+      const opened = await inspect(home, { open: true });
       expect(opened).to.deep.include({ exit: 0, findings: [] });
       expect(opened.json).to.include({ ok: true, opened: true, secrets: 4 });
     }
@@ -521,7 +536,7 @@ describe("doctor finds", () => {
     ] as const) {
       const path = join(home, "tls/key.pem");
       swapKey(path);
-      expect(foundAt(await doctor(home), "certificate-mismatch", path)?.remedy).to.match(remedy);
+      expect(foundAt(await inspect(home), "certificate-mismatch", path)?.remedy).to.match(remedy);
     }
   });
 
@@ -530,10 +545,10 @@ describe("doctor finds", () => {
     const server = await startTestServer({ home });
     const path = join(home, "vault", "snapshot-0123456789abcdef");
     mkdirSync(path, { mode: 0o700 });
-    expect(await doctor(home, "--fix")).to.deep.include({ exit: 0, findings: [] });
+    expect(await inspect(home, { fix: true })).to.deep.include({ exit: 0, findings: [] });
     await server.stop();
     mkdirSync(path, { recursive: true, mode: 0o700 });
-    const { exit, findings } = await doctor(home, "--fix");
+    const { exit, findings } = await inspect(home, { fix: true });
     expect([exit, findings.map(({ code, fixed }) => [code, fixed])]).to.deep.equal([0, [["stray-directory", true]]]);
     expect(existsSync(path)).to.equal(false);
   });
@@ -542,14 +557,14 @@ describe("doctor finds", () => {
     const home = copyOf(homes.plain);
     writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal(new Map()), { mode: 0o600 });
     writeFileSync(join(home, "vault/gen-1/other.document"), "{}", { mode: 0o600 });
-    expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
+    expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
   });
 
   it("a pipe in the tree, without waiting for its writer", async function () {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "pipe.sealed");
     if (spawnSync("mkfifo", ["-m", "600", path]).status !== 0) this.skip(); // there is no mkfifo on this machine
-    const { exit, findings } = await doctor(home);
+    const { exit, findings } = await inspect(home);
     expect(exit).to.equal(12);
     expect(findings.map(({ code, path }) => [code, path])).to.deep.equal([["wrong-kind", path]]);
   });
@@ -561,7 +576,7 @@ describe("doctor finds", () => {
     write("half")(join(home, secrets, "a", temp));
     truncateSync(join(home, secrets, "a.sealed"), 10);
     mkdirSync(join(home, secrets, "x/y/z"), { recursive: true, mode: 0o700 });
-    const { exit, findings } = await doctor(home, "--fix");
+    const { exit, findings } = await inspect(home, { fix: true });
     expect(exit).to.equal(12);
     expect(findings.filter(({ fixed }) => !fixed).map(({ code }) => code)).to.deep.equal(["blob-damaged"]);
     expect(findings.filter(({ fixed }) => fixed)).to.have.lengthOf(6);
@@ -572,7 +587,7 @@ describe("doctor finds", () => {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a.sealed");
     chownSync(path, 12345, 12345);
-    const { exit, findings } = await doctor(home, "--fix");
+    const { exit, findings } = await inspect(home, { fix: true });
     expect(exit).to.equal(12);
     expect(findings.map(({ code, path, fixed }) => ({ code, path, fixed }))).to.deep.equal([
       { code: "foreign-owner", path, fixed: false },
@@ -583,7 +598,7 @@ describe("doctor finds", () => {
     if (!isRoot) this.skip(); // only root can give files away
     const home = copyOf(homes.plain);
     for (const path of [home, ...Object.keys(contentsOf(home))]) chownSync(path, 12345, 12345);
-    expect(await doctor(home)).to.deep.include({ exit: 0, findings: [] });
+    expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
     const { code, stderr } = await run(["doctor", "--fix", "--home", home]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("12345");
@@ -594,19 +609,19 @@ describe("doctor finds", () => {
     const home = copyOf(homes.plain);
     const path = join(home, secrets, "a");
     chmodSync(path, 0);
-    const { findings } = await doctor(home);
+    const { findings } = await inspect(home);
     expect(findings.map(({ code }) => code)).to.include.members(["wrong-mode", "unreadable"]);
-    expect(await doctor(home, "--fix")).to.include({ exit: 0 });
+    expect(await inspect(home, { fix: true })).to.include({ exit: 0 });
   });
 
   it("only codes of the list, and each code has a row", () => {
-    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable"];
+    const elsewhere: FindingCode[] = ["foreign-owner", "unreadable", "count-wrong"];
     expect([...new Set([...rows.map(({ code }) => code), ...elsewhere])]).to.have.members(Object.keys(findingCodes));
   });
 
   it("the same in a copy of the home under another name", async () => {
     const copy = join(temporaryDirectory(), "restored");
     cpSync(homes.plain, copy, { recursive: true });
-    expect(await doctor(copy, "--passphrase-file", passphraseFile)).to.deep.include({ exit: 0, findings: [] });
+    expect(await inspect(copy, { open: true })).to.deep.include({ exit: 0, findings: [] });
   });
 });

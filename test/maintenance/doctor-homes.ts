@@ -1,6 +1,8 @@
 /** Homes for doctor's tests: created once by a real server, and copied for each test that damages one. */
 import { cpSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { asJson, exitCodeOf } from "../../src/cli/commands/doctor.js";
+import { runDoctor } from "../../src/maintenance/doctor/inspect-home.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
 import { passphrase, realScryptCost, startTestServer } from "../support/server.js";
@@ -45,7 +47,20 @@ export function copyOf(home: string): string {
   return copy;
 }
 
-/** Runs doctor on a home; returns its report. */
+/** Inspects a home as doctor does, in this process: a command costs four times the CPU. */
+export async function inspect(home: string, flags: { fix?: true; open?: true } = {}): Promise<Report> {
+  const bytes = flags.open ? Uint8Array.from(Buffer.from(passphrase)) : null;
+  const before = process.umask(0o077);
+  try {
+    const diagnosis = await runDoctor(home, { fix: flags.fix === true, passphrase: bytes, onProgress: () => {} });
+    const json = JSON.parse(JSON.stringify(asJson(diagnosis))) as Json;
+    return { exit: exitCodeOf(diagnosis), json, findings: json["findings"] as readonly Found[] };
+  } finally {
+    process.umask(before);
+  }
+}
+
+/** Runs the command doctor on a home; returns its report. */
 export async function doctor(home: string, ...flags: readonly string[]): Promise<Report> {
   const { code, stdout, stderr } = await run(["doctor", "--json", "--home", home, ...flags]);
   if (stdout === "") throw new Error(`doctor printed no report: ${stderr}`);

@@ -1,7 +1,10 @@
 /** The whole vault compared with a plain Map over random operations, locks, restarts and forced inits. */
 import { expect } from "chai";
 import fc from "fast-check";
+import { shared } from "../support/clean-up.js";
+import { needsPostgres } from "../support/postgres.js";
 import { startTestServer, type TestServer } from "../support/server.js";
+import { startSharedDatabase, startSharedServers, storeOf } from "../support/shared-servers.js";
 import {
   type Entry,
   mustGet,
@@ -52,7 +55,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("restart" as const, "reinit" as const) }) },
 );
 
-async function take(server: TestServer, model: Model, next: Step): Promise<TestServer> {
+/** Starts a server with this home again. */
+type Restart = (home: string) => Promise<TestServer>;
+
+async function take(server: TestServer, model: Model, next: Step, restart: Restart): Promise<TestServer> {
   switch (next.do) {
     case "put":
       await checkPut(server, model, next.path, next.secret);
@@ -86,7 +92,7 @@ async function take(server: TestServer, model: Model, next: Step): Promise<TestS
     case "restart":
       await server.stop();
       model.locked = true;
-      return startTestServer({ home: server.home });
+      return restart(server.home);
   }
   return server;
 }
@@ -126,18 +132,40 @@ async function checkList(server: TestServer, model: Model, prefix: string): Prom
   expect(listed.map(({ path: at, metadata }) => ({ path: at, metadata }))).to.deep.equal(known);
 }
 
-describe("the vault against a plain Map", () => {
-  it("agrees over random sequences of operations, restarts and locks included", async function () {
-    this.timeout(0);
-    const numRuns = Number(process.env["STRONGROOM_MODEL_RUNS"] ?? 10);
-    await overRandomSteps(step, { minLength: 30, maxLength: 60, numRuns }, async (first, steps) => {
-      const model = new Model();
-      let server = first;
-      await mustInit(server, { passphrase: model.passphrase });
-      for (const next of steps) server = await take(server, model, next);
-      if (model.locked) await mustUnlock(server, model.passphrase);
-      for (const [at, { value }] of model.secrets) expect((await mustGet(server, at))["value"]).to.equal(value);
-      await mustPut(server, "last", "works");
-    });
+async function agree(first: TestServer, steps: readonly Step[], restart: Restart): Promise<void> {
+  const model = new Model();
+  let server = first;
+  await mustInit(server, { passphrase: model.passphrase });
+  for (const next of steps) server = await take(server, model, next, restart);
+  if (model.locked) await mustUnlock(server, model.passphrase);
+  for (const [at, { value }] of model.secrets) expect((await mustGet(server, at))["value"]).to.equal(value);
+  await mustPut(server, "last", "works");
+}
+
+const runs = process.env["STRONGROOM_MODEL_RUNS"];
+const lengths = { minLength: 30, maxLength: 60 };
+
+describe("the vault against a plain Map", function () {
+  this.timeout(0);
+
+  it("agrees over random sequences of operations, restarts and locks included", async () => {
+    const restart = (home: string) => startTestServer({ home });
+    const numRuns = Number(runs ?? 10);
+    await overRandomSteps(step, { ...lengths, numRuns }, (first, steps) => agree(first, steps, restart));
+  });
+});
+
+describe("the vault in PostgreSQL against a plain Map", function () {
+  this.timeout(0);
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(startSharedDatabase);
+
+  it("agrees over random sequences of operations, restarts and locks included", async () => {
+    const restart = (home: string) => startTestServer({ home, store: storeOf(database()) });
+    const start = async () => (await startSharedServers(database(), 1))[0];
+    const agreeing = (first: TestServer, steps: readonly Step[]) => agree(first, steps, restart);
+    await overRandomSteps(step, { ...lengths, numRuns: Number(runs ?? 2) }, agreeing, start);
   });
 });

@@ -10,11 +10,12 @@ export async function overRandomSteps<S>(
   step: fc.Arbitrary<S>,
   { numRuns, ...lengths }: Runs,
   agrees: (server: TestServer, steps: readonly S[]) => Promise<void>,
+  start: () => Promise<TestServer> = startTestServer,
 ): Promise<void> {
   const onServer = async (steps: readonly S[]) => {
     const mark = cleanUpMark();
     try {
-      await agrees(await startTestServer(), steps);
+      await agrees(await start(), steps);
     } finally {
       await cleanUpTo(mark);
     }

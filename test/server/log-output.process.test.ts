@@ -97,7 +97,12 @@ for (const [what, open, possible] of readers) {
     it("gets the last lines of a stop that began while it was paused", async () => {
       const { reader, server } = await startPaused();
       server.child.kill("SIGTERM");
-      await until(() => mustStatus(server).then(() => false, () => true)); // biome-ignore format: one line
+      await until(() =>
+        mustStatus(server).then(
+          () => false,
+          () => true,
+        ),
+      );
       reader.resume();
       expect((await server.ended).code).to.equal(0);
       await until(() => reader.shown().includes('"event":"stopped"'));

@@ -8,11 +8,21 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { definitions } from "../../src/config/definitions.js";
+import { readSettings } from "../../src/config/settings.js";
+import { StartError } from "../../src/errors.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { collect, environment, run, startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
+import { passphrase, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+
+/** The message of a start that is refused as a failure of the system, exit 1. */
+async function refusalOn(home: string): Promise<string> {
+  const refused = await startTestServer({ home }).catch((error: unknown) => error);
+  if (!(refused instanceof StartError)) throw new Error("the server started", { cause: refused });
+  expect(refused.exitCode).to.equal(1);
+  return refused.message;
+}
 
 describe("the command", () => {
   for (const args of [["help"], ["--help"], ["-h"]]) {
@@ -131,10 +141,9 @@ describe("settings", () => {
     ...["two words", "ünï", "t".repeat(31)].map((text): [string, string] => ["STRONGROOM_TOKEN", text]),
   ];
   for (const [variable, text] of bad) {
-    it(`${variable}=${JSON.stringify(text)} is refused with exit 2`, async () => {
-      const { code, stderr } = await run(["serve"], { [variable]: text });
-      expect(code).to.equal(2);
-      expect(stderr).to.contain(`${variable} must be`);
+    it(`${variable}=${JSON.stringify(text)} is refused with exit 2`, () => {
+      const read = () => readSettings({}, { [variable]: text });
+      expect(read).to.throw(StartError, `${variable} must be`).with.property("exitCode", 2);
     });
   }
 
@@ -155,12 +164,14 @@ describe("settings", () => {
   it("are taken from a flag, then from the environment, then from the default", async () => {
     const server = await startProcess(["--idle-timeout-ms", "111"], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
     expect((await mustStatus(server))["idleTimeoutMs"]).to.equal(111);
-    const other = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "222" });
-    expect((await mustStatus(other))["idleTimeoutMs"]).to.equal(222);
-    const minutes = await startProcess(["--idle-timeout-ms", "15m"]);
-    expect((await mustStatus(minutes))["idleTimeoutMs"]).to.equal(900_000);
-    const third = await startProcess();
-    expect((await mustStatus(third))["idleTimeoutMs"]).to.equal(900_000);
+    const inEnvironment = { STRONGROOM_IDLE_TIMEOUT_MS: "222" };
+    const timeouts = [
+      readSettings({ idleTimeoutMs: "111" }, inEnvironment),
+      readSettings({}, inEnvironment),
+      readSettings({ idleTimeoutMs: "15m" }, {}),
+      readSettings({}, {}),
+    ].map(({ idleTimeoutMs }) => idleTimeoutMs);
+    expect(timeouts).to.deep.equal([111, 222, 900_000, 900_000]);
   });
 
   it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB", () => {
@@ -228,7 +239,7 @@ describe("the home directory", () => {
     const first = await startProcess([], { STRONGROOM_HOME: emptyHome() });
     expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{43}$/);
     await first.stop();
-    const second = await startProcess([], { STRONGROOM_HOME: first.home });
+    const second = await startTestServer({ home: first.home });
     expect(second.token).to.equal(first.token);
     expect(second.certificate).to.equal(first.certificate);
   });
@@ -264,12 +275,10 @@ describe("the home directory", () => {
   ];
   for (const [name, mode, says] of loosened) {
     it(`is refused with mode ${mode.toString(8)} on ${name || "itself"}, with the command that fixes it`, async () => {
-      const first = await startProcess();
+      const first = await startTestServer();
       await first.stop();
       chmodSync(join(first.home, name), mode);
-      const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
-      expect(code).to.equal(1);
-      expect(stderr).to.contain(`${says} ${join(first.home, name)}`);
+      expect(await refusalOn(first.home)).to.contain(`${says} ${join(first.home, name)}`);
     });
   }
 
@@ -278,22 +287,20 @@ describe("the home directory", () => {
     const home = join(temporaryDirectory(), "link");
     mkdirSync(target, { mode: 0o700 });
     symlinkSync(target, home);
-    const server = await startProcess([], { STRONGROOM_HOME: home });
+    const server = await startTestServer({ home });
     await mustInit(server);
     expect((await mustStatus(server))["vaultPath"]).to.equal(join(home, "vault"));
     await server.stop();
     chmodSync(target, 0o777);
-    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: home });
-    expect(code).to.equal(1);
-    expect(stderr).to.contain("chmod 700");
+    expect(await refusalOn(home)).to.contain("chmod 700");
   });
 
   it("keeps nothing of an interrupted start", async () => {
-    const first = await startProcess();
+    const first = await startTestServer();
     await first.stop();
     for (const directory of ["", "tls"])
       writeFileSync(join(first.home, directory, ".tmp-0123456789abcdef"), "half a secret");
-    await startProcess([], { STRONGROOM_HOME: first.home });
+    await startTestServer({ home: first.home });
     for (const directory of ["", "tls"])
       expect(existsSync(join(first.home, directory, ".tmp-0123456789abcdef"))).to.equal(false);
   });
@@ -311,9 +318,7 @@ describe("the home directory", () => {
     const home = join(temporaryDirectory(), "home");
     mkdirSync(home, { mode: 0o700 });
     symlinkSync(temporaryDirectory(), join(home, "vault"));
-    const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: home });
-    expect(code).to.equal(1);
-    expect(stderr).to.contain("is not a directory");
+    expect(await refusalOn(home)).to.contain("is not a directory");
   });
 });
 
@@ -365,14 +370,12 @@ describe("a start that cannot succeed", () => {
   ];
   for (const [name, file, text] of damaged) {
     it(`reports ${name}, and changes nothing`, async () => {
-      const first = await startProcess();
+      const first = await startTestServer();
       await mustInit(first);
       await mustPut(first, "a", "v");
       await first.stop();
       writeFileSync(join(first.home, "vault", file), text);
-      const { code, stderr } = await run(["serve", "--port", "0"], { STRONGROOM_HOME: first.home });
-      expect(code).to.equal(1);
-      expect(stderr).to.contain(join(first.home, "vault"));
+      expect(await refusalOn(first.home)).to.contain(join(first.home, "vault"));
       expect(readFileSync(join(first.home, "vault", file), "utf8")).to.equal(text);
       expect(existsSync(join(first.home, "vault", "gen-1", "secrets", "a.sealed"))).to.equal(true);
     });

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { temporaryDirectory } from "../support/clean-up.js";
+import { diskDirectory, temporaryDirectory } from "../support/clean-up.js";
 import { type Ended, NotStarted, run, startProcess } from "../support/process.js";
 import { mustInit } from "../support/test-client.js";
 
@@ -10,7 +10,7 @@ const names = 24_000;
 
 /** A home whose paths take 24 MB: long ones, because files are slow to make. */
 async function homeWithLongNames(): Promise<string> {
-  const server = await startProcess();
+  const server = await startProcess([], { STRONGROOM_HOME: join(diskDirectory(), "home") });
   await mustInit(server);
   await server.stop();
   const segments = ["a", "b", "c"].map((letter) => letter.repeat(240));

@@ -1,5 +1,5 @@
 /** Clean-up of tests: what a test or suite opens is closed after it. */
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,8 +37,37 @@ export function shared<T>(start: () => Promise<T>): () => T {
   };
 }
 
+/** In memory where that is possible: with its syncs, a disk costs the suites of storage half of their CPU and most of their time. */
 export function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), "strongroom-test-"));
+  return directoryIn(inMemory());
+}
+
+/** On the disk of the system's temporary directory, for what has to meet a real file system. */
+export function diskDirectory(): string {
+  return directoryIn(tmpdir());
+}
+
+function directoryIn(place: string): string {
+  const directory = mkdtempSync(join(place, "strongroom-test-"));
   later(() => rm(directory, { recursive: true, force: true }));
   return directory;
+}
+
+let place: string | null = null;
+
+/** Containers often have a small one, where nothing can be executed. */
+function inMemory(): string {
+  place ??= isRoomy("/dev/shm", 2 ** 30) ? "/dev/shm" : tmpdir();
+  return place;
+}
+
+function isRoomy(directory: string, bytes: number): boolean {
+  try {
+    const mounts = readFileSync("/proc/mounts", "utf8").split("\n");
+    const [, , , options = "noexec"] = mounts.findLast((line) => line.split(" ")[1] === directory)?.split(" ") ?? [];
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize >= bytes && !/\b(?:noexec|ro)\b/.test(options);
+  } catch {
+    return false; // there is none
+  }
 }

@@ -19,6 +19,8 @@ export type TestPostgres = {
   database(): Promise<string>;
   /** Runs statements; returns the rows of the last one. */
   sql(database: string, text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Gives a file to the cluster's user. */
+  give(file: string): void;
   /** `kill -9` of the whole cluster. */
   kill(): Promise<void>;
   /** Starts the cluster again, with further settings, and waits until it accepts connections. */
@@ -64,7 +66,10 @@ export async function startPostgres(): Promise<TestPostgres> {
     await sql("postgres", `CREATE DATABASE ${name}`);
     return name;
   };
-  return { port, database, sql, kill, start };
+  const give = (file: string) => {
+    if (account !== null) chownSync(file, account.uid, account.gid);
+  };
+  return { port, database, sql, give, kill, start };
 }
 
 export function urlOf(port: number, database: string): string {

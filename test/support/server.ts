@@ -52,6 +52,12 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
   };
 }
 
+/** Stops the server, and starts another on its home. */
+export async function restarted(server: TestServer, options: TestOptions = {}): Promise<TestServer> {
+  await server.stop();
+  return startTestServer({ home: server.home, ...options });
+}
+
 /** For tests that change files under a running server: it reads them each time. */
 export const uncached: TestOptions = { cacheBytes: 0 };
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type FragileProxy, startFragileProxy } from "./fragile-proxy.js";
 import { startPostgres, type TestPostgres, urlOf } from "./postgres.js";
-import { startTestServer, type TestOptions, type TestServer } from "./server.js";
+import { startTestServer, type TestServer } from "./server.js";
 
 export type SharedDatabase = {
   readonly cluster: TestPostgres;
@@ -10,21 +10,25 @@ export type SharedDatabase = {
   readonly proxy: FragileProxy;
 };
 
+export type SharedServers = [TestServer, ...TestServer[]];
+
 export async function startSharedDatabase(): Promise<SharedDatabase> {
   const cluster = await startPostgres();
   return { cluster, name: await cluster.database(), proxy: await startFragileProxy(cluster.port) };
 }
 
+/** Returns the setting of a server that uses it. */
+export function storeOf({ name, proxy }: SharedDatabase): string {
+  return urlOf(proxy.port, name);
+}
+
 /** Empties the database, and starts so many servers on it, all with the same token. */
-export async function startSharedServers(
-  { cluster, name, proxy }: SharedDatabase,
-  count: number,
-  options: TestOptions = {},
-): Promise<[TestServer, TestServer, ...TestServer[]]> {
+export async function startSharedServers(database: SharedDatabase, count: number): Promise<SharedServers> {
+  const { cluster, name } = database;
   await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
   const token = randomBytes(24).toString("hex");
-  const start = () => startTestServer({ store: urlOf(proxy.port, name), token, ...options });
-  const [first, second, ...others] = await Promise.all(Array.from({ length: count }, start));
-  if (first === undefined || second === undefined) throw new Error("one server shares nothing");
-  return [first, second, ...others];
+  const start = () => startTestServer({ store: storeOf(database), token });
+  const [first, ...others] = await Promise.all(Array.from({ length: count }, start));
+  if (first === undefined) throw new Error("no server was asked for");
+  return [first, ...others];
 }

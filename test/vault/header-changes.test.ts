@@ -16,7 +16,7 @@ import {
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { passphrase, restarted, startTestServer, type TestServer } from "../support/server.js";
 import {
   mustGet,
   mustInit,
@@ -65,8 +65,7 @@ function openingOnDisk(server: TestServer, passphrases: readonly string[]): stri
 
 /** Nothing is left beside the header, and a restarted server opens what the running one opened. */
 async function sameAfterRestart(server: TestServer, opener: string): Promise<void> {
-  await server.stop();
-  const again = await startTestServer({ home: server.home });
+  const again = await restarted(server);
   await mustUnlock(again, opener);
   expect((await mustGet(again, "a"))["value"]).to.equal("kept");
   expect(readdirSync(join(again.home, "vault", "gen-1")).sort()).to.deep.equal(["header.json", "secrets"]);

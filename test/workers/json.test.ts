@@ -5,6 +5,9 @@ import { type JsonValue, readObject } from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8, withScratch } from "../../workers/memory.js";
 
+/** Short in the normal suite; 50,000 in the long form. */
+const texts = Number(process.env["STRONGROOM_JSON_TEXTS"] ?? 10_000);
+
 /** Returns what JSON.parse finds in the field, in the reader's terms; undefined when it refuses, null when it is missing. */
 function judged(text: string, field: string): unknown {
   let parsed: unknown;
@@ -68,7 +71,7 @@ describe("the JSON reader", () => {
           JSON.stringify(object, undefined, space).replace(/[f-m]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`),
         );
       }),
-      { numRuns: 10_000 },
+      { numRuns: texts / 5 },
     );
   });
 
@@ -118,7 +121,7 @@ describe("the JSON reader", () => {
     const almost = fc.array(token, { maxLength: 9 }).map((tokens) => tokens.join(""));
     fc.assert(
       fc.property(almost, fc.boolean(), (middle, wrapped) => agree(wrapped ? `{"f":${middle}}` : middle)),
-      { numRuns: 50_000 },
+      { numRuns: texts },
     );
   });
 
@@ -142,7 +145,7 @@ describe("the JSON reader", () => {
         } catch {}
         expect(found(bytes, "f")).to.deep.equal(text === null ? undefined : expected(text, "f"));
       }),
-      { numRuns: 20_000 },
+      { numRuns: texts / 2 },
     );
   });
 
@@ -165,7 +168,7 @@ describe("the JSON writer", () => {
         fc.pre(isWellFormed(value));
         expect(withScratch(() => Buffer.from(writeString(utf8(value))).toString())).to.equal(JSON.stringify(value));
       }),
-      { numRuns: 20_000 },
+      { numRuns: texts / 2 },
     );
   });
 });

@@ -85,7 +85,6 @@ describe("the text of a key", () => {
     `SRK-${"0".repeat(64)}u`,
     `S-RK-${"0".repeat(64)}`,
   ]) {
-    // biome-ignore format: one line
     it(`is not ${JSON.stringify(text)}`, () => {
       expect([isKeyText(Buffer.from(text)), read(text).wrong]).to.deep.equal([false, null]);
     });

@@ -58,13 +58,23 @@ async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">
   }
 }
 
-function exitCodeOf({ findings, current }: Diagnosis): number {
+export function exitCodeOf({ findings, current }: Diagnosis): number {
   if (findings.length > 0) return exitCodes.findings;
   return current === null ? exitCodes.notInitialized : exitCodes.ok;
 }
 
 /** Stable: members may be added, but never change or disappear. */
-function asJson({ home, vaultPath, server, current, kept, secrets, opened, fixed, findings }: Diagnosis): object {
+export function asJson({
+  home,
+  vaultPath,
+  server,
+  current,
+  kept,
+  secrets,
+  opened,
+  fixed,
+  findings,
+}: Diagnosis): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
   };

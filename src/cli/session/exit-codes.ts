@@ -35,7 +35,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   wrongPassphrase: "wrong passphrase",
   unreachable: "the server cannot be reached",
   untrusted: "the server's certificate is not trusted",
-  findings: "doctor found a problem, or a secret is damaged",
+  findings: "doctor or audit found a problem, or a secret is damaged",
   aborted: "cancelled or interrupted",
   forbidden: "the token's scope does not cover this",
 };

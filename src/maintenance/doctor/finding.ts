@@ -24,6 +24,7 @@ export const findingCodes = {
   "count-wrong": "a database's count of secrets is not their number",
   "tokens-damaged": "the document of the client tokens is damaged, or of a later version",
   "token-refused": "a client token that was added or changed outside of the server; it opens nothing",
+  "audit-changed": "the audit log was changed, cut or forged, or a file of it is missing",
   "token-damaged": "the token file does not contain a token",
   "certificate-damaged": "certificate or key is invalid, or one of them is missing",
   "certificate-mismatch": "the key does not match the certificate",

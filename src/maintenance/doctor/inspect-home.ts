@@ -11,6 +11,7 @@ import { type Claim, claimVault } from "../../storage/files/claim.js";
 import { findHolder, type Holder } from "../../storage/files/claim-holder.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { examineCertificate, examineToken } from "./check-access.js";
+import { examineAudit } from "./check-audit.js";
 import { examineVaults, type VaultFacts } from "./check-generations.js";
 import { examineStore } from "./check-store.js";
 import type { Finding } from "./finding.js";
@@ -156,6 +157,7 @@ async function inspectOnce(place: Place, { onProgress, store = null }: DoctorOpt
   await examineCertificate(inspection);
   await examineSocket(inspection);
   const facts = store === null ? await examineVaults(inspection) : await examineStore(inspection, store);
+  await examineAudit(inspection, facts.current !== null && inspection.keys.opened === facts.current);
   return { ...facts, findings };
 }
 

@@ -2,7 +2,7 @@
  * Key workers of doctor: one without a key that checks structure and, given the passphrase, one that opens the secrets of
  * one vault. No value leaves them.
  */
-import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
+import type { BlobFault, BlobOutline, Bytes, CheckpointVerdict, SignedCheckpoint } from "../../../workers/protocol.js";
 import { systemClock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import { KeyWorkerClient } from "../../vault/worker/key-worker-client.js";
@@ -57,6 +57,13 @@ export class Keys {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
     return (await worker.call({ op: "verifyRecords", texts, macs })).valid;
+  }
+
+  /** Judges the MACs of the audit log's checkpoints, with the key of the unlocked vault. */
+  async verifyCheckpoints(checkpoints: readonly SignedCheckpoint[]): Promise<readonly CheckpointVerdict[]> {
+    const worker = this.#opener?.worker;
+    if (worker === undefined) throw new Error("nothing was unlocked");
+    return (await worker.call({ op: "verifyCheckpoints", checkpoints })).verdicts;
   }
 
   async stop(): Promise<void> {

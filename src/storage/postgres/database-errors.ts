@@ -22,6 +22,12 @@ export function endsConnection(error: unknown): boolean {
   return state === null || state.startsWith("57P") || state.startsWith("08");
 }
 
+/** Whether the connection ended, rather than not answering in time: a new one may do better at once. */
+export function isBroken(error: unknown): boolean {
+  const isTimeout = error instanceof Error && /timeout/i.test(error.message);
+  return endsConnection(error) && !isTimeout && !(error instanceof VaultError);
+}
+
 /** The cause is for the log, which never records its message. */
 export function databaseUnavailable(cause: unknown): VaultError {
   if (cause instanceof VaultError) return cause;

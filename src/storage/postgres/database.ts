@@ -6,8 +6,9 @@ import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";
-import { databaseUnavailable, endsConnection, isRepeatable } from "./database-errors.js";
+import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
+import { Sessions } from "./sessions.js";
 import type { Statement } from "./statements.js";
 
 /** Columns in PostgreSQL's text format. */
@@ -32,7 +33,7 @@ export const serverName = "strongroom server";
 
 export const defaultAnswerMs = 5_000;
 
-/** Attempts at a query that a deadlock or a serialization failure has undone. */
+/** Attempts at a query that a deadlock or a serialization failure has undone; a read that a broken connection has ended has two. */
 const mostAttempts = 4;
 
 const longestIdleMs = 60_000;
@@ -45,16 +46,15 @@ const sessionSettings = [
   "idle_in_transaction_session_timeout=60000",
 ].map((setting) => `-c ${setting}`);
 
-const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
-  current_setting('synchronous_commit')`;
-
 export class Database {
   readonly #makePool: () => Pool;
+  readonly #sessions: Sessions;
   readonly #answerMs: number;
   #pool: Pool;
 
-  private constructor(makePool: () => Pool, answerMs: number) {
+  private constructor(makePool: () => Pool, sessions: Sessions, answerMs: number) {
     this.#makePool = makePool;
+    this.#sessions = sessions;
     this.#answerMs = answerMs;
     this.#pool = makePool();
   }
@@ -62,7 +62,7 @@ export class Database {
   /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
   static async open(options: DatabaseOptions): Promise<Database> {
     const { url, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
-    const { Pool } = await loadClient();
+    const { Client, Pool } = await loadClient();
     const config = {
       ...readConnectionUrl(url),
       ...(password !== undefined && { password }),
@@ -75,15 +75,15 @@ export class Database {
       ...(isServer ? { application_name: serverName, min: 1 } : { application_name: "strongroom maintenance" }),
       options: sessionSettings.join(" "),
       types: { getTypeParser: () => (raw: unknown) => raw },
-      onConnect: checkServer,
     };
+    const sessions = new Sessions((each) => new Client(each), config, log);
     const makePool = () => {
-      const pool = new Pool(config);
+      const pool = new Pool({ ...config, onConnect: (client) => sessions.check(client) });
       pool.on("error", (error) => log.debug({ event: "database-connection-ended", error }));
       pool.on("connect", (client) => client.on("error", () => {})); // one in use has no listener, and fails its query
       return pool;
     };
-    return new Database(makePool, answerMs);
+    return new Database(makePool, sessions, answerMs);
   }
 
   /** Returns the rows of one statement. @throws VaultError UNAVAILABLE; a change has then been made as a whole or not. */
@@ -92,7 +92,8 @@ export class Database {
       try {
         return await this.withClient((client) => this.#queryOn(client, statement, values, extraMs));
       } catch (error) {
-        if (!isRepeatable(error) || attempt === mostAttempts) throw databaseUnavailable(error);
+        const again = isRepeatable(error) || (attempt === 1 && !statement.isChange && isBroken(error));
+        if (!again || attempt === mostAttempts) throw databaseUnavailable(error);
         await new Promise((resolve) => setTimeout(resolve, 5 * 2 ** attempt * Math.random()));
       }
     }
@@ -142,7 +143,7 @@ export class Database {
 
   async #queryOn(
     client: PoolClient,
-    { name, text }: Statement,
+    { name, text, isChange = false }: Statement,
     values: readonly Value[],
     extraMs: number,
   ): Promise<readonly Row[]> {
@@ -153,7 +154,12 @@ export class Database {
       rowMode: "array",
       query_timeout: this.#answerMs + extraMs,
     };
-    return (await client.query<(string | null)[]>(query as QueryArrayConfig)).rows;
+    try {
+      return (await client.query<(string | null)[]>(query as QueryArrayConfig)).rows;
+    } catch (error) {
+      if (isChange && endsConnection(error)) await this.#sessions.end(client);
+      throw error;
+    }
   }
 
   #dropAll(): void {
@@ -169,15 +175,6 @@ async function loadClient() {
   } catch {
     throw new StartError("the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg");
   }
-}
-
-/** DANGER: a standby would return old secrets, and without fsync a power cut loses what was acknowledged. */
-async function checkServer(client: { query: PoolClient["query"] }): Promise<void> {
-  const { rows } = await client.query<(string | null)[]>({ text: checkText, rowMode: "array" });
-  const [inRecovery, fsync, encoding] = rows[0] ?? [];
-  if (inRecovery !== "f") throw new StartError("the database is a standby, which takes no changes: name the primary");
-  if (fsync !== "on") throw new StartError("the database runs with fsync=off and may lose secrets: set fsync=on");
-  if (encoding !== "UTF8") throw new StartError("the database's encoding is not UTF8: create it with ENCODING 'UTF8'");
 }
 
 /** The client passes views as a whole buffer, and arrays of null as text. */

@@ -1,6 +1,11 @@
 /** Statements of the engine, each prepared once a connection, under its name. Every one returns the epoch it is about. */
 
-export type Statement = { readonly name: string; readonly text: string };
+export type Statement = {
+  readonly name: string;
+  readonly text: string;
+  /** Must not run late, after a failure was reported. */
+  readonly isChange?: boolean;
+};
 
 const ofCurrent = "FROM strongroom.current c LEFT JOIN strongroom.secret s ON s.vault = c.vault AND s.path = $1";
 const pathsAfter = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
@@ -30,13 +35,23 @@ export const statements = {
     name: "list-heads-below",
     text: headsOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`, "$5"),
   },
-  commitOne: { name: "commit-one", text: "SELECT epoch, refused FROM strongroom.commit_one($1, $2, $3, $4)" },
+  commitOne: {
+    isChange: true,
+    name: "commit-one",
+    text: "SELECT epoch, refused FROM strongroom.commit_one($1, $2, $3, $4)",
+  },
   commitMany: {
+    isChange: true,
     name: "commit-many",
     text: "SELECT epoch, refused FROM strongroom.commit_many($1, $2, $3, $4, $5, $6)",
   },
-  startVault: { name: "start-vault", text: "SELECT epoch, kept, made FROM strongroom.start_vault($1, $2, $3)" },
+  startVault: {
+    isChange: true,
+    name: "start-vault",
+    text: "SELECT epoch, kept, made FROM strongroom.start_vault($1, $2, $3)",
+  },
   replaceHeader: {
+    isChange: true,
     name: "replace-header",
     text: "SELECT epoch, replaced FROM strongroom.replace_header($1, $2, $3, $4)",
   },
@@ -51,6 +66,7 @@ export const statements = {
   FROM strongroom.current c LEFT JOIN strongroom.document d ON d.vault = c.vault AND d.name = $1`,
   },
   writeDocument: {
+    isChange: true,
     name: "write-document",
     text: "SELECT epoch, written FROM strongroom.write_document($1, $2, $3, $4, $5)",
   },

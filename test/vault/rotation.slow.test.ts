@@ -21,7 +21,14 @@ import {
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random, runSeed } from "../support/random.js";
-import { passphrase, realScryptCost, startTestServer, type TestOptions, type TestServer } from "../support/server.js";
+import {
+  passphrase,
+  realScryptCost,
+  restarted,
+  startTestServer,
+  type TestOptions,
+  type TestServer,
+} from "../support/server.js";
 import {
   type Json,
   mustGet,
@@ -69,11 +76,6 @@ function holdAt(server: TestServer, hold: ReturnType<typeof heldFiles>["hold"], 
 
 async function isRotating(server: TestServer): Promise<boolean> {
   return (await mustStatus(server))["rotation"] !== undefined;
-}
-
-async function restarted(server: TestServer): Promise<TestServer> {
-  await server.stop();
-  return startTestServer({ home: server.home });
 }
 
 /** Of the tags and the sealed bytes of all secrets. */
@@ -127,7 +129,10 @@ describe("a rotation of the master key", () => {
     await untilRotated(server);
     for (const { key } of [lost, gone]) mustRefuse(await send(server, unlockWith(key)), 401, "UNAUTHORIZED");
     const left = (await mustListKeys(server)).map(({ id, label }) => [id, label]);
-    expect(left).to.deep.equal([["passphrase", "passphrase"], [kept.id, "kept"]]); // biome-ignore format: one line
+    expect(left).to.deep.equal([
+      ["passphrase", "passphrase"],
+      [kept.id, "kept"],
+    ]);
     const again = await restarted(server);
     await mustUnlock(again, kept.key);
     expect((await mustGet(again, "a"))["value"]).to.equal("a 3");
@@ -238,7 +243,6 @@ describe("during a rotation", () => {
       ["0/moved", 2],
       ["a", 4],
     ] as const) {
-      // biome-ignore format: one line
       const versions = mustSucceed(await send(again, { path: `/v1/versions/${path}` }));
       expect(versions, path)
         .to.have.property("versions")
@@ -363,8 +367,7 @@ describe("a rotation on a disk that fails", function () {
       await send(server, rotating());
       for (let i = 0; i < 20; i++) await mustStatus(server); // the sweep meets the fault
       faults.repair();
-      await server.stop();
-      server = await startTestServer({ home: server.home, files: faults.files, clock, idleTimeoutMs: 0 });
+      server = await restarted(server, { files: faults.files, clock, idleTimeoutMs: 0 });
       await mustUnlock(server);
       await untilRotated(server, () => clock.advance(60_000));
       expect(await contents(server, few)).to.deep.equal(before);

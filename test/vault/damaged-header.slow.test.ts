@@ -11,7 +11,7 @@ import { mustGet, mustInit, mustPut, mustRefuse, mustStatus, mustUnlock, send } 
 import { type FrozenHeader, headerOfVersion1 } from "../vectors/frozen-headers.js";
 
 /** Each valid-looking header costs a derivation: the normal suite tries some, the long form all. */
-const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 16;
+const unlockEvery = process.env["STRONGROOM_SLOW"] ? 1 : 48;
 
 /** A vault with one secret, its server stopped. */
 async function stoppedVault(passphraseOfVault = passphrase): Promise<{ home: string; header: Buffer; key: string }> {
@@ -81,12 +81,32 @@ describe("a damaged header", function () {
       ["without any slot", edited(text, ({ slots }) => slots.splice(0)), "INTEGRITY"],
       ["with the key twice", edited(text, ({ slots }) => slots.push({ ...slots[1] })), "INTEGRITY"],
       ["with the passphrase twice", edited(text, ({ slots }) => slots.splice(1, 0, { ...slots[0] })), "INTEGRITY"],
-      ["with a key of another vault", edited(text, ({ slots }) => slots.push({ ...theirKey, id: "00000000", label: "x" })), "mounted"], // biome-ignore format: one row
-      ["with another vault's key in place of its own", edited(text, ({ slots }) => slots.splice(1, 1, theirKey)), "mounted"], // biome-ignore format: one row
-      ["with another vault's passphrase in place of its own", edited(text, ({ slots }) => slots.splice(0, 1, theirPassphrase)), "mounted"], // biome-ignore format: one row
-      ["with the slots of another vault", edited(text, (header) => Object.assign(header, { slots: foreign.slots })), "mounted"], // biome-ignore format: one row
-      ["with the slots and the MAC of another vault", edited(text, (header) => Object.assign(header, { slots: foreign.slots, mac: foreign.mac })), "mounted"], // biome-ignore format: one row
-      ["with another label", edited(text, ({ slots }) => Object.assign(slots[1] ?? {}, { label: "mine" })), "mounted"], // biome-ignore format: one row
+      [
+        "with a key of another vault",
+        edited(text, ({ slots }) => slots.push({ ...theirKey, id: "00000000", label: "x" })),
+        "mounted",
+      ],
+      [
+        "with another vault's key in place of its own",
+        edited(text, ({ slots }) => slots.splice(1, 1, theirKey)),
+        "mounted",
+      ],
+      [
+        "with another vault's passphrase in place of its own",
+        edited(text, ({ slots }) => slots.splice(0, 1, theirPassphrase)),
+        "mounted",
+      ],
+      [
+        "with the slots of another vault",
+        edited(text, (header) => Object.assign(header, { slots: foreign.slots })),
+        "mounted",
+      ],
+      [
+        "with the slots and the MAC of another vault",
+        edited(text, (header) => Object.assign(header, { slots: foreign.slots, mac: foreign.mac })),
+        "mounted",
+      ],
+      ["with another label", edited(text, ({ slots }) => Object.assign(slots[1] ?? {}, { label: "mine" })), "mounted"],
       ["as one of version 1", edited(text, (header) => Object.assign(header, { version: 1 })), "INTEGRITY"],
     ];
     const worker = await startKeyWorker();

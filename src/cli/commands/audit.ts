@@ -1,0 +1,160 @@
+/** `strongroom audit`: shows the audit log's records, and verifies its files. */
+import { Argument, type Command } from "commander";
+import type { LogHead } from "../../audit/audit-format.js";
+import type { VerifiedLog } from "../../audit/log-verifier.js";
+import { auditDirectory } from "../../audit/open-audit.js";
+import { type Judge, type JudgedLog, judgeCheckpoints, verifyLog } from "../../audit/verify-log.js";
+import { StrongroomError } from "../../client/client.js";
+import { duration, integer, Problem } from "../../config/readers.js";
+import { readOneSetting } from "../../config/settings.js";
+import { VaultError } from "../../errors.js";
+import { homeAt } from "../../files/home.js";
+import { withOfflineJudge } from "../../maintenance/offline-judge.js";
+import { findHolder } from "../../storage/files/claim-holder.js";
+import { type ShowFlags, showRecords, tailRecords } from "../audit/show-audit.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { exits, namesServer, withClient, withConnection } from "../session/connection.js";
+import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { nonEmpty } from "../session/flags.js";
+import { readInputFile, textOfInput } from "../session/input-file.js";
+import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
+
+type Flags = ShowFlags & PassphraseSource & { readonly head?: string; readonly open?: true };
+type Flag = "token" | "path" | "since" | "limit" | "follow" | "head" | "open";
+
+/** What each action takes. */
+const actions = {
+  show: ["token", "path", "since", "limit"],
+  tail: ["token", "path", "limit", "follow"],
+  verify: ["head", "open"],
+  head: [],
+} as const satisfies Record<string, readonly Flag[]>;
+
+type Action = keyof typeof actions;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "The audit log records who did what, and when. show prints the latest records, or those that the flags choose, tail " +
+        "the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints an unlocked " +
+        "server or, with --open, the passphrase. head prints where the log ends: keep it elsewhere, for verify --head.",
+    )
+    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .option("--token <name>", "show, tail: only what this token did", nonEmpty)
+    .option("--path <path>", "show, tail: only this secret, or with a slash at the end this subtree", nonEmpty)
+    .option("--since <time>", "show: only records since then, as 2h or 2026-03-01T12:00Z", readTime)
+    .option("--limit <number>", "show, tail: most records, latest first to be kept", integer(1, 1_000_000))
+    .option("-f, --follow", "tail: go on with the records that come")
+    .option("--head <file>", "verify: the log must still begin as when this head was printed", nonEmpty)
+    .option("--open", "verify: check the checkpoints with the passphrase. Implied by --passphrase-file and -fd");
+  withOutput(withConnection(withPassphrase(command))).action(audit);
+}
+
+function readTime(text: string): Date {
+  const time = /^\d+(?:ms|[smhd])$/.test(text)
+    ? Date.now() - duration(1, 100 * 365 * 86_400_000)(text)
+    : Date.parse(text);
+  if (Number.isNaN(time)) throw new Problem("a duration, such as 2h, or a time, such as 2026-03-01T12:00Z");
+  return new Date(time);
+}
+
+async function audit(action: Action, flags: Flags): Promise<void> {
+  const known: readonly Flag[] = ["token", "path", "since", "limit", "follow", "head", "open"];
+  const other = known.find((flag) => flags[flag] !== undefined && !(actions[action] as readonly Flag[]).includes(flag));
+  if (other !== undefined)
+    throw new CommandFailure("usage", `--${other} has no effect with ${action}: strongroom audit --help shows more`);
+  if (action === "show") return showRecords(flags);
+  if (action === "tail") return tailRecords(flags);
+  return action === "verify" ? verify(flags) : printHead(flags);
+}
+
+/** Of the server, whose memory no one can change; without one, of the files. */
+async function printHead(flags: Flags): Promise<void> {
+  const home = homeAt(readOneSetting("home", flags.home, process.env));
+  const isServed = namesServer(flags) || (await findHolder(home.vault)) !== null;
+  const head = isServed
+    ? (await withClient(flags, (client) => client.audit.read({ limit: 1 }))).head
+    : (await verifyLog(auditDirectory(home.path))).head;
+  if (!head) throw new CommandFailure("notFound", `there is no audit log yet in ${printable(home.path)}`);
+  printJson(head);
+}
+
+async function verify(flags: Flags): Promise<void> {
+  const home = homeAt(readOneSetting("home", flags.home, process.env));
+  const head = flags.head === undefined ? null : await readHead(flags.head);
+  const isOpened = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
+  const log = await verifyLog(auditDirectory(home.path), head);
+  const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
+  const problems = [...log.problems, ...(judged?.problems ?? [])];
+  if (flags.json) printJson({ ok: problems.length === 0, ...factsOf(log, judged), problems });
+  else if (!flags.quiet) process.stdout.write(textOf(log, judged));
+  process.exitCode = problems.length === 0 ? exitCodes.ok : exitCodes.findings;
+}
+
+async function readHead(file: string): Promise<LogHead> {
+  const text = textOfInput(await readInputFile(file, "the file of the head"), "the file of the head");
+  try {
+    const { log, seq, chain } = JSON.parse(text) as LogHead;
+    if (typeof log === "string" && Number.isSafeInteger(seq) && typeof chain === "string") return { log, seq, chain };
+  } catch {
+    // as any other text that is no head
+  }
+  throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
+}
+
+async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
+  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+  try {
+    return await withOfflineJudge(vaultPath, passphrase, async (judge) => judge && judgeCheckpoints(log, judge));
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error;
+    throw new CommandFailure(error.code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[error.code], error.message);
+  }
+}
+
+/** Returns null when no server runs here, or its vault is locked. */
+async function judgeByServer(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
+  if (!namesServer(flags) && (await findHolder(vaultPath)) === null) return null;
+  return withClient({ ...flags, nonInteractive: true }, async (client) => {
+    const judge: Judge = async (checkpoints) => (await client.audit.verify(checkpoints)).verdicts;
+    try {
+      return await judgeCheckpoints(log, judge);
+    } catch (error) {
+      if (error instanceof StrongroomError && error.code === "VAULT_LOCKED") return null;
+      throw error;
+    }
+  });
+}
+
+function factsOf(
+  { files, records, head, gaps, lost, unfinished, headIsTooOld, checkpoints }: VerifiedLog,
+  judged: JudgedLog | null,
+) {
+  const facts = { files, records, head, gaps, lost, unfinished, headIsTooOld, checkpoints: checkpoints.length };
+  return { ...facts, covered: judged?.covered ?? null };
+}
+
+function textOf(log: VerifiedLog, judged: JudgedLog | null): string {
+  const paint = painter(process.stdout);
+  const problems = [...log.problems, ...(judged?.problems ?? [])];
+  const shown = problems.map(({ file, message }) => `${paint("red", "wrong")}  ${file}: ${printable(message)}\n`);
+  const end = problems.length === 0 ? paint("green", "no problems found") : counted(problems.length, "problem");
+  return [...about(log, judged), ...shown, `${end}\n`].join("");
+}
+
+function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
+  const { files, records, head, gaps, lost, unfinished, headIsTooOld, checkpoints } = log;
+  if (files === 0) return ["there is no audit log\n"];
+  const last = head?.seq ?? 0;
+  return [
+    `${counted(records, "record")} in ${counted(files, "file")}, the last is ${last}\n`,
+    judged === null
+      ? `${counted(checkpoints.length, "checkpoint")}, not checked: unlock the server, or use --open\n`
+      : `${counted(checkpoints.length, "checkpoint")}; record ${judged.covered} is the last that is covered by one\n`,
+    ...(gaps > 0 ? [`${counted(lost, "record")} lost in ${counted(gaps, "gap")}\n`] : []),
+    ...(unfinished > 0
+      ? [`${counted(unfinished, "byte")} of a group that is being written, or was cut by a crash\n`]
+      : []),
+    ...(headIsTooOld ? ["the head is older than the oldest file, and proves nothing\n"] : []),
+  ];
+}

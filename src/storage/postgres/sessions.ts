@@ -1,0 +1,72 @@
+/** Sessions on the database's side: what each must be able to do, and the end of one whose connection has failed. */
+import type { ClientBase, PoolConfig } from "pg";
+import { StartError } from "../../errors.js";
+import type { Log } from "../../log.js";
+
+/** The process that serves a connection; its number alone may be another session's by now. */
+type Session = { readonly pid: string; readonly started: string };
+
+/** Longest time, in milliseconds, for ending a session. */
+const endMs = 2_000;
+
+const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
+  current_setting('synchronous_commit'), pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
+const endText = `SELECT pg_terminate_backend(pid, ${endMs / 2}) FROM pg_stat_activity
+  WHERE pid = $1::integer AND backend_start = $2::timestamptz`;
+
+type Client = Pick<ClientBase, "query" | "on"> & { connect(): Promise<unknown>; end(): Promise<void> };
+
+export class Sessions {
+  readonly #makeClient: (config: PoolConfig) => Client;
+  readonly #config: PoolConfig;
+  readonly #log: Log;
+  readonly #known = new WeakMap<object, Session>();
+  #hasWarned = false;
+
+  /** `config`: of connections. */
+  constructor(makeClient: (config: PoolConfig) => Client, config: PoolConfig, log: Log) {
+    this.#makeClient = makeClient;
+    this.#config = { ...config, connectionTimeoutMillis: endMs, query_timeout: endMs };
+    this.#log = log;
+  }
+
+  /**
+   * Checks a new connection. DANGER: a standby would return old secrets, and without fsync a power cut loses what was
+   * acknowledged. @throws StartError
+   */
+  async check(client: Pick<ClientBase, "query">): Promise<void> {
+    const { rows } = await client.query<(string | null)[]>({ text: checkText, rowMode: "array" });
+    const [inRecovery, fsync, encoding, synchronous, pid, started] = rows[0] ?? [];
+    if (inRecovery !== "f") throw new StartError("the database is a standby, which takes no changes: name the primary");
+    if (fsync !== "on") throw new StartError("the database runs with fsync=off and may lose secrets: set fsync=on");
+    if (encoding !== "UTF8")
+      throw new StartError("the database's encoding is not UTF8: create it with ENCODING 'UTF8'");
+    if (synchronous === "off") this.#warn();
+    if (pid && started) this.#known.set(client, { pid, started });
+  }
+
+  /**
+   * Ends the session of a connection that failed while it made a change: the change has then been made, or never will be. It
+   * could overwrite a later one else. A database that cannot be reached is not waited for.
+   */
+  async end(client: object): Promise<void> {
+    const session = this.#known.get(client);
+    if (session === undefined) return;
+    const ending = this.#makeClient(this.#config);
+    ending.on("error", () => {}); // fails the query, too
+    try {
+      await ending.connect();
+      await ending.query({ text: endText, values: [session.pid, session.started] });
+    } catch (error) {
+      this.#log.debug({ event: "database-session-not-ended", error });
+    }
+    await ending.end().catch(() => {}); // it has failed already
+  }
+
+  #warn(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const hint = "the database runs with synchronous_commit=off: its crash may lose secrets that were acknowledged";
+    this.#log.warn({ event: "not-durable", hint });
+  }
+}

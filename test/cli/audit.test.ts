@@ -1,0 +1,136 @@
+/** strongroom audit: what it shows, verifies and refuses. */
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parseLog, readLog, rebuilt, writeLog } from "../audit/sample-log.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { passphrase, realScryptCost, shareTestServer, startTestServer } from "../support/server.js";
+import { mustCreateToken, mustGet, mustInit, mustLock, mustPut, send } from "../support/test-client.js";
+import { must, strongroom, testRows } from "./command-rows.js";
+import { start } from "./run-command.js";
+
+describe("audit", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    await mustPut(started, "app/a", "v");
+    await mustPut(started, "other", "v");
+    const { token } = await mustCreateToken(started, { name: "ci" });
+    await send(started, { path: "/v1/secrets/app/a", token });
+    await send(started, { method: "POST", path: "/v1/batch", body: { operations: [{ move: "other", to: "app/b" }] } });
+  });
+  const here = () => ({ STRONGROOM_HOME: server().home });
+  const time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z";
+
+  testRows(here, {
+    "all of it": {
+      args: ["audit", "show"],
+      exit: 0,
+      out: new RegExp(`^${time}  1  -  -  start\n[^]*  root  127\\.0\\.0\\.1  put  app/a  200\n`),
+    },
+    "the end": {
+      args: ["audit", "tail", "--limit", "1"],
+      exit: 0,
+      out: /^.* {2}move {2}other {2}to app\/b {2}200 {2}in a batch\n$/,
+    },
+    "what a token did": {
+      args: ["audit", "show", "--token", "ci"],
+      exit: 0,
+      out: new RegExp(`^${time}  \\d+  ci  127\\.0\\.0\\.1  get  app/a  200\n$`),
+    },
+    "a subtree as JSON": {
+      args: ["audit", "show", "--path", "app/", "--json"],
+      exit: 0,
+      out: /^\{"records":\[\{"seq":\d+,"time":"[^"]+","event":"put",.*"event":"get",.*"event":"move",[^{]*\}\]\}\n$/,
+    },
+    "nothing since a time to come": { args: ["audit", "show", "--since", "2100-01-01"], exit: 0, out: "" },
+    "the last of what matches": {
+      args: ["audit", "show", "--since", "1h", "--path", "app/a", "--limit", "1"],
+      exit: 0,
+      out: / {2}get {2}app\/a {2}200\n$/,
+    },
+    "an invalid time": {
+      args: ["audit", "show", "--since", "noon"],
+      exit: 2,
+      err: /--since must be a duration, such as 2h, or a time/,
+    },
+    "a flag of another action": {
+      args: ["audit", "verify", "--token", "ci"],
+      exit: 2,
+      err: /--token has no effect with verify/,
+    },
+    "the head": { args: ["audit", "head"], exit: 0, out: /^\{"log":"[\w-]{22}","seq":\d+,"chain":"[\w-]{43}"\}\n$/ },
+    "a log without problems": {
+      args: ["audit", "verify"],
+      exit: 0,
+      out: /^\d+ records in 1 file, the last is \d+\n1 checkpoint; record \d is the last that is covered by one\nno problems found\n$/,
+    },
+    "a file that is no head": {
+      args: ["audit", "verify", "--head", "/dev/null"],
+      exit: 2,
+      err: /is not what strongroom audit head prints/,
+    },
+  });
+
+  it("tail -f prints records as they come, until it is interrupted", async () => {
+    const { child, finished } = start(server(), ["audit", "tail", "-f", "--limit", "1", "--json"]);
+    await once(child.stdout, "data");
+    await mustGet(server(), "app/a");
+    const [later] = await once(child.stdout, "data");
+    expect(String(later)).to.match(/^\{"seq":\d+,.*"event":"get",.*\}\n$/);
+    child.kill("SIGINT");
+    expect((await finished).code).to.equal(0);
+  });
+
+  it("verify judges checkpoints with the passphrase when the server is locked, or there is none", async () => {
+    const other = await startTestServer(realScryptCost);
+    const environment = { STRONGROOM_HOME: other.home };
+    await mustInit(other);
+    await mustLock(other);
+    expect(await must(environment, ["audit", "verify"])).to.contain("not checked: unlock the server, or use --open");
+    const open = ["audit", "verify", "--passphrase-file", "-"];
+    expect(await must(environment, open, `${passphrase}\n`)).to.match(/^2 checkpoints; record \d+ is the last/m);
+    await other.stop();
+    expect(await must(environment, open, `${passphrase}\n`)).to.contain("no problems found");
+    expect((await strongroom(environment, open, "wrong\n")).code).to.equal(9);
+  });
+
+  it("verify names what was changed, with the chain computed anew, and what was cut", async () => {
+    const other = await startTestServer(realScryptCost);
+    const environment = { STRONGROOM_HOME: other.home };
+    await mustInit(other);
+    for (let n = 0; n < 5; n++) await mustPut(other, `s${n}`, "v");
+    await mustLock(other);
+    const head = join(temporaryDirectory(), "head.json");
+    writeFileSync(head, await must(environment, ["audit", "head"]));
+    await other.stop();
+    const withHead = ["audit", "verify", "--head", head];
+    expect(await must(environment, withHead)).to.contain("no problems found");
+    const directory = join(other.home, "audit");
+    const { header, groups } = parseLog(readLog(directory));
+    const verify = async (args: readonly string[], input = "") => {
+      const { code, stdout } = await strongroom(environment, args, input);
+      expect(code).to.equal(12);
+      return stdout;
+    };
+
+    const edited = groups.map(({ file, lines }) => ({
+      file,
+      lines: lines.map((line) => line.replace('"put"', '"get"')),
+    }));
+    writeLog(directory, rebuilt(header, edited));
+    const file = join(directory, "audit-000001.jsonl");
+    expect(await must(environment, ["audit", "verify"])).to.contain("no problems found"); // neither key nor head
+    const open = ["audit", "verify", "--passphrase-file", "-"];
+    expect(await verify(open, `${passphrase}\n`)).to.match(/the checkpoint in record \d+ is not the vault's/);
+    expect(await verify(withHead)).to.match(/this is not the log of the head that was given/);
+
+    writeLog(directory, rebuilt(header, groups.slice(0, 2)));
+    expect(await verify(withHead)).to.match(/the log was cut: it ends with record \d+, and once had \d+/);
+
+    writeFileSync(file, readFileSync(file, "utf8").replace('"start"', '"stopp"'));
+    expect(await verify(["audit", "verify", "--json"])).to.contain(
+      '"problems":[{"code":"changed","file":"audit-000001.jsonl"',
+    );
+  });
+});

@@ -1,0 +1,155 @@
+/**
+ * A database that is killed, and connections that are cut, under load from three servers: every acknowledged write is there,
+ * what was refused is settled, status always answers, and the servers go on by themselves.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { shared } from "../../support/clean-up.js";
+import { needsPostgres } from "../../support/postgres.js";
+import { Random, runSeed } from "../../support/random.js";
+import type { TestServer } from "../../support/server.js";
+import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { mustInit, mustRefuse, mustStatus, mustUnlock, secretTarget, send } from "../../support/test-client.js";
+
+/** Short in the normal suite; 50 in the long form. */
+const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 3);
+const writers = 8;
+const pathsOfWriter = 4;
+
+/** What a path may contain: one value once it is settled. */
+type Ledger = Map<string, Set<string | null>>;
+
+/** `going`: false once the writers may end. */
+type Load = { going: boolean; acknowledged: number; refused: number };
+
+describe("servers on a database that fails", function () {
+  this.timeout(0);
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(startSharedDatabase);
+
+  const kill = async () => {
+    await database().cluster.kill();
+    await database().cluster.start();
+  };
+  const cut = async () => database().proxy.cut();
+  const faultNames: readonly (readonly [string, () => Promise<void>])[] = [
+    ["is killed (kill -9)", kill],
+    ["loses its connections", cut],
+  ];
+  for (const [name, fail] of faultNames) {
+    it(`lose nothing that was acknowledged when it ${name}, ${faults} times, and go on by themselves`, async () => {
+      const servers = await startSharedServers(database(), 3);
+      await mustInit(servers[0]);
+      for (const server of servers.slice(1)) await mustUnlock(server);
+      const load: Load = { going: true, acknowledged: 0, refused: 0 };
+      const ledgers = Array.from({ length: writers }, (): Ledger => new Map());
+      const work = ledgers.map((ledger, n) => write(servers, ledger, n, load));
+      const polls = servers.map((server) => poll(server, load));
+      const slowest = await failRepeatedly(servers, fail);
+      load.going = false;
+      await Promise.all([...work, ...polls]);
+      for (const ledger of ledgers) for (const path of ledger.keys()) await mustBeAsWritten(servers[0], ledger, path);
+      const { acknowledged, refused } = load;
+      const figures = `${acknowledged} acknowledged, ${refused} refused, back after at most ${Math.round(slowest)} ms`;
+      process.stdout.write(`      ${faults} times: ${figures}\n`);
+      expect(acknowledged).to.be.above(0);
+    });
+  }
+
+  it("is never changed late by a write that was refused because its connection broke", async () => {
+    const { proxy } = database();
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    await mustUnlock(second);
+    for (let k = 1; k <= 6; k++) {
+      proxy.breakAt(k, "after");
+      const answer = await put(first, "app/key", `broken ${k}`);
+      proxy.repair();
+      const before = await read(second, "app/key");
+      if (answer.status === 200) expect(before).to.equal(`broken ${k}`);
+      else mustRefuse(answer, 503, "UNAVAILABLE");
+      await sleep(20);
+      expect(await read(second, "app/key")).to.equal(before);
+    }
+  });
+});
+
+/** Returns the longest time until a server could write again, in milliseconds. */
+async function failRepeatedly(servers: readonly TestServer[], fail: () => Promise<void>): Promise<number> {
+  const random = new Random(runSeed);
+  let slowest = 0;
+  for (let n = 0; n < faults; n++) {
+    await sleep(100 + random.below(300));
+    await fail();
+    for (const server of servers) slowest = Math.max(slowest, await timeToWrite(server));
+  }
+  return slowest;
+}
+
+/** Puts and deletes at paths of its own, on one server after the other. */
+async function write(servers: readonly TestServer[], ledger: Ledger, writer: number, load: Load): Promise<void> {
+  const random = new Random(runSeed + writer);
+  for (let n = 0; load.going; n++) {
+    const server = random.pick(servers as readonly [TestServer, ...TestServer[]]);
+    const path = `writer/${writer}/${random.below(pathsOfWriter)}`;
+    const value = n % 5 === 4 ? null : `${writer} ${n}`;
+    const answer = value === null ? await remove(server, path) : await put(server, path, value);
+    if (answer.status === 200 || answer.status === 404) {
+      ledger.set(path, new Set([value]));
+      load.acknowledged++;
+      continue;
+    }
+    mustRefuse(answer, 503, "UNAVAILABLE");
+    load.refused++;
+    ledger.set(path, new Set([...(ledger.get(path) ?? [null]), value]));
+    await settle(server, ledger, path);
+  }
+}
+
+/** What a read shows after a refusal is what stays. */
+async function settle(server: TestServer, ledger: Ledger, path: string): Promise<void> {
+  for (;;) {
+    const found = await read(server, path);
+    if (found === undefined) {
+      await sleep(50);
+      continue;
+    }
+    expect(ledger.get(path)?.has(found), `${path} has ${found}, not one of what was written`).to.equal(true);
+    ledger.set(path, new Set([found]));
+    return;
+  }
+}
+
+async function mustBeAsWritten(server: TestServer, ledger: Ledger, path: string): Promise<void> {
+  expect([...(ledger.get(path) ?? [])], path).to.include(await read(server, path));
+}
+
+async function poll(server: TestServer, load: Load): Promise<void> {
+  while (load.going) {
+    expect((await mustStatus(server))["initialized"]).to.equal(true);
+    await sleep(100);
+  }
+}
+
+async function timeToWrite(server: TestServer): Promise<number> {
+  const begun = performance.now();
+  while ((await put(server, "probe", "1")).status !== 200) await sleep(20);
+  return performance.now() - begun;
+}
+
+function put(server: TestServer, path: string, value: string) {
+  return send(server, { method: "PUT", path: secretTarget(path), body: { value } });
+}
+
+function remove(server: TestServer, path: string) {
+  return send(server, { method: "DELETE", path: secretTarget(path) });
+}
+
+/** Null: there is no secret; undefined: storage does not answer. */
+async function read(server: TestServer, path: string): Promise<string | null | undefined> {
+  const { status, json } = await send(server, { path: secretTarget(path) });
+  if (status === 503) return undefined;
+  return status === 404 ? null : String(json["value"]);
+}

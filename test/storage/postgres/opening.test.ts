@@ -1,0 +1,184 @@
+/** Opening of a database: password, TLS, rights, and what a failed start says. */
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { generate } from "selfsigned";
+import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
+import { findPassword } from "../../../src/storage/postgres/pass-file.js";
+import type { Bytes } from "../../../workers/protocol.js";
+import { shared, temporaryDirectory } from "../../support/clean-up.js";
+import { needsPostgres, startPostgres } from "../../support/postgres.js";
+import { run } from "../../support/process.js";
+
+const password = "a:b\\c ü";
+
+function fileWith(text: string, mode = 0o600): string {
+  const file = join(temporaryDirectory(), "file");
+  writeFileSync(file, text);
+  chmodSync(file, mode);
+  return file;
+}
+
+/** Returns the message with which an opening is refused; "opened" when it is not. */
+async function outcomeOf(url: string, passwordFile: string | null = null): Promise<string> {
+  try {
+    await (await openDatabaseAt(url, passwordFile)).close();
+    return "opened";
+  } catch (error) {
+    return String(error instanceof Error ? error.message : error);
+  }
+}
+
+describe("the password of a database", () => {
+  const target = { host: "db.example.org", port: 5432, database: "vault", user: "me", ssl: false } as const;
+  const unixSocket = { ...target, host: "/run/postgresql" };
+  const rows: readonly (readonly [
+    rule: string,
+    of: typeof unixSocket | typeof target,
+    lines: string,
+    want?: string,
+  ])[] = [
+    ["is that of the line for host, port, database and user", target, "db.example.org:5432:vault:me:right", "right"],
+    ["is that of the first line that fits", target, "x:*:*:*:wrong\n*:*:*:me:right\n*:*:*:*:late", "right"],
+    ["may have colons and backslashes behind backslashes", target, "*:*:*:*:a\\:b\\\\c ü", password],
+    ["of a Unix socket is that of localhost, as with libpq", unixSocket, "localhost:*:*:*:right", "right"],
+    ["is none when no line fits, a comment least of all", target, "#*:*:*:*:x\ndb.example.org:1:*:*:x\n*:*:*\n"],
+  ];
+  for (const [rule, of, lines, want] of rows) {
+    it(rule, async () => expect(await findPassword(of, null, { PGPASSFILE: fileWith(lines) })).to.equal(want));
+  }
+
+  it("is the whole of a file that a setting names, without its line feed", async () => {
+    expect(await findPassword(target, fileWith(`${password}\n`), { PGPASSFILE: "unused" })).to.equal(password);
+  });
+
+  it("is not read from a file that is missing or that other users can read", async () => {
+    const refusal = (file: string) => findPassword(target, file, {}).catch((error: Error) => error.message);
+    expect(await refusal(fileWith("x", 0o640))).to.match(/^other users can access .*: run {2}chmod 600 /);
+    expect(await refusal(join(temporaryDirectory(), "none"))).to.match(/is missing: create it/);
+  });
+
+  it("is refused in the URL, on every way to give one, and not repeated", async () => {
+    for (const url of ["postgres://me:s3cr3t@db/vault", "postgres://me@db/vault?password=s3cr3t"]) {
+      const commands = [
+        ["serve", "--store", url],
+        ["migrate", "--from", url, "--to", "x"],
+        ["doctor", "--store", url],
+      ];
+      for (const args of commands) {
+        const { code, stderr } = await run(args);
+        expect([args[0], code]).to.deep.equal([args[0], 2]);
+        expect(stderr).to.contain("a URL without a password").and.not.to.contain("s3cr3t");
+      }
+    }
+  });
+});
+
+describe("a database", () => {
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(async () => {
+    const postgres = await startPostgres();
+    const name = await postgres.database();
+    await postgres.sql(name, `CREATE ROLE keeper LOGIN PASSWORD '${password}'; ALTER DATABASE ${name} OWNER TO keeper`);
+    const { cert, private: key } = await generate([{ name: "commonName", value: "test" }], {
+      keyType: "ec",
+      extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
+    });
+    const [certificate, keyFile] = [fileWith(cert), fileWith(key)];
+    const hba = fileWith("host all strongroom 127.0.0.1/32 trust\nhostssl all keeper 127.0.0.1/32 scram-sha-256\n");
+    for (const file of [certificate, keyFile, hba]) for (const path of [file, join(file, "..")]) postgres.give(path);
+    await postgres.kill();
+    const tls = ["ssl=on", `ssl_cert_file=${certificate}`, `ssl_key_file=${keyFile}`, `hba_file=${hba}`];
+    await postgres.start(tls);
+    return { ...postgres, name, root: fileWith(cert), file: fileWith(password), tls };
+  });
+  const urlAt = (host: string, query: string) =>
+    `postgres://keeper@${host}:${database().port}/${database().name}?${query}`;
+
+  const modes: readonly (readonly [host: string, mode: string, withRoot: boolean, want: RegExp])[] = [
+    ["localhost", "verify-full", true, /^opened$/],
+    ["127.0.0.1", "verify-full", true, /ERR_TLS_CERT_ALTNAME_INVALID/],
+    ["localhost", "verify-full", false, /SELF_SIGNED/],
+    ["127.0.0.1", "verify-ca", true, /^opened$/],
+    ["127.0.0.1", "verify-ca", false, /SELF_SIGNED/],
+    ["127.0.0.1", "require", false, /^opened$/],
+    ["127.0.0.1", "disable", false, /\(28000\): it refuses this user/],
+    ["127.0.0.1", "prefer", false, /sslmode is unknown: use one of disable, require, verify-ca, verify-full/],
+  ];
+  for (const [host, mode, withRoot, want] of modes) {
+    const root = withRoot ? "the right authority" : "no authority";
+    it(`by ${host} with sslmode=${mode} and ${root}: ${want.source}`, async () => {
+      const { root: file, file: passwordFile } = database();
+      const query = `sslmode=${mode}${withRoot ? `&sslrootcert=${file}` : ""}`;
+      expect(await outcomeOf(urlAt(host, query), passwordFile)).to.match(want);
+    });
+  }
+
+  it("that refuses the password, does not exist or does not listen is named with what to do, without its URL", async () => {
+    const { port, file } = database();
+    const closed = createServer().listen(0, "127.0.0.1");
+    const free = closed.address();
+    const freePort = typeof free === "object" && free !== null ? free.port : 0;
+    await new Promise((resolve) => closed.close(resolve));
+    const outcomes = [
+      [await outcomeOf(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong: correct/],
+      [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
+      [await outcomeOf(`postgres://strongroom@127.0.0.1:${freePort}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /the unknown parameter option/],
+    ] as const;
+    for (const [outcome, want] of outcomes) {
+      expect(outcome).to.match(want);
+      for (const part of ["postgres://", "keeper", "127.0.0.1"]) expect(outcome).not.to.contain(part);
+    }
+  });
+
+  it("with the rights of docs/postgres.md is served by a user who can do nothing else", async () => {
+    const { sql, port, database: create } = database();
+    const [roles = "", schema = ""] = [
+      ...readFileSync("docs/postgres.md", "utf8").matchAll(/^```sql\n(.*?)^```/gms),
+    ].map(([, text = ""]) => text);
+    for (const statement of roles.split(";\n")) if (statement.trim() !== "") await sql("postgres", statement);
+    await sql("strongroom", schema);
+    await create();
+    const urlOf = (user: string) => `postgres://${user}@127.0.0.1:${port}/strongroom`;
+    await trustEveryone();
+    expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\)/);
+    expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
+    const store = await openDatabaseAt(urlOf("strongroom_server"), null);
+    const bytes = (text: string): Bytes => new Uint8Array(Buffer.from(text));
+    try {
+      await store.startNewVault(bytes("header"));
+      expect(await store.replaceHeader(bytes("later"), bytes("header"))).to.equal(true);
+      const blob = bytes("a sealed secret, long enough for a tag");
+      for (const path of ["a", "b"]) expect(await store.commit([{ path, blob }])).to.deep.equal({ committed: true });
+      await store.commit([
+        { path: "a", blob: null },
+        { path: "c", blob },
+      ]);
+      await store.writeDocument("tokens", bytes("{}"), null);
+      expect([await store.count(), await store.list("", "", 9)]).to.deep.equal([2, ["b", "c"]]);
+      expect(await store.startNewVault(bytes("next"))).to.contain("vault 1 in postgres://");
+    } finally {
+      await store.close();
+    }
+    const forbidden = ["DROP TABLE strongroom.secret", "CREATE TABLE strongroom.x ()", "CREATE TABLE public.x ()"];
+    for (const statement of forbidden) {
+      const refused = await sql("strongroom", `SET ROLE strongroom_server; ${statement}`).catch(
+        (error: Error) => error,
+      );
+      expect(String(refused), statement).to.match(/must be owner|permission denied/);
+    }
+  });
+
+  async function trustEveryone(): Promise<void> {
+    const { kill, start, give } = database();
+    const hba = fileWith("host all all 127.0.0.1/32 trust\n");
+    for (const path of [hba, join(hba, "..")]) give(path);
+    await kill();
+    await start([`hba_file=${hba}`]);
+  }
+});
