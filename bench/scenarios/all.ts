@@ -1,5 +1,6 @@
 /** All scenarios, in the order in which they run. */
 import type { Scenario } from "../scenario.js";
+import { audit } from "./audits.js";
 import { batchGets, batchPuts } from "./batches.js";
 import { postgres } from "./databases.js";
 import * as get from "./gets.js";
@@ -27,6 +28,7 @@ export const scenarios: readonly Scenario[] = [
   put.large,
   list.hundred,
   list.all,
+  audit,
   batchGets,
   batchPuts,
   storm,
