@@ -1,6 +1,8 @@
 /** All scenarios, in the order in which they run. */
 import type { Scenario } from "../scenario.js";
+import { audit } from "./audits.js";
 import { batchGets, batchPuts } from "./batches.js";
+import { postgres } from "./databases.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
@@ -26,6 +28,7 @@ export const scenarios: readonly Scenario[] = [
   put.large,
   list.hundred,
   list.all,
+  audit,
   batchGets,
   batchPuts,
   storm,
@@ -33,4 +36,5 @@ export const scenarios: readonly Scenario[] = [
   start,
   growth,
   maintenance,
+  postgres,
 ];

@@ -23,6 +23,9 @@ export type Bytes = Uint8Array<ArrayBuffer>;
 /** A new file begins when one has so many bytes. */
 export const maxFileBytes = 64 * 2 ** 20;
 
+/** A group may go beyond that. */
+export const longestFile = maxFileBytes + 16 * 2 ** 20;
+
 /** Older files are removed. */
 export const keptFiles = 16;
 

@@ -37,7 +37,10 @@ export type WriterOptions = {
 
 export type WriterLimits = { readonly maxFileBytes: number; readonly maxWaiting: number };
 
-const defaults: WriterLimits = { maxFileBytes, maxWaiting: 16_384 };
+/** Records that wait for the disk at most: some 5 MiB. */
+export const maxWaiting = 16_384;
+
+const defaults: WriterLimits = { maxFileBytes, maxWaiting };
 
 const groupMs = 50;
 const retryMs = 1_000;

@@ -1,5 +1,5 @@
 /** Groups of records: numbers the records, continues the chain, and begins a new file where one is full. */
-import { type Bytes, base64url, chainLine, fileNameOf, headerLine, nextChain } from "./audit-format.js";
+import { type Bytes, base64url, chainLine, chainLineBytes, fileNameOf, headerLine, nextChain } from "./audit-format.js";
 
 /** Where the next group goes. `length`: bytes in the file; 0: it has no first line yet. `seq`: of the next record. */
 export type LogPosition = {
@@ -54,8 +54,12 @@ export class GroupMaker {
     const { log, file, length, chain } = before;
     const header = length === 0 ? headerLine({ file, log, seq: before.seq, chain: base64url(chain) }) : "";
     const content = header + records.map((text, i) => `{"seq":${before.seq + i}${text}`).join("");
-    const after = nextChain(chain, Buffer.from(content));
-    const bytes = new Uint8Array(Buffer.from(content + chainLine(after)));
+    const size = Buffer.byteLength(content);
+    const bytes = new Uint8Array(new ArrayBuffer(size + chainLineBytes));
+    const buffer = Buffer.from(bytes.buffer);
+    buffer.write(content);
+    const after = nextChain(chain, bytes.subarray(0, size));
+    buffer.write(chainLine(after), size, "latin1");
     const seq = before.seq + records.length;
     this.#position = { log, file, length: length + bytes.length, seq, chain: after };
     const place = { fileName: fileNameOf(file), file, at: length };

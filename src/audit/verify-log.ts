@@ -4,12 +4,9 @@ import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { readFileBytes } from "../files/read-file.js";
-import { type Checkpoint, fileNameOf, type LogHead, maxFileBytes } from "./audit-format.js";
+import { type Checkpoint, fileNameOf, type LogHead, longestFile } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
 import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";
-
-/** A group may go beyond the size at which the next file begins. */
-const longestFile = maxFileBytes + 16 * 2 ** 20;
 
 /** Attempts while a server removes the oldest file. */
 const maxAttempts = 3;

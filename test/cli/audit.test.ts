@@ -26,7 +26,7 @@ describe("audit", () => {
     "all of it": {
       args: ["audit", "show"],
       exit: 0,
-      out: new RegExp(`^${time}  1  -  -  start\n[^]*  root  127\\.0\\.0\\.1  put  app/a  200\n`),
+      out: new RegExp(`^${time}  1  -  -  start\n[sS]*  root  127\\.0\\.0\\.1  put  app/a  200\n`),
     },
     "the end": {
       args: ["audit", "tail", "--limit", "1"],
@@ -93,6 +93,24 @@ describe("audit", () => {
     await other.stop();
     expect(await must(environment, open, `${passphrase}\n`)).to.contain("no problems found");
     expect((await strongroom(environment, open, "wrong\n")).code).to.equal(9);
+  });
+
+  it("is in a backup with --with-audit alone, and verifies where that is restored", async () => {
+    const other = await startTestServer(realScryptCost);
+    await mustInit(other);
+    await mustPut(other, "a", "v");
+    const directory = temporaryDirectory();
+    const [plain, whole] = [join(directory, "plain.tar"), join(directory, "whole.tar")];
+    await must({ STRONGROOM_HOME: other.home }, ["backup", plain]);
+    expect(await must({ STRONGROOM_HOME: other.home }, ["backup", whole, "--with-audit"])).to.match(/^1 secrets saved/);
+    await other.stop();
+    const restored = { STRONGROOM_HOME: join(directory, "home") };
+    await must(restored, ["restore", whole]);
+    const open = ["audit", "verify", "--passphrase-file", "-"];
+    expect(await must(restored, open, `${passphrase}\n`)).to.match(/^1 checkpoint; [\s\S]*no problems found\n$/m);
+    const without = { STRONGROOM_HOME: join(directory, "other") };
+    await must(without, ["restore", plain]);
+    expect(await must(without, ["audit", "verify"])).to.contain("there is no audit log\n");
   });
 
   it("verify names what was changed, with the chain computed anew, and what was cut", async () => {

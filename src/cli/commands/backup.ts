@@ -25,7 +25,7 @@ import { type OutputFlags, printable, printJson, withOutput } from "../session/o
 import { phasedBar } from "../session/progress.js";
 import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = OutputFlags & ConnectionFlags & StoreFlags;
+type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 
 export function define(command: Command): void {
   command
@@ -34,7 +34,8 @@ export function define(command: Command): void {
         "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not; " +
         "if its disk is full or read-only, it refuses writes meanwhile.",
     )
-    .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty);
+    .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
+    .option("--with-audit", "save the audit log, too");
   withOutput(withConnection(withStore(command))).action(backup);
 }
 
@@ -53,7 +54,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
     store === null ? snapshotOfFiles(vaultPath) : snapshotOfDatabase(home, store, storePasswordFile);
   const snapshot = served ? () => snapshotOfServer(flags) : unserved;
   const keys = new Keys(null);
-  const work = watched((watch) => backUp(snapshot, file, keys, watch));
+  const work = watched((watch) => backUp(snapshot, file, keys, watch, flags.withAudit));
   report(file, await work.finally(() => keys.stop()), flags);
 }
 

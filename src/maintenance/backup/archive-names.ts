@@ -5,6 +5,9 @@ import { isSecretPath } from "../../paths/secret-path.js";
 export const headerName = "header.json";
 export const secretsName = "secrets";
 
+/** As in the home. */
+export const auditName = "audit";
+
 /** Returns the path of the secret that a name stands for; null when it stands for none. */
 export function pathOfFile(name: string): string | null {
   const [top, ...names] = name.split("/");

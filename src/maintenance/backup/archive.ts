@@ -1,6 +1,7 @@
 /**
  * Archive format of backups: a plain tar file of ciphertext, which any tar can read.
  *
+ *   audit/…        the audit log's files, with --with-audit
  *   header.json
  *   secrets/…      the tree of blobs, as in the vault
  *   SHA256SUMS     of every file but itself: detects truncation and changes

@@ -20,7 +20,8 @@ import {
 } from "../../storage/files/generations.js";
 import { blobFile } from "../../storage/files/tree-scan.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
-import { headerName, pathOfFile, secretsName } from "./archive-names.js";
+import { auditName, headerName, pathOfFile, secretsName } from "./archive-names.js";
+import { isAuditFile, placeAudit } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
 /**
@@ -40,6 +41,7 @@ export async function restore(
     if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, understood, watch);
     await refuseVault(vaultPath);
     const secrets = await build(file, building, understood, watch);
+    await placeAudit(join(building, auditName), dirname(vaultPath));
     await makeCurrent(systemFiles, vaultPath, building);
     return secrets;
   } finally {
@@ -108,7 +110,7 @@ async function build(
       );
     });
   };
-  const { secrets, digest } = await readAll(file, write, understood, watch);
+  const { secrets, digest } = await readAll(file, write, understood, watch, write);
   await tree.write(join(directory, restoredMark), new Uint8Array(Buffer.from(digest, "latin1")));
   await tree.sync();
   return secrets;
@@ -129,16 +131,18 @@ export async function judge(
   return (await readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch)).secrets;
 }
 
-/** @throws BackupError */
+/** `takeAudit`: gets the audit log's files. @throws BackupError */
 export async function readAll(
   file: string,
   take: Take,
   understood: (header: Bytes) => Promise<boolean>,
   watch: Watch,
+  takeAudit: Take = async () => {},
 ): Promise<{ readonly secrets: number; readonly digest: string; readonly header: Bytes }> {
   let header = null as Bytes | null;
   let secrets = 0;
   const takeOne: Take = async (name, bytes) => {
+    if (isAuditFile(name)) return takeAudit(name, bytes);
     await take(name, bytes);
     if (name === headerName) header = bytes;
     else secrets++;
@@ -150,7 +154,7 @@ export async function readAll(
 
 /** Returns the target of a file: built from the secret path that its name stands for, never from the name itself. */
 function fileFor(file: string, directory: string, name: string): string {
-  if (name === headerName) return join(directory, headerName);
+  if (name === headerName || isAuditFile(name)) return join(directory, name);
   return blobFile(join(directory, secretsName), secretOf(file, name));
 }
 

@@ -10,9 +10,10 @@ import { enterHolder } from "../../storage/files/claim-holder.js";
 import { headBytes, type Keys } from "../doctor/offline-keys.js";
 import { interrupted, readArchive, sumsSuffix, type Take, type Watch, writeArchive } from "./archive.js";
 import { headerName, secretsName } from "./archive-names.js";
+import { auditFiles, isAuditFile } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 import { directFiles } from "./direct-files.js";
-import { snapshotFiles } from "./snapshot-files.js";
+import { type SnapshotFile, snapshotFiles } from "./snapshot-files.js";
 
 /**
  * A snapshot in the layout of an archive, see `SecretStore.snapshot`; or, `direct`, the frozen vault itself. `release`: it
@@ -35,6 +36,7 @@ const sliceSize = 256;
 export type Saved = { readonly secrets: number; readonly damaged: number; readonly direct: boolean };
 
 /**
+ * `withAudit`: the audit log of the snapshot's home is saved, too.
  * Creates a new file, which gets its name only after it was read back and verified, with a header that a restore accepts.
  * @throws BackupError
  */
@@ -43,6 +45,7 @@ export async function backUp(
   file: string,
   judge: Judge,
   watch: Watch,
+  withAudit = false,
 ): Promise<Saved> {
   const target = resolve(file);
   await refuseExisting(target);
@@ -52,7 +55,7 @@ export async function backUp(
   try {
     if (!direct) await enterAsReader(directory);
     watch.signal.throwIfAborted();
-    return await archive(snapshot, target, judge, watch);
+    return await archive(snapshot, target, judge, watch, withAudit);
   } catch (error) {
     if (error instanceof BackupError) throw error;
     if (watch.signal.aborted) throw interrupted();
@@ -79,11 +82,13 @@ async function archive(
   target: string,
   judge: Judge,
   watch: Watch,
+  withAudit: boolean,
 ): Promise<Saved> {
   const temp = `${target}.tmp-${process.pid}-${randomName()}`;
   try {
     const files = direct ? directFiles(directory) : snapshotFiles(directory, [headerName, `${secretsName}/`]);
-    const secrets = (await writeArchive(files, secretCount, temp, watch)) - 1; // without the header
+    const all = new CountedFiles(withAudit ? auditFiles(join(directory, "..", "..")) : [], files);
+    const secrets = (await writeArchive(all.files(), secretCount, temp, watch)) - all.others;
     if (secrets !== secretCount)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, judge, watch);
@@ -91,6 +96,26 @@ async function archive(
     return { secrets, damaged, direct };
   } finally {
     await ignoring(unlink(temp), "ENOENT");
+  }
+}
+
+/** Files of an archive in the order of their names, and how many of them are not secrets: the header, and the audit log's. */
+class CountedFiles {
+  others = 1;
+  readonly #audit: AsyncIterable<SnapshotFile> | readonly SnapshotFile[];
+  readonly #vault: AsyncIterable<SnapshotFile>;
+
+  constructor(audit: AsyncIterable<SnapshotFile> | readonly SnapshotFile[], vault: AsyncIterable<SnapshotFile>) {
+    this.#audit = audit;
+    this.#vault = vault;
+  }
+
+  async *files(): AsyncGenerator<SnapshotFile> {
+    for await (const file of this.#audit) {
+      this.others++;
+      yield file;
+    }
+    yield* this.#vault;
   }
 }
 
@@ -116,6 +141,7 @@ async function readBack(temp: string, judge: Judge, watch: Watch): Promise<numbe
   };
   const take: Take = async (name, bytes) => {
     if (name === headerName) return mustBeHeader(bytes, judge);
+    if (isAuditFile(name)) return;
     outlines.push({ head: bytes.slice(0, headBytes), length: bytes.length });
     if (outlines.length === sliceSize) await count();
   };

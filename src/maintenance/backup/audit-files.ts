@@ -1,0 +1,35 @@
+/** The audit log's files in an archive, and their way back into a home. */
+import { rename, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileNameOf, fileNumberOf, longestFile } from "../../audit/audit-format.js";
+import { fileNumbers } from "../../audit/log-files.js";
+import { missingAsNull, syncDirectory, systemFiles } from "../../files/durable.js";
+import { readFileBytes } from "../../files/read-file.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { auditName } from "./archive-names.js";
+import type { SnapshotFile } from "./snapshot-files.js";
+
+export function isAuditFile(name: string): boolean {
+  const [top, file = "", ...more] = name.split("/");
+  return top === auditName && fileNumberOf(file) !== null && more.length === 0;
+}
+
+/** Yields the files as they are now; a server may go on writing, and remove the oldest. */
+export async function* auditFiles(home: string): AsyncGenerator<SnapshotFile> {
+  const directory = join(home, auditName);
+  for (const file of await fileNumbers(systemFiles, directory)) {
+    const path = join(directory, fileNameOf(file));
+    const [bytes, found] = [await readFileBytes(systemFiles, path, longestFile), await missingAsNull(stat(path))];
+    if (bytes === null || found === null) continue;
+    yield { name: `${auditName}/${fileNameOf(file)}`, size: bytes.length, modified: found.mtime, content: [bytes] };
+  }
+}
+
+/** Moves a restored audit log into the home; if that has one, which a start may have begun, the restored one is dropped. */
+export async function placeAudit(restored: string, home: string): Promise<void> {
+  const target = join(home, auditName);
+  if ((await missingAsNull(stat(restored))) === null) return;
+  if ((await missingAsNull(stat(target))) !== null) return removeTree(systemFiles, restored);
+  await rename(restored, target);
+  for (const directory of [home, dirname(restored)]) await syncDirectory(systemFiles, directory);
+}
