@@ -17,7 +17,7 @@ const writers = 8;
 const kills = Number(process.env["STRONGROOM_KILLS"] ?? 8);
 const acknowledgedWrites = Number(process.env["STRONGROOM_KILL_WRITES"] ?? 800);
 /** Of a server on a database. */
-const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 3);
+const sharedKills = Number(process.env["STRONGROOM_SHARED_KILLS"] ?? 2);
 const tellEvery = 20;
 const killedInitShare = 0.2;
 

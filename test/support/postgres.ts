@@ -1,14 +1,12 @@
 /** A real PostgreSQL for tests: a cluster in a temporary directory, by an unprivileged user when the tests run as root. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type QueryResult } from "pg";
-import { later } from "./clean-up.js";
+import { later, temporaryDirectory } from "./clean-up.js";
 
 /** Directory of the programs; null where PostgreSQL is not installed. */
 export const postgresPrograms = findPrograms();
@@ -36,12 +34,11 @@ export function needsPostgres(context: Mocha.Context): void {
 
 /** Starts a cluster; it ends with the test or, in a `before` hook, with its suite. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const directory = mkdtempSync(join(tmpdir(), "strongroom-postgres-"));
+  const directory = temporaryDirectory();
   const account = unprivileged();
   if (account !== null) chownSync(directory, account.uid, account.gid);
-  later(() => rm(directory, { recursive: true, force: true }));
   const data = join(directory, "data");
-  const initdb = ["-D", data, "-A", "trust", "-U", "strongroom", "-E", "UTF8", "--locale=C", "-N"];
+  const initdb = ["-D", data, "-A", "trust", "-U", "strongroom", "-E", "UTF8", "--locale=C", "-N", "--wal-segsize=1"];
   execFileSync(program("initdb"), initdb, { ...account, cwd: directory, stdio: "ignore" });
   const port = await freePort();
   let child: ChildProcess | null = null;
@@ -51,13 +48,17 @@ export async function startPostgres(): Promise<TestPostgres> {
     child = spawn(program("postgres"), ["-D", data, ...all], { ...account, cwd: directory, stdio: "ignore" });
     await ready(port);
   };
-  const kill = async () => {
+  const end = async (how: (postmaster: ChildProcess) => unknown) => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");
-    for (const pid of [...backendsOf(data), child.pid ?? 0]) killIfThere(pid);
+    how(child);
     await ended;
   };
-  later(kill);
+  const kill = () =>
+    end(({ pid = 0 }) => {
+      for (const each of [...backendsOf(data), pid]) killIfThere(each);
+    });
+  later(() => end((postmaster) => postmaster.kill("SIGINT"))); // a fast shutdown, which leaves no shared memory behind
   await start();
   let databases = 0;
   const sql = (database: string, text: string) => runSql(urlOf(port, database), text);
