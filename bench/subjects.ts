@@ -81,6 +81,12 @@ export async function startDurableLoop(bytes: number): Promise<Subject> {
   return { ...(await describe("bare durable loop", child, "")), headers: {} };
 }
 
+/** The database's client alone, which loads itself. */
+export async function startBareDatabase(settings: Readonly<Record<string, string>>): Promise<Subject> {
+  const { child } = await startProgram("bare-database.js", settings);
+  return { ...(await describe("the client alone", child, "")), headers: {} };
+}
+
 async function startServer(
   name: string,
   file: string,

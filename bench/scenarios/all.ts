@@ -2,6 +2,7 @@
 import type { Scenario } from "../scenario.js";
 import { audit } from "./audits.js";
 import { batchGets, batchPuts } from "./batches.js";
+import { postgres } from "./databases.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
@@ -35,4 +36,5 @@ export const scenarios: readonly Scenario[] = [
   start,
   growth,
   maintenance,
+  postgres,
 ];

@@ -179,6 +179,20 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/serve.js"),
   },
   {
+    name: "service",
+    group: "Server",
+    summary: "run the server as a service of this user",
+    example: "service install",
+    load: () => import("./commands/service.js"),
+  },
+  {
+    name: "top",
+    group: "Server",
+    summary: "show requests, latency and load as they change",
+    example: "top",
+    load: () => import("./commands/top.js"),
+  },
+  {
     name: "shutdown",
     group: "Server",
     summary: "lock the vault and stop the server",

@@ -55,7 +55,7 @@ export type HelpOutput = { readonly writeOut?: (text: string) => void; readonly 
 export type Program = {
   /** Runs the command that the arguments name. @throws CommandFailure; CommanderError, when help has been printed */
   readonly run: () => Promise<void>;
-  /** Whether errors are to be JSON: the command has `--json` and it was given. */
+  /** Whether errors are to be JSON: `--json` was given, and the command has it or there is no such command. */
   readonly printsJson: () => boolean;
 };
 
@@ -70,7 +70,8 @@ export async function loadProgram(
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
   return {
     run: async () => void (await program.parseAsync(withoutLostHelp(program, args), { from: "user" })),
-    printsJson: () => flags.includes("--json") && named?.options.some(({ long }) => long === "--json") === true,
+    printsJson: () =>
+      flags.includes("--json") && (named === undefined || named.options.some(({ long }) => long === "--json")),
   };
 }
 

@@ -295,7 +295,7 @@ export interface Initialized {
   readonly ok: true;
   /** What was done, for people. */
   readonly message: string;
-  /** Directory of the vault. */
+  /** Directory of the vault, or host and name of its database. */
   readonly vaultPath: string;
 }
 
@@ -307,7 +307,7 @@ export interface VaultStatus {
   readonly locked: boolean;
   /** Number of stored secrets, also while locked. */
   readonly secretCount: number;
-  /** Directory of the vault. */
+  /** Directory of the vault, or host and name of its database. */
   readonly vaultPath: string;
   /** False once the server has begun to shut down. */
   readonly serverRunning: boolean;

@@ -26,7 +26,10 @@ const etag = text(
 );
 const keyId = text("Identifies the key; `passphrase` is the passphrase.", "k7f3q9zx");
 const keyLabel = text("Its name, for people; `passphrase` is the passphrase's.", "recovery");
-const vaultPath = text("Directory of the vault.", "/home/me/.local/share/strongroom/vault");
+const vaultPath = text(
+  "Directory of the vault, or host and name of its database.",
+  "/home/me/.local/share/strongroom/vault",
+);
 const operations: Schema = {
   ...list("What to do; an operation has one of get, put, delete, move and copy.", {
     oneOf: ["BatchGet", "BatchPut", "BatchDelete", "BatchMove", "BatchCopy"].map(schemaNamed),

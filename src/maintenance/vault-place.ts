@@ -33,12 +33,23 @@ export async function openTarget({ home, url }: VaultPlace, passwordFile: string
 export async function openUnserved(url: string, passwordFile: string | null): Promise<SecretStore> {
   const store = await openDatabaseAt(url, passwordFile);
   try {
-    if ((await store.serverConnections()) === 0) return store;
-    throw new StartError(`servers are connected to ${store.vaultPath}: stop all of them, then run the command again`);
+    await refuseServed(store);
+    return store;
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+/** @throws StartError when servers are connected to the store's database; a home is claimed instead. */
+export async function refuseServed(store: SecretStore): Promise<void> {
+  if (!isDatabase(store) || (await store.serverConnections()) === 0) return;
+  throw new StartError(`servers are connected to ${store.vaultPath}: stop all of them, then run the command again`);
+}
+
+/** Without loading the class, which loads the client. */
+function isDatabase(store: SecretStore): store is PostgresStore {
+  return store.shared !== undefined;
 }
 
 const silent = createLog("error", () => {}, Date.now);

@@ -63,7 +63,7 @@ export interface SecretStore {
   /** Undefined where this server alone changes the vault. */
   readonly shared?: SharedStore;
 
-  /** The absolute path of the whole vault, for people to read. */
+  /** The absolute path of the whole vault, or host and name of its database, for people to read. */
   readonly vaultPath: string;
 
   /** Returns the current vault's header; null before the first init. @throws VaultError UNAVAILABLE */

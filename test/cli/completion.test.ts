@@ -104,6 +104,11 @@ describe("completion", () => {
         }
       });
 
+      it(`${shell} completes files behind a flag of one letter`, async () => {
+        const file = shell === "zsh" ? "a file" : "a-f.file"; // of the stub above
+        expect(await complete(shell, ["inject", "-i", "a-f"])).to.deep.equal([file]);
+      });
+
       it(`${shell} completes no paths while the vault is locked`, async () => {
         await mustLock(server());
         try {

@@ -72,6 +72,7 @@ describe("strongroom otp", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
     await mustPut(started, "web/wiki/totp", `otpauth://totp/me?secret=${keys.SHA1}&digits=8`);
+    await mustPut(started, "web/wiki", "a password beside the codes");
     await mustPut(started, "web/bare", keys.SHA1);
     await mustPut(started, "web/password", "no secret of codes");
   });

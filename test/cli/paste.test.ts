@@ -2,8 +2,17 @@
 import { expect } from "chai";
 import { hasPython, type OnTerminal, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut } from "../support/test-client.js";
-import { must, strongroom } from "./command-rows.js";
+import {
+  mustGet,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
+import { strongroom } from "./command-rows.js";
 
 const begin = "\u001b[200~";
 const end = "\u001b[201~";
@@ -31,7 +40,7 @@ describe("pastes at hidden prompts", () => {
   }
 
   async function mustHaveNone(path: string): Promise<void> {
-    expect((await strongroom(here(), ["get", path])).code).to.equal(4);
+    mustRefuse(await send(server(), { path: secretTarget(path) }), 404, "NOT_FOUND");
   }
 
   for (const [size, bytes] of Object.entries(sizes)) {
@@ -65,7 +74,7 @@ describe("pastes at hidden prompts", () => {
         mustLeaveNothing(done);
         expect(done.code, done.shown).to.equal(2);
         expect(done.shown).to.match(/the passphrase has several lines|longer than 1024 bytes/);
-        expect((await strongroom({ STRONGROOM_HOME: locked.home }, ["status", "-q"])).code).to.equal(3);
+        expect(await mustStatus(locked)).to.include({ initialized: true, locked: true });
       }
     });
 
@@ -75,7 +84,7 @@ describe("pastes at hidden prompts", () => {
         const done = await onServer(empty, "init", { question: "New passphrase: ", keys });
         mustLeaveNothing(done);
         expect(done.code, done.shown).to.equal(2);
-        expect((await strongroom({ STRONGROOM_HOME: empty.home }, ["status", "-q"])).code).to.equal(8);
+        expect((await mustStatus(empty))["initialized"]).to.equal(false);
       }
     });
   }
@@ -153,14 +162,14 @@ describe("pastes at hidden prompts", () => {
       mustLeaveNothing(done);
       expect(done.code, done.shown).to.equal(2);
       expect(done.shown).to.contain("[y/N] y\r\n").and.contain("several lines were typed as one answer");
-      expect((await strongroom(here(), ["get", "paste/kept"])).code).to.equal(0);
+      expect((await mustGet(server(), "paste/kept"))["value"]).to.equal("v");
     });
   });
 
   async function lockedServer(): Promise<TestServer> {
     const started = await startTestServer();
     await mustInit(started);
-    await must({ STRONGROOM_HOME: started.home }, ["lock"]);
+    await mustLock(started);
     return started;
   }
 

@@ -30,6 +30,7 @@ describe("get, ls, find and put", () => {
       },
       "a missing secret": { args: ["get", "app/nothing"], exit: 4, err: /no secret at app\/nothing; strongroom ls/ },
       "an invalid path": { args: ["get", "app//x"], exit: 2, err: /empty segment/ },
+      "a folder's path": { args: ["get", "app/db/"], exit: 2, err: /names a folder.*strongroom ls app\/db\/$/m },
       "an empty path": { args: ["get", ""], exit: 2, err: /empty/ },
       "no path at all": { args: ["get"], exit: 2, err: /strongroom get --help/ },
       "no clipboard": { args: ["get", "app/db/password", "-c"], more: { PATH: "/nowhere" }, exit: 1, err: /xclip/ },

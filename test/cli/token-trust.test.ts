@@ -20,11 +20,15 @@ describe("strongroom token", () => {
     const { code, stdout, stderr } = await strongroom(here(), ["token", "create", "deploy", ...flags]);
     expect(code).to.equal(0);
     expect(stdout).to.match(/^src_[\w-]{43}\n$/);
-    expect(stderr).to.contain("can get, put in app/ other, ends ").and.to.contain("shown once");
+    expect(stderr).to.contain("can get, put in app/ and of the secret other, ends ").and.to.contain("shown once");
     const used = { ...here(), STRONGROOM_TOKEN: stdout.trim() };
-    expect(await must(used, ["token", "whoami"])).to.match(/^deploy: can get, put in app\/ other, ends /);
+    expect(await must(used, ["token", "whoami"])).to.match(
+      /^deploy: can get, put in app\/ and of the secret other, ends /,
+    );
     expect((await strongroom(used, ["ls"])).code).to.equal(14);
-    expect(await must(here(), ["token", "ls"])).to.match(/^deploy +can get, put in app\/ other, ends .*, used /m);
+    expect(await must(here(), ["token", "ls"])).to.match(
+      /^deploy +can get, put in app\/ and of the secret other, ends .*, used /m,
+    );
     expect(await must(here(), ["token", "revoke", "deploy"])).to.equal("the token deploy is revoked\n");
     const dead = await strongroom(used, ["token", "whoami"]);
     expect(dead.code).to.equal(5);
@@ -75,7 +79,11 @@ describe("strongroom token", () => {
     "a flag of another action": { args: ["token", "ls", "--ttl", "30d"], exit: 2, err: /--ttl has no effect with ls/ },
     "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be some of/ },
     "an invalid path": { args: ["token", "create", "ci", "--path", "a//b"], exit: 2, err: /valid paths/ },
-    "an unknown name": { args: ["token", "revoke", "unknown"], exit: 4, err: /no token unknown/ },
+    "an unknown name": {
+      args: ["token", "revoke", "unknown"],
+      exit: 4,
+      err: /no token unknown: strongroom token ls {2}lists them$/m,
+    },
     "a dry run of create": { args: ["token", "create", "ci", "--dry-run"], exit: 0, out: /would be created/ },
     "a dry run while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 0, out: /nothing was done/ },
     "a token from the environment": {

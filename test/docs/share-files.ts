@@ -4,12 +4,11 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
-import { loadProgram } from "../../src/cli/program.js";
 import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
+import { helpOf } from "../support/parser.js";
 import { run } from "../support/process.js";
 
 const completions = { bash: "strongroom.bash", zsh: "_strongroom", fish: "strongroom.fish" } as const;
@@ -58,19 +57,6 @@ async function manualPage(): Promise<string> {
   ]
     .join("\n")
     .concat("\n");
-}
-
-/** What `strongroom help NAME` prints. */
-async function helpOf(name: string): Promise<string> {
-  let printed = "";
-  const writeOut = (text: string) => {
-    printed += text;
-  };
-  const program = await loadProgram(commands, ["help", name], { writeOut, getOutHelpWidth: () => 80 });
-  await program.run().catch((error: unknown) => {
-    if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error; // help ends the parser so
-  });
-  return printed;
 }
 
 function section(title: string, ...parts: readonly string[]): string {

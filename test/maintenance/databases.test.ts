@@ -2,8 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
-import { openDatabaseAt } from "../../src/maintenance/vault-place.js";
+import { openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
@@ -60,18 +61,19 @@ describe("a vault in a database", () => {
     });
     const database = await openDatabaseAt(url, null);
     try {
+      const checks = { understood: async () => true, refuseServed };
       const stopping = new AbortController();
       const stopLate = { tick: (_: string, done: number) => done > 150 && stopping.abort(), signal: stopping.signal };
-      const interrupted = await migrate(source, database, async () => true, stopLate).catch((error: Error) => error);
+      const interrupted = await migrate(source, database, checks, stopLate).catch((error: Error) => error);
       expect(String(interrupted)).to.contain("run the same command again");
       expect(isUnfinished((await database.header()) ?? bytes(""))).to.equal(true);
       expect(await database.count()).to.be.within(1, 249);
       const watch = { tick: () => {}, signal: new AbortController().signal };
-      const { secrets, copied } = await migrate(source, database, async () => true, watch);
+      const { secrets, copied } = await migrate(source, database, checks, watch);
       expect(secrets).to.equal(250);
       expect(copied).to.be.within(1, 249);
       const back = nothingKept();
-      await migrate(database, new MemoryStore(back), async () => true, watch);
+      await migrate(database, new MemoryStore(back), checks, watch);
       expect(back).to.deep.equal(source.kept);
     } finally {
       await database.close();
@@ -131,7 +133,8 @@ describe("a vault in a database", () => {
       const home = join(temporaryDirectory(), "home");
       must(await run(["backup", without], { ...environment(first), STRONGROOM_HOME: home }));
       const { url } = await emptyDatabase();
-      const dryRun = await run(["restore", without, "--dry-run", "--store", url, "--home", home]);
+      await interruptedRestore(byServer, url);
+      const dryRun = await run(["restore", byServer, "--dry-run", "--store", url, "--home", home]);
       expect(must(dryRun)).to.contain("nothing was written");
       must(await run(["restore", byServer, "--store", url, "--home", home]));
       expect((await run(["restore", without, "--store", url, "--home", home])).code).to.equal(7);
@@ -143,6 +146,25 @@ describe("a vault in a database", () => {
       expect(version.json["value"]).to.equal("old");
       await restored.stop();
     });
+
+    /** It ends after the archive was verified, when secrets are being written. */
+    async function interruptedRestore(file: string, url: string): Promise<void> {
+      const store = await openDatabaseAt(url, null);
+      try {
+        const stopping = new AbortController();
+        let furthest = 0;
+        const tick = (_: string, done: number) => {
+          if (done < furthest) stopping.abort();
+          furthest = done;
+        };
+        const watch = { tick, signal: stopping.signal };
+        const ended = await restoreIntoStore(file, store, async () => true, watch).catch((error: Error) => error);
+        expect(String(ended)).to.contain("interrupted: run the same command again to go on");
+        expect(isUnfinished((await store.header()) ?? bytes(""))).to.equal(true);
+      } finally {
+        await store.close();
+      }
+    }
 
     it("is not migrated while it is served: exit 1, and nothing is written", async () => {
       const to = join(temporaryDirectory(), "home");

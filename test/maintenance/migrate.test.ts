@@ -27,11 +27,14 @@ function filled(): Kept {
   };
 }
 
-type Moving = { readonly signal?: AbortSignal; readonly understood?: boolean };
+type Moving = { readonly signal?: AbortSignal; readonly understood?: boolean; readonly served?: SecretStore };
 
-function move(from: SecretStore, to: SecretStore, { signal, understood = true }: Moving = {}) {
+function move(from: SecretStore, to: SecretStore, { signal, understood = true, served }: Moving = {}) {
   const watch = { tick: () => {}, signal: signal ?? new AbortController().signal };
-  return migrate(from, to, async () => understood, watch);
+  const refuseServed = async (store: SecretStore) => {
+    if (store === served) throw new Error("served");
+  };
+  return migrate(from, to, { understood: async () => understood, refuseServed }, watch);
 }
 
 /** Returns the problem for which it was refused. */
@@ -118,7 +121,17 @@ describe("a migration", () => {
     expect(isUnfinished(target.header ?? bytes(""))).to.equal(true);
   });
 
-  it("by the command: refuses a served home, then moves the vault whole, and no server starts on half of one", async () => {
+  it("does not finish when a server of either store has started meanwhile", async () => {
+    for (const at of [0, 1]) {
+      const stores = [new MemoryStore(filled()), new MemoryStore(nothingKept())] as const;
+      const [from, to] = stores;
+      const moving = move(from, to, { ...(stores[at] && { served: stores[at] }) });
+      expect(await moving.catch((error: Error) => error.message)).to.equal("served");
+      expect(isUnfinished(to.kept.header ?? bytes(""))).to.equal(true);
+    }
+  });
+
+  it("by the command: refuses a served home, then moves the vault whole", async () => {
     const server = await startTestServer(realScryptCost);
     await mustInit(server);
     for (const value of ["first", "second"]) await mustPut(server, "app/db/password", value);

@@ -1,7 +1,7 @@
 /** `strongroom restore`: what is restored, what is refused, and that a refusal leaves no vault. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -10,7 +10,7 @@ import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { restore as restoreVault } from "../../src/maintenance/backup/restore-backup.js";
 import { makeCurrent } from "../../src/storage/files/generations.js";
 import { start } from "../cli/run-command.js";
-import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
+import { cleanUpMark, cleanUpTo, shared, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { run } from "../support/process.js";
 import { realScryptCost, startTestServer } from "../support/server.js";
@@ -44,6 +44,14 @@ async function mustRefuse(file: string, exit: number, message: RegExp): Promise<
 }
 
 describe("a restore", () => {
+  /** A server whose vault has the secrets, and its backup. */
+  const original = shared(async () => {
+    const server = await startFilled();
+    const file = join(temporaryDirectory(), "b.tar");
+    must(await backup(server.home, file));
+    return { server, file };
+  });
+
   it("into a home with a vault is refused: exit 7", async () => {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
@@ -55,9 +63,7 @@ describe("a restore", () => {
   });
 
   it("restores every secret into a home that an interrupted init left without a current vault", async () => {
-    const server = await startFilled();
-    const file = join(temporaryDirectory(), "b.tar");
-    must(await backup(server.home, file));
+    const { file } = original();
     const home = join(temporaryDirectory(), "home");
     const begun = join(home, "vault", "gen-1");
     mkdirSync(join(begun, "secrets"), { recursive: true, mode: 0o700 });
@@ -77,9 +83,7 @@ describe("a restore", () => {
   });
 
   it("with --dry-run verifies the archive and the home, and writes nothing", async () => {
-    const server = await startFilled();
-    const file = join(temporaryDirectory(), "b.tar");
-    must(await backup(server.home, file));
+    const { server, file } = original();
     const home = join(temporaryDirectory(), "home");
     expect(must(await restore(home, file, "--dry-run"))).to.match(
       /^6 secrets could be restored .* nothing was written/,
@@ -136,10 +140,8 @@ describe("a restore", () => {
   });
 
   it("of a truncated or changed archive is refused", async () => {
-    const server = await startFilled();
+    const whole = readFileSync(original().file);
     const file = join(temporaryDirectory(), "b.tar");
-    must(await backup(server.home, file));
-    const whole = readFileSync(file);
     for (const length of [0, 1, 511, 512, 1000, 4096, 20_000, whole.length - 310_000, whole.length - 2048]) {
       writeFileSync(file, whole.subarray(0, length));
       await mustRefuseInProcess(file);
@@ -154,9 +156,7 @@ describe("a restore", () => {
   });
 
   it("interrupted by a crash leaves no vault, and can be repeated", async () => {
-    const server = await startFilled();
-    const file = join(temporaryDirectory(), "b.tar");
-    must(await backup(server.home, file));
+    const { file } = original();
     const home = join(temporaryDirectory(), "home");
     mkdirSync(join(home, "vault", "restore-0123456789abcdef", "secrets"), { recursive: true, mode: 0o700 });
     must(await restore(home, file));
@@ -181,8 +181,10 @@ function failingSyncsFrom(k: number): FileOperations {
 }
 
 describe("a restore killed after its vault was complete, before that was current", () => {
+  type Killed = { readonly home: string; readonly file: string };
+
   /** As the kill leaves it, and the archive. */
-  async function killed(): Promise<{ readonly home: string; readonly file: string }> {
+  async function makeKilled(): Promise<Killed> {
     const server = await startFilled();
     const file = join(temporaryDirectory(), "b.tar");
     must(await backup(server.home, file));
@@ -193,23 +195,29 @@ describe("a restore killed after its vault was complete, before that was current
     rmSync(join(home, "vault/current"));
     return { home, file };
   }
+  const original = shared(makeKilled);
+  const killed = (): Killed => {
+    const home = join(temporaryDirectory(), "home");
+    cpSync(original().home, home, { recursive: true });
+    return { home, file: original().file };
+  };
   const marks = (home: string) => readdirSync(join(home, "vault/gen-1")).sort();
 
   it("is finished by the next start", async () => {
-    const { home } = await killed();
+    const { home } = killed();
     await mustHold(home, secrets);
     expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
   });
 
   it("leaves no mark, even when killed after current was written", async () => {
-    const { home } = await killed();
+    const { home } = killed();
     writeFileSync(join(home, "vault/current"), "gen-1\n", { mode: 0o600 });
     await mustHold(home, secrets);
     expect(marks(home)).to.deep.equal(["header.json", "secrets"]);
   });
 
   it("is finished by the next restore of the same archive", async () => {
-    const { home, file } = await killed();
+    const { home, file } = killed();
     must(await restore(home, file, "--dry-run"));
     expect(existsSync(join(home, "vault/current"))).to.equal(false);
     expect(must(await restore(home, file))).to.match(/^6 secrets restored into /);
@@ -218,8 +226,8 @@ describe("a restore killed after its vault was complete, before that was current
   });
 
   it("is kept by a restore of another archive: exit 7", async () => {
-    const { home } = await killed();
-    const another = await killed();
+    const { home } = killed();
+    const another = await makeKilled();
     const { code, stderr } = await restore(home, another.file);
     expect(code).to.equal(7);
     expect(stderr).to.contain("already holds the vault of another backup");
@@ -227,9 +235,9 @@ describe("a restore killed after its vault was complete, before that was current
   });
 
   it("is finished by doctor --fix, and can be backed up", async () => {
-    const { home } = await killed();
+    const { home } = killed();
     must(await backup(home, join(temporaryDirectory(), "b.tar")));
-    const again = await killed();
+    const again = killed();
     const { code, stdout } = await run(["doctor", "--fix", "--home", again.home]);
     expect(code, stdout).to.equal(0);
     await mustHold(again.home, secrets);

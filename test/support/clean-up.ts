@@ -37,28 +37,30 @@ export function shared<T>(start: () => Promise<T>): () => T {
   };
 }
 
-/** In memory where that is possible: with its syncs, a disk costs the suites of storage half of their CPU and most of their time. */
+/** On the system's disk; in memory after `preferMemory`. */
 export function temporaryDirectory(): string {
-  return directoryIn(inMemory());
+  return directoryIn(place);
 }
 
-/** On the disk of the system's temporary directory, for what has to meet a real file system. */
+/** For what has to meet a real file system. */
 export function diskDirectory(): string {
   return directoryIn(tmpdir());
 }
 
-function directoryIn(place: string): string {
-  const directory = mkdtempSync(join(place, "strongroom-test-"));
+function directoryIn(parent: string): string {
+  const directory = mkdtempSync(join(parent, "strongroom-test-"));
   later(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
-let place: string | null = null;
+let place = tmpdir();
 
-/** Containers often have a small one, where nothing can be executed. */
-function inMemory(): string {
-  place ??= isRoomy("/dev/shm", 2 ** 30) ? "/dev/shm" : tmpdir();
-  return place;
+/**
+ * Moves the temporary directories into memory, unless TMPDIR says where: with its syncs, a disk costs the suites of storage
+ * half of their CPU and most of their time. Containers often have a small one, where nothing can be executed.
+ */
+export function preferMemory(): void {
+  if (process.env["TMPDIR"] === undefined && isRoomy("/dev/shm", 2 ** 30)) place = "/dev/shm";
 }
 
 function isRoomy(directory: string, bytes: number): boolean {

@@ -1,6 +1,8 @@
-/** Mocha hooks: clean up after every test and suite, and fail a file in which a response violated the contract. */
-import { cleanUpMark, cleanUpTo } from "./clean-up.js";
+/** Mocha hooks: files in memory, clean-up after every test and suite; a response that violated the contract fails its file. */
+import { cleanUpMark, cleanUpTo, preferMemory } from "./clean-up.js";
 import { takeViolations } from "./contract-judge.js";
+
+preferMemory();
 
 let beforeTest = 0;
 const violations: string[] = [];

@@ -99,9 +99,7 @@ function findPrograms(): string | null {
     ...versions.map((version) => join(debian, version, "bin")),
     ...(process.env["PATH"] ?? "").split(delimiter),
   ];
-  return (
-    places.find((place) => ["postgres", "initdb", "pg_isready"].every((name) => existsSync(join(place, name)))) ?? null
-  );
+  return places.find((place) => ["postgres", "initdb"].every((name) => existsSync(join(place, name)))) ?? null;
 }
 
 /** PostgreSQL refuses to run as root. */
@@ -138,10 +136,11 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+/** Asynchronous throughout: servers in this process must go on meanwhile. */
 async function ready(port: number): Promise<void> {
   for (;;) {
     try {
-      execFileSync(program("pg_isready"), ["-q", "-h", "127.0.0.1", "-p", `${port}`], { stdio: "ignore" });
+      await runSql(urlOf(port, "postgres"), "SELECT 1");
       return;
     } catch {
       await sleep(50);

@@ -29,9 +29,9 @@ function specsOf(program: Command | null): CommandSpec[] {
   }));
 }
 
-function flagOf({ long, description, argChoices, flags, required, optional }: Option): FlagSpec {
+function flagOf({ long, short, description, argChoices, flags, required, optional }: Option): FlagSpec {
   const value = required || optional ? (argChoices ?? completableOf(flags)) : null;
-  return { name: long ?? "", summary: description, value };
+  return { name: long ?? "", short: short ?? null, summary: description, value };
 }
 
 function argumentOf({ registeredArguments }: Command): Completable {

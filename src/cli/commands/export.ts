@@ -13,7 +13,7 @@ import { listSecrets, refuseMissing, secretsAt } from "../session/fetch-secrets.
 import { explainEmptyFolder } from "../session/missing-secrets.js";
 import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
-import { type Progress, progressBar } from "../session/progress.js";
+import { noBar, type Progress, progressBar } from "../session/progress.js";
 
 const formats = ["dotenv", "shell", "json"] as const;
 type Format = (typeof formats)[number];
@@ -43,7 +43,8 @@ async function exportSecrets(flags: Flags): Promise<void> {
   await checkOutput(flags);
   const project = flags.prefix === undefined && flags.format !== "json" ? await findProject() : null;
   if (project !== null) return exportProject(project, flags, flags.format);
-  const bar = progressBar("exporting");
+  const showsValues = flags.output === undefined && process.stdout.isTTY; // a bar would stand among them
+  const bar = showsValues ? noBar : progressBar("exporting");
   try {
     const count = await withClient(flags, (client) => writeAll(client, flags, bar));
     if (flags.output !== undefined) report(count, flags.output, flags);

@@ -1,6 +1,7 @@
 /** `strongroom history`: a secret's versions as a table, and the deletion of the earlier ones. */
 import type { Command } from "commander";
 import type { SecretHistory, StrongroomClient } from "../../client/client.js";
+import { shortened } from "../listing/text-width.js";
 import { mustConfirm } from "../prompt/confirm.js";
 import { mustGetHistory } from "../secrets/secret-versions.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -42,8 +43,9 @@ function printVersions({ versions }: SecretHistory): void {
   for (const { version, updatedAt, metadata } of versions) {
     const type = (metadata.type ?? "-").padEnd("oauth-token".length);
     const row = `${String(version).padStart(width)}  ${updatedAt.slice(0, 16).replace("T", " ")}Z  ${type}`;
-    const description = metadata.description === undefined ? "" : `  ${paint("dim", printable(metadata.description))}`;
-    process.stdout.write(`${`${row}${description}`.trimEnd()}\n`);
+    const left = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - row.length - 2;
+    const description = shortened(printable(metadata.description ?? ""), left);
+    process.stdout.write(`${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
   }
 }
 

@@ -1,12 +1,13 @@
 /** `strongroom migrate`: opens the two vaults, and says what was copied and what to do next. */
 import { type Command, Option } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
 import { quoted } from "../../files/home.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { type Migrated, migrate } from "../../maintenance/migrate/migrate.js";
 import { MigrationError, type MigrationProblem } from "../../maintenance/migrate/migration-error.js";
-import { openSource, openTarget, readPlace, type VaultPlace } from "../../maintenance/vault-place.js";
+import { openSource, openTarget, readPlace, refuseServed, type VaultPlace } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { exits as exitOf } from "../session/connection.js";
 import { CommandFailure, type ExitName } from "../session/exit-codes.js";
@@ -62,9 +63,8 @@ async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
     opened.push(source);
     const target = await openTarget(to, passwordFile);
     opened.push(target);
-    return await breakable((signal) =>
-      migrate(source, target, (header) => keys.understands(header), { tick: bar.show, signal }),
-    );
+    const checks = { understood: (header: Bytes) => keys.understands(header), refuseServed };
+    return await breakable((signal) => migrate(source, target, checks, { tick: bar.show, signal }));
   } catch (error) {
     throw failureOf(error);
   } finally {

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Secret, StrongroomClient } from "../../client/client.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
-import { oneTimeCode } from "../one-time/one-time-code.js";
+import { isUrlOfCodes, oneTimeCode } from "../one-time/one-time-code.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { getIfThere } from "../session/fetch-secrets.js";
 import { mustGet } from "../session/missing-secrets.js";
@@ -13,9 +13,9 @@ type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 const details = `
 The secret's value is an otpauth://totp/ URL, whose digits, period and algorithm
-are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). For a folder, its
-secret totp is used, as import stores it. The code is computed here from this
-computer's clock; the server never sees it.
+are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless it is a
+URL, the secret totp in the folder of this name goes first, as import stores it.
+The code is computed here from this computer's clock; the server never sees it.
 `;
 
 export function define(command: Command): void {
@@ -44,7 +44,9 @@ async function otp(path: string, flags: Flags): Promise<void> {
   if (process.stdout.isTTY && !flags.quiet) process.stderr.write(`valid for ${secondsLeft} s\n`);
 }
 
-/** `import` stores an item's fields in a folder: `otp Work/Wiki` is then meant for `Work/Wiki/totp`. */
+/** `import` stores an item's fields in a folder, beside which may be its password: `otp web/site` means `web/site/totp`. */
 async function getHereOrInside(client: StrongroomClient, path: string): Promise<Secret> {
-  return (await getIfThere(client, path)) ?? (await getIfThere(client, `${path}/totp`)) ?? mustGet(client, path);
+  const here = await getIfThere(client, path);
+  if (here !== null && isUrlOfCodes(here.reveal())) return here; // a password may be valid base32, too
+  return (await getIfThere(client, `${path}/totp`)) ?? here ?? mustGet(client, path);
 }

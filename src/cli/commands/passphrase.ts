@@ -19,7 +19,7 @@ export function define(command: Command): void {
       "Changes the passphrase of the vault, which stays locked or unlocked. The old one opens nothing afterwards. Where " +
         "the passphrase is forgotten, type a key: strongroom key create  makes one.",
     )
-    .addArgument(new Argument("<action>").choices(["change"]))
+    .addArgument(new Argument("<action>", "what to do with the passphrase").choices(["change"]))
     .addOption(file.conflicts("newPassphraseFd"))
     .addOption(descriptor.argParser(integer(0, 9_999_999)));
   withOutput(withConnection(withPassphrase(command))).action(change);

@@ -30,8 +30,8 @@ variables, from lowest to highest precedence: the current environment;
   becomes DB_URL. A segment that is not a valid name is mapped: app/api-key
   becomes API_KEY. Two paths with the same name are an error, unless --set uses
   that name; a path in --set gets only the names given there. --print-names
-  shows the result. Names that change how programs run, such as PATH, LD_PRELOAD
-  and NODE_OPTIONS, are accepted only from --set.
+  shows the result. A secret gets a name that changes how programs run, such as
+  PATH, LD_PRELOAD and NODE_OPTIONS, only by --set.
   In an env file, NAME=strongroom://path and
   NAME="text {{ strongroom://path }} text" are filled from the vault; everything
   else is kept as it is. STRONGROOM_TOKEN is removed, unless one of these flags

@@ -15,7 +15,10 @@ type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly keyri
 export function define(command: Command): void {
   const sources = ["passphraseFile", "passphraseFd"];
   command
-    .description("Unlocks the vault with its passphrase or a key. Does nothing if it is unlocked already.")
+    .description(
+      "Unlocks the vault with its passphrase or a key: the text of a key works wherever the passphrase does, also in " +
+        "--passphrase-file. Does nothing if the vault is unlocked already.",
+    )
     .addOption(new Option("--keyring", "use the key in the desktop's keyring").conflicts([...sources, "shares"]))
     .addOption(new Option("--shares", "ask for shares of a key until there are enough").conflicts(sources));
   withOutput(withConnection(withPassphrase(command))).action(unlock);

@@ -8,6 +8,8 @@ export type Completable = "paths" | "named" | "files" | "program" | "any" | read
 
 export type FlagSpec = {
   readonly name: string;
+  /** `-o`; null for a flag that has only a long name. */
+  readonly short: string | null;
   readonly summary: string;
   /** Null for a flag without a value. */
   readonly value: Completable | null;
@@ -55,7 +57,7 @@ ${valueBranches(commands)}
   esac
   case "$kind" in
     any) ;;
-    files) COMPREPLY=($(compgen -f -- "$word")) ;;
+    files) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null ;;
     program) COMPREPLY=($(compgen -c -- "$word")) ;;
     paths | named) _strongroom_paths "$kind" "$word" ;;
     *) COMPREPLY=($(compgen -W "$kind" -- "$word")) ;;
@@ -154,9 +156,10 @@ function fish(commands: readonly CommandSpec[]): string {
     return [
       `complete -c strongroom -n __fish_use_subcommand -a '${names.join(" ")}' -d ${fishText(summary)}`,
       `${argument === "program" ? behind.replace(/'$/, "; and __strongroom_runs'") : behind}${fishCandidates(argument)}`,
-      ...flags.map(({ name, summary, value }) => {
+      ...flags.map(({ name, short, summary, value }) => {
         const takes = value === null ? "" : `${value === "files" ? " -r" : " -x"}${fishCandidates(value)}`;
-        return `${behind} -l ${name.slice(2)}${takes} -d ${fishText(summary)}`;
+        const letter = short === null ? "" : ` -s ${short.slice(1)}`;
+        return `${behind} -l ${name.slice(2)}${letter}${takes} -d ${fishText(summary)}`;
       }),
     ];
   });
@@ -206,10 +209,12 @@ function branches(commands: readonly CommandSpec[], more: (command: CommandSpec)
 function valueBranches(commands: readonly CommandSpec[]): string {
   const byKind = new Map<string, string[]>();
   for (const { names, flags } of commands) {
-    for (const { name: flag, value } of flags) {
+    for (const { name: long, short, value } of flags) {
       if (value === null) continue;
       const kind = kindOf(value);
-      byKind.set(kind, [...(byKind.get(kind) ?? []), ...names.map((name) => `${name}:${flag}`)]);
+      const spelled = [long, ...(short === null ? [] : [short])];
+      const rows = names.flatMap((name) => spelled.map((flag) => `${name}:${flag}`));
+      byKind.set(kind, [...(byKind.get(kind) ?? []), ...rows]);
     }
   }
   return [...byKind].map(([kind, flags]) => `    ${flags.join("|")}) kind=${kind} ;;`).join("\n");

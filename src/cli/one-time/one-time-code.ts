@@ -24,11 +24,15 @@ export function oneTimeCode(
   };
 }
 
+export function isUrlOfCodes(value: string): boolean {
+  return /^otpauth:/i.test(value.trim());
+}
+
 function generatorFrom(text: string, where: string): TOTP {
   if (/^otpauth:\/\/hotp\//i.test(text)) {
     throw new CommandFailure("usage", `${where} counts its codes (HOTP): only codes by time (TOTP) are supported`);
   }
-  const generator = /^otpauth:/i.test(text) ? fromUrl(text) : fromBase32(text);
+  const generator = isUrlOfCodes(text) ? fromUrl(text) : fromBase32(text);
   if (generator === null) {
     throw new CommandFailure("usage", `${where} is neither an otpauth:// URL nor a base32 secret`);
   }

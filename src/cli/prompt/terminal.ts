@@ -51,11 +51,15 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
     const state = await readLine(terminal, question.text, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
     if (line.spilled) throw new CommandFailure("usage", question.spilled);
-    if (line.overflowed) throw new CommandFailure("usage", `the input is longer than ${question.limit} bytes`);
+    if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
     return line.line();
   } finally {
     line.wipe();
   }
+}
+
+function tooLong(limit: number): string {
+  return `the input is longer than ${limit.toLocaleString("en-US")} bytes, so nothing was done: shorten it`;
 }
 
 function openTerminal(): number | null {

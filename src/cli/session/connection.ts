@@ -88,10 +88,10 @@ export const exits: Readonly<Record<ErrorCode, ExitName>> = {
   ABORTED: "aborted",
 };
 
-/** What to do next; the client's own messages do not mention commands. */
-const nextSteps: { readonly [C in ErrorCode]?: string } = {
-  NOT_FOUND: "; strongroom ls  lists all secrets",
-};
+/** Returns what to do next, where the server's message does not say it. */
+function nextStep({ code, message }: StrongroomError): string {
+  return code === "NOT_FOUND" && !message.includes(": ") ? "; strongroom ls  lists all secrets" : "";
+}
 
 /** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
 export async function failureOf(
@@ -101,7 +101,7 @@ export async function failureOf(
   if (error instanceof CommandFailure) return error;
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  return new CommandFailure(exit, printable(`${error.message}${nextSteps[error.code] ?? ""}`));
+  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`));
 }
 
 export function noVaultYet(): CommandFailure {

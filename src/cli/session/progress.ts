@@ -15,13 +15,15 @@ const width = 30;
 const everyMs = 100;
 const mebibyte = 2 ** 20;
 
+export const noBar: Progress = { show() {}, end() {} };
+
 export function progressBar(
   label: string,
   unit: ProgressUnit = "items",
   stream: Terminal = process.stderr,
   now: () => number = Date.now,
 ): Progress {
-  if (stream.isTTY !== true) return { show() {}, end() {} };
+  if (stream.isTTY !== true) return noBar;
   const begun = now();
   let drawnAt = 0;
   return {

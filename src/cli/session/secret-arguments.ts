@@ -27,7 +27,12 @@ export async function lookAt(client: StrongroomClient, path: string): Promise<Pr
 
 /** Returns the canonical form of a path. @throws CommandFailure usage, when it is invalid */
 export function mustBePath(path: string): string {
+  if (/[^/]\/$/.test(path)) throw new CommandFailure("usage", namesFolder(printable(path)));
   return canonicalPath(path, path === "" ? "an argument" : printable(path));
+}
+
+function namesFolder(shown: string): string {
+  return `${shown}: the slash at its end names a folder: leave it out, or list the folder with  strongroom ls ${shown}`;
 }
 
 /** @throws CommandFailure conflict */

@@ -1,6 +1,7 @@
 /** Actions of `strongroom token` that a running server carries out. */
-import type { NewToken, StrongroomClient, Token } from "../../client/client.js";
+import { type NewToken, type StrongroomClient, StrongroomError, type Token } from "../../client/client.js";
 import { type ConnectionFlags, withClient } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
 import { type OutputFlags, painter, printable, printJson, printLine, report } from "../session/output.js";
 import { checkTarget, writeOut } from "../session/plaintext-file.js";
 
@@ -30,7 +31,8 @@ export async function rotateClientToken(name: string, flags: ServedFlags): Promi
   const { overlap, dryRun } = flags;
   await checkTarget(flags);
   if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new text: nothing was done`);
-  const rotate = (client: StrongroomClient) => client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) });
+  const rotate = (client: StrongroomClient) =>
+    ofToken(name, client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) }));
   await deliver(await withClient(flags, rotate), flags, "rotated");
 }
 
@@ -46,8 +48,18 @@ export async function rotateRootToken(flags: ServedFlags): Promise<void> {
 export async function revokeToken(name: string, flags: ServedFlags): Promise<void> {
   if (flags.dryRun)
     return report(flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
-  await withClient(flags, (client) => client.tokens.revoke(name));
+  await withClient(flags, (client) => ofToken(name, client.tokens.revoke(name)));
   report(flags, { name }, `the token ${name} is revoked`);
+}
+
+/** @throws CommandFailure notFound, for a name that no token has */
+async function ofToken<T>(name: string, request: Promise<T>): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    throw new CommandFailure("notFound", `there is no token ${printable(name)}: strongroom token ls  lists them`);
+  }
 }
 
 export async function listTokens(flags: ServedFlags): Promise<void> {
@@ -82,8 +94,10 @@ async function deliver(created: NewToken, flags: ServedFlags, what: string): Pro
 }
 
 function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
-  const where = paths.length === 0 ? "everywhere" : `in ${paths.map(printable).join(" ")}`;
-  return `can ${can.join(", ")} ${where}`;
+  const isFolder = (path: string) => path.endsWith("/");
+  const folders = paths.filter(isFolder).map((path) => `in ${printable(path)}`);
+  const secrets = paths.filter((path) => !isFolder(path)).map((path) => `of the secret ${printable(path)}`);
+  return `can ${can.join(", ")} ${[...folders, ...secrets].join(" and ") || "everywhere"}`;
 }
 
 function endOf({ expiresAt }: Pick<Token, "expiresAt">): string {

@@ -6,7 +6,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
 import { Batch } from "../migrate/copy-secrets.js";
-import { interrupted, type Take, type Watch } from "./archive.js";
+import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { readAll, secretOf } from "./restore-backup.js";
@@ -32,17 +32,25 @@ export async function restoreIntoStore(
 ): Promise<number> {
   const { header, placeholder, secrets, isNew } = await verify(file, store, understood, watch);
   if (isNew) await store.startNewVault(placeholder);
+  await writeSecrets(file, store, understood, watch);
+  if ((await store.count()) !== secrets || !(await store.replaceHeader(header, placeholder))) throw changed(store);
+  return secrets;
+}
+
+async function writeSecrets(file: string, store: SecretStore, understood: Understood, watch: Watch): Promise<void> {
   const batch = new Batch(store);
   const write: Take = async (name, blob) => {
     if (name === headerName) return;
-    if (watch.signal.aborted) throw interrupted();
     batch.add(secretOf(file, name), blob);
     if (batch.isFull) await batch.commit();
   };
-  await readAll(file, write, understood, watch);
-  await batch.commit();
-  if ((await store.count()) !== secrets || !(await store.replaceHeader(header, placeholder))) throw changed(store);
-  return secrets;
+  try {
+    await readAll(file, write, understood, watch);
+    await batch.commit();
+  } catch (error) {
+    if (!watch.signal.aborted) throw error;
+    throw new BackupError("aborted", "interrupted: run the same command again to go on");
+  }
 }
 
 async function verify(file: string, store: SecretStore, understood: Understood, watch: Watch) {

@@ -14,14 +14,20 @@ const documents = [tokensDocument];
 /** `copied`: how many were not there yet. */
 export type Migrated = { readonly secrets: number; readonly copied: number };
 
+/** `understood`: whether a server can use a header. `refuseServed` throws when a server uses the store. */
+export type MigrationChecks = {
+  readonly understood: (header: Bytes) => Promise<boolean>;
+  readonly refuseServed: (store: SecretStore) => Promise<void>;
+};
+
 /**
- * No server may use either of the stores. `understood` says whether a server can use a header.
+ * No server may use either of the stores: it is checked again in the end, since one may have started meanwhile.
  * @throws MigrationError, VaultError
  */
 export async function migrate(
   from: SecretStore,
   to: SecretStore,
-  understood: (header: Bytes) => Promise<boolean>,
+  { understood, refuseServed }: MigrationChecks,
   watch: Watch,
 ): Promise<Migrated> {
   const header = await from.header();
@@ -38,6 +44,7 @@ export async function migrate(
   if (found !== null) await removeOthers(from, to, watch);
   for (const name of documents) await copyDocument(from, to, name);
   const secrets = await verifyAll(from, to, watch);
+  for (const store of [from, to]) await refuseServed(store);
   await finish(from, to, header, placeholder);
   return { secrets, copied };
 }

@@ -44,6 +44,7 @@ const sessionSettings = [
   "default_transaction_isolation=read\\ committed", // the functions see what was committed before they got their lock
   "statement_timeout=300000",
   "idle_in_transaction_session_timeout=60000",
+  "jit=off", // costs more than any statement here
 ].map((setting) => `-c ${setting}`);
 
 export class Database {

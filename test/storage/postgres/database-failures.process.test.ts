@@ -4,12 +4,24 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { systemCode } from "../../../src/errors.js";
 import { shared } from "../../support/clean-up.js";
 import { needsPostgres } from "../../support/postgres.js";
 import { Random, runSeed } from "../../support/random.js";
 import type { TestServer } from "../../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
-import { mustInit, mustRefuse, mustStatus, mustUnlock, secretTarget, send } from "../../support/test-client.js";
+import {
+  type Answer,
+  mustGet,
+  mustInit,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  mustUnlock,
+  type Send,
+  secretTarget,
+  send,
+} from "../../support/test-client.js";
 
 /** Short in the normal suite; 50 in the long form. */
 const faults = Number(process.env["STRONGROOM_DATABASE_FAULTS"] ?? 3);
@@ -58,6 +70,20 @@ describe("servers on a database that fails", function () {
     });
   }
 
+  it("answer 503 for a write whose session cannot be ended, since the database is silent, and go on afterwards", async () => {
+    const { proxy } = database();
+    const [server] = await startSharedServers(database(), 1);
+    await mustInit(server);
+    await mustPut(server, "app/key", "before");
+    const writing = put(server, "app/key", "silenced");
+    proxy.silence();
+    const status = (await writing)?.status;
+    expect(status).to.be.oneOf([200, 503]);
+    proxy.repair();
+    const found = (await mustGet(server, "app/key"))["value"];
+    expect(found).to.be.oneOf(status === 200 ? ["silenced"] : ["before", "silenced"]);
+  });
+
   it("is never changed late by a write that was refused because its connection broke", async () => {
     const { proxy } = database();
     const [first, second = first] = await startSharedServers(database(), 2);
@@ -68,8 +94,8 @@ describe("servers on a database that fails", function () {
       const answer = await put(first, "app/key", `broken ${k}`);
       proxy.repair();
       const before = await read(second, "app/key");
-      if (answer.status === 200) expect(before).to.equal(`broken ${k}`);
-      else mustRefuse(answer, 503, "UNAVAILABLE");
+      if (answer?.status === 200) expect(before).to.equal(`broken ${k}`);
+      else if (answer !== null) mustRefuse(answer, 503, "UNAVAILABLE");
       await sleep(20);
       expect(await read(second, "app/key")).to.equal(before);
     }
@@ -96,12 +122,12 @@ async function write(servers: readonly TestServer[], ledger: Ledger, writer: num
     const path = `writer/${writer}/${random.below(pathsOfWriter)}`;
     const value = n % 5 === 4 ? null : `${writer} ${n}`;
     const answer = value === null ? await remove(server, path) : await put(server, path, value);
-    if (answer.status === 200 || answer.status === 404) {
+    if (answer?.status === 200 || answer?.status === 404) {
       ledger.set(path, new Set([value]));
       load.acknowledged++;
       continue;
     }
-    mustRefuse(answer, 503, "UNAVAILABLE");
+    if (answer !== null) mustRefuse(answer, 503, "UNAVAILABLE");
     load.refused++;
     ledger.set(path, new Set([...(ledger.get(path) ?? [null]), value]));
     await settle(server, ledger, path);
@@ -128,28 +154,39 @@ async function mustBeAsWritten(server: TestServer, ledger: Ledger, path: string)
 
 async function poll(server: TestServer, load: Load): Promise<void> {
   while (load.going) {
-    expect((await mustStatus(server))["initialized"]).to.equal(true);
+    const answer = await ask(server, { path: "/v1/status", token: null });
+    if (answer !== null) expect(mustSucceed(answer)["initialized"]).to.equal(true);
     await sleep(100);
   }
 }
 
 async function timeToWrite(server: TestServer): Promise<number> {
   const begun = performance.now();
-  while ((await put(server, "probe", "1")).status !== 200) await sleep(20);
+  while ((await put(server, "probe", "1"))?.status !== 200) await sleep(20);
   return performance.now() - begun;
 }
 
+/** Null: the server closed a connection that was idle in the moment in which it was used again. */
+async function ask(server: TestServer, request: Send): Promise<Answer | null> {
+  try {
+    return await send(server, request);
+  } catch (error) {
+    if (systemCode(error) !== "ECONNRESET") throw error;
+    return null;
+  }
+}
+
 function put(server: TestServer, path: string, value: string) {
-  return send(server, { method: "PUT", path: secretTarget(path), body: { value } });
+  return ask(server, { method: "PUT", path: secretTarget(path), body: { value } });
 }
 
 function remove(server: TestServer, path: string) {
-  return send(server, { method: "DELETE", path: secretTarget(path) });
+  return ask(server, { method: "DELETE", path: secretTarget(path) });
 }
 
 /** Null: there is no secret; undefined: storage does not answer. */
 async function read(server: TestServer, path: string): Promise<string | null | undefined> {
-  const { status, json } = await send(server, { path: secretTarget(path) });
-  if (status === 503) return undefined;
-  return status === 404 ? null : String(json["value"]);
+  const answer = await ask(server, { path: secretTarget(path) });
+  if (answer === null || answer.status === 503) return undefined;
+  return answer.status === 404 ? null : String(mustSucceed(answer)["value"]);
 }

@@ -129,10 +129,13 @@ describe("servers on one database", () => {
     await mustPut(first, "app/key", "value");
     expect((await mustStatus(first))["secretCount"]).to.equal(1);
     proxy.silence();
-    mustRefuse(await get(first, "app/key"), 503, "UNAVAILABLE");
+    const put = { method: "PUT", path: secretTarget("app/other"), body: { value: "lost" } } as const;
+    for (const answer of await Promise.all([get(first, "app/key"), send(first, put)]))
+      mustRefuse(answer, 503, "UNAVAILABLE");
     expect(await mustStatus(first)).to.include({ secretCount: 1, storageAvailable: false, locked: false });
     proxy.repair();
     expect((await mustGet(first, "app/key"))["value"]).to.equal("value");
+    mustRefuse(await get(first, "app/other"), 404, "NOT_FOUND");
     expect(await mustStatus(first)).to.not.have.property("storageAvailable");
   });
 });

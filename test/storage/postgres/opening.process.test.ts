@@ -1,5 +1,5 @@
 /** Opening of a database: password, TLS, rights, and what a failed start says. */
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -9,7 +9,7 @@ import { findPassword } from "../../../src/storage/postgres/pass-file.js";
 import type { Bytes } from "../../../workers/protocol.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres } from "../../support/postgres.js";
-import { run } from "../../support/process.js";
+import { run, startProcess } from "../../support/process.js";
 
 const password = "a:b\\c ü";
 
@@ -72,6 +72,34 @@ describe("the password of a database", () => {
         expect(stderr).to.contain("a URL without a password").and.not.to.contain("s3cr3t");
       }
     }
+  });
+});
+
+describe("the client for PostgreSQL", () => {
+  /** Resolves neither the client's package nor the engine. */
+  const hook = `export async function resolve(name, context, next) {
+    if (name === "pg" || name.endsWith("/postgres-store.js")) throw new Error("resolved " + name);
+    return next(name, context);
+  }`;
+  const only = (hooked: string) => {
+    const url = `data:text/javascript;base64,${Buffer.from(hooked).toString("base64")}`;
+    const file = fileWith(`import { register } from "node:module"; register(${JSON.stringify(url)});`);
+    renameSync(file, `${file}.mjs`);
+    return { NODE_OPTIONS: `--import ${file}.mjs` };
+  };
+
+  it("is not loaded for a vault of files, nor is the engine", async () => {
+    const server = await startProcess([], only(hook));
+    expect((await run(["status"], { STRONGROOM_HOME: server.home })).code).to.equal(8);
+  });
+
+  it("that is not installed ends a start on a database with what to do", async () => {
+    const withoutClient = only(hook.replace(' || name.endsWith("/postgres-store.js")', ""));
+    const { code, stderr } = await run(["serve", "--store", "postgres://me@127.0.0.1/vault"], withoutClient);
+    expect([code, stderr]).to.deep.equal([
+      1,
+      "strongroom: the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg\n",
+    ]);
   });
 });
 

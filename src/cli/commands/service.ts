@@ -1,0 +1,54 @@
+/** `strongroom service`: the server as the user's service, by systemd or launchd. */
+import { Argument, type Command } from "commander";
+import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install-service.js";
+import { type ServiceManager, serviceManager } from "../service/service-manager.js";
+import { planService } from "../service/service-plan.js";
+import { withHome } from "../session/connection.js";
+import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { type OutputFlags, printable, printJson, report, withOutput } from "../session/output.js";
+
+type Flags = OutputFlags & { readonly home?: string; readonly print?: true };
+
+const details = `
+The service gets the settings that install sees: --home, and the STRONGROOM_
+variables of its environment, but no token. A restarted server is locked. status
+exits 0 while the service runs, 4 when there is none, 10 when it does not run.`;
+
+export function define(command: Command): void {
+  withHome(command)
+    .description(
+      "install makes the server a service of this user and starts it: with systemd on Linux, launchd on macOS. An " +
+        "installed one is replaced and restarted. uninstall stops and removes it; status says whether it runs.",
+    )
+    .addArgument(new Argument("<action>").choices(["install", "uninstall", "status"]))
+    .option("--print", "install: only print the service manager's file");
+  withOutput(command).addHelpText("after", details).action(service);
+}
+
+async function service(action: string, flags: Flags): Promise<void> {
+  if (flags.print && action !== "install") throw new CommandFailure("usage", "--print has no effect without install");
+  const manager = serviceManager();
+  if (action === "install") return install(manager, flags);
+  if (action === "status") return status(manager, flags);
+  await uninstallService(manager);
+  return report(flags, { file: manager.file }, `the service is stopped, and ${manager.file} is removed`);
+}
+
+async function install(manager: ServiceManager, flags: Flags): Promise<void> {
+  const plan = planService(flags.home);
+  if (flags.print) return void process.stdout.write(serviceFile(manager, plan));
+  await installService(manager, plan);
+  const next = `unlock the vault with  strongroom unlock; ${manager.hint}`;
+  report(flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
+}
+
+async function status(manager: ServiceManager, flags: Flags): Promise<void> {
+  const { file } = manager;
+  const installed = await isInstalled(manager);
+  const running = installed && (await isRunning(manager));
+  process.exitCode = exitCodes[running ? "ok" : installed ? "unreachable" : "notFound"];
+  if (flags.json) return printJson({ installed, running, file });
+  if (flags.quiet) return;
+  const state = running ? "running" : "installed, but not running: look for the cause in its log";
+  process.stdout.write(`${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
+}

@@ -1,0 +1,149 @@
+/** `strongroom service`: the files for systemd and launchd, and what is asked of a stand-in for systemctl. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { launchAgent } from "../../src/cli/service/launch-agent.js";
+import { serviceManager } from "../../src/cli/service/service-manager.js";
+import { systemdUnit } from "../../src/cli/service/systemd-unit.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mainFile, node } from "../support/process.js";
+import { hasPython } from "../support/pseudo-terminal.js";
+import { strongroom } from "./command-rows.js";
+
+const plan = {
+  program: [node, '/opt/a b/"q" $x %h\\main.cjs', "serve"],
+  environment: { STRONGROOM_HOME: "/srv/100% <vault> & $more", STRONGROOM_PORT: "14000" },
+};
+
+/** A user of their own, with a systemctl that notes what it is asked, and fails where a file says so. */
+function newUser() {
+  const home = temporaryDirectory();
+  const asked = join(home, "asked");
+  const failing = join(home, "failing");
+  const bin = join(home, "bin");
+  mkdirSync(bin);
+  const standIn = `#!/bin/sh\necho "$*" >> ${asked}\n[ ! -e ${failing} ] || { echo "no bus" >&2; exit 1; }\n`;
+  writeFileSync(join(bin, "systemctl"), standIn, { mode: 0o755 });
+  const environment = { HOME: home, XDG_CONFIG_HOME: join(home, "config"), PATH: `${bin}:${process.env["PATH"]}` };
+  return {
+    file: join(home, "config", "systemd", "user", "strongroom.service"),
+    run: (...args: string[]) => strongroom(environment, ["service", ...args]),
+    runWith: (more: Readonly<Record<string, string>>, ...args: string[]) =>
+      strongroom({ ...environment, ...more }, ["service", ...args]),
+    asked: () => (existsSync(asked) ? readFileSync(asked, "utf8").trim().split("\n") : []),
+    fail: () => writeFileSync(failing, ""),
+  };
+}
+
+describe("strongroom service", () => {
+  before(function () {
+    if (process.platform !== "linux") this.skip(); // the stand-in is systemd's
+  });
+
+  it("install writes the unit with absolute paths, enables and starts it, and replaces it the next time", async () => {
+    const user = newUser();
+    const { code, stdout } = await user.run("install", "--home", "somewhere");
+    expect(code, stdout).to.equal(0);
+    expect(stdout).to.contain(user.file).and.contain("strongroom unlock");
+    const unit = readFileSync(user.file, "utf8");
+    expect(unit).to.contain(`ExecStart="${node}" "${mainFile}" "serve"\n`);
+    expect(unit).to.match(/^Environment="STRONGROOM_HOME=\/.*\/somewhere"$/m);
+    expect(statSync(user.file).mode & 0o777).to.equal(0o600);
+    const asked = ["--user daemon-reload", "--user enable strongroom.service", "--user restart strongroom.service"];
+    expect(user.asked()).to.deep.equal(asked);
+    const again = await user.runWith({ STRONGROOM_PORT: "14000" }, "install", "--json");
+    expect(JSON.parse(again.stdout)).to.deep.equal({ ok: true, file: user.file });
+    expect(readFileSync(user.file, "utf8")).to.contain('Environment="STRONGROOM_PORT=14000"\n');
+  });
+
+  it("status says whether there is one and whether it runs, in its exit code too", async () => {
+    const user = newUser();
+    expect(await user.run("status")).to.include({ code: 4, stdout: "no service is installed\n" });
+    expect((await user.run("install")).code).to.equal(0);
+    const running = await user.run("status", "--json");
+    expect(running.code).to.equal(0);
+    expect(JSON.parse(running.stdout)).to.deep.equal({ installed: true, running: true, file: user.file });
+    user.fail();
+    const stopped = await user.run("status");
+    expect(stopped.code).to.equal(10);
+    expect(stopped.stdout).to.contain("not running");
+  });
+
+  it("uninstall stops and removes it", async () => {
+    const user = newUser();
+    expect((await user.run("uninstall")).code).to.equal(4);
+    expect((await user.run("install")).code).to.equal(0);
+    expect((await user.run("uninstall")).code).to.equal(0);
+    expect(existsSync(user.file)).to.equal(false);
+    expect(user.asked().slice(-2)).to.deep.equal(["--user disable --now strongroom.service", "--user daemon-reload"]);
+  });
+
+  it("never touches a unit that it has not written, and reports what systemctl says", async () => {
+    const user = newUser();
+    mkdirSync(join(user.file, ".."), { recursive: true });
+    writeFileSync(user.file, "[Service]\n");
+    for (const action of ["install", "uninstall", "status"]) {
+      const { code, stderr } = await user.run(action);
+      expect(code, action).to.equal(7);
+      expect(stderr).to.contain("move it away first");
+    }
+    expect(readFileSync(user.file, "utf8")).to.equal("[Service]\n");
+    expect(user.asked()).to.deep.equal([]);
+    const other = newUser();
+    other.fail();
+    const failed = await other.run("install");
+    expect(failed).to.include({ code: 1 });
+    expect(failed.stderr).to.contain("systemctl --user daemon-reload failed: no bus");
+  });
+
+  it("install --print only shows the unit, and refuses a token in the environment and invalid settings", async () => {
+    const user = newUser();
+    const { code, stdout } = await user.run("install", "--print");
+    expect(code).to.equal(0);
+    expect(stdout).to.match(/^\[Unit\]\n[\s\S]*# Written by strongroom service install\.\n$/);
+    expect(existsSync(user.file)).to.equal(false);
+    expect(user.asked()).to.deep.equal([]);
+    const withToken = await user.runWith({ STRONGROOM_TOKEN: "x".repeat(40) }, "install", "--print");
+    expect(withToken.code).to.equal(2);
+    expect(withToken.stdout + withToken.stderr).not.to.contain("xxx");
+    expect((await user.runWith({ STRONGROOM_PORT: "none" }, "install")).code).to.equal(2);
+    expect((await user.run("status", "--print")).code).to.equal(2);
+  });
+});
+
+describe("the files of a service", () => {
+  it("for systemd are a unit that systemd accepts, with its special characters escaped", function () {
+    const unit = systemdUnit(plan);
+    expect(unit).to.contain('Environment="STRONGROOM_HOME=/srv/100%% <vault> & $more"\n');
+    expect(unit).to.contain('"/opt/a b/\\"q\\" $$x %%h\\\\main.cjs" "serve"\n');
+    const directory = temporaryDirectory();
+    const file = join(directory, "strongroom.service");
+    writeFileSync(file, unit.replace(/ExecStart="[^"]*"/, `ExecStart="${node}"`));
+    const environment = { ...process.env, XDG_RUNTIME_DIR: directory };
+    const verified = spawnSync("systemd-analyze", ["--user", "verify", file], { encoding: "utf8", env: environment });
+    if (verified.error !== undefined) {
+      process.stdout.write("      systemd-analyze is not installed\n");
+      this.skip();
+    }
+    expect(verified.stderr).to.equal("");
+    expect(verified.status).to.equal(0);
+  });
+
+  it("for launchd are a property list with the same program and settings", function () {
+    if (!hasPython()) this.skip(); // reads property lists
+    const read = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
+    const { stdout } = spawnSync("python3", ["-c", read], { input: launchAgent(plan, "/a/log"), encoding: "utf8" });
+    expect(JSON.parse(stdout)).to.deep.include({
+      ProgramArguments: plan.program,
+      EnvironmentVariables: plan.environment,
+      RunAtLoad: true,
+      Umask: 0o077,
+      StandardErrorPath: "/a/log",
+    });
+    const { file, isRunning } = serviceManager("darwin");
+    expect(file).to.match(/\/Library\/LaunchAgents\/org\.strongroom\.serve\.plist$/);
+    expect(isRunning.join(" ")).to.match(/^launchctl print gui\/\d+\/org\.strongroom\.serve$/);
+    expect(() => serviceManager("win32")).to.throw("systemd and launchd only");
+  });
+});
