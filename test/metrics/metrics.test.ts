@@ -1,4 +1,4 @@
-/** docs/operations.md, Metrics: what `GET /v1/metrics` counts, and what it never shows. */
+/** docs/operations.md, Metrics and alerts: what `GET /v1/metrics` counts, and what it never shows. */
 import { spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { needs } from "../../src/access/scopes.js";
