@@ -104,7 +104,14 @@ export class Observers implements Required<Observer> {
   }
 
   requestFinished(request: FinishedRequest): void {
-    this.#each((observer) => observer.requestFinished?.(request));
+    // Not by #each: on this path the closure would show.
+    for (const observer of this.#all) {
+      try {
+        observer.requestFinished?.(request);
+      } catch (error) {
+        this.#failed(error);
+      }
+    }
   }
 
   vaultEvent(event: VaultEvent): void {
@@ -128,8 +135,12 @@ export class Observers implements Required<Observer> {
       try {
         tell(observer);
       } catch (error) {
-        this.#log.error({ event: "observer-failed", error });
+        this.#failed(error);
       }
     }
+  }
+
+  #failed(error: unknown): void {
+    this.#log.error({ event: "observer-failed", error });
   }
 }

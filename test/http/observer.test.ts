@@ -1,4 +1,6 @@
 /** docs/architecture.md, Observers: what they are told of requests and of the vault. */
+import { once } from "node:events";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import type { FinishedRequest, VaultEvent } from "../../src/observer.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
@@ -6,6 +8,7 @@ import { blobFile, damage } from "../support/damage.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestOptions, type TestServer, uncached } from "../support/server.js";
 import {
+  connectRaw,
   mustCreateToken,
   mustInit,
   mustLock,
@@ -87,6 +90,25 @@ describe("an observer", () => {
       const etag = "etag" in expected && { etag: headers.etag?.slice(1, -1) };
       expect(known, name).to.deep.equal({ method: request.method ?? "GET", ...expected, ...etag });
     }
+  });
+
+  it("is told of a request whose client disconnects before it is complete, with status 0", async () => {
+    const { server, requests } = await startObserved();
+    await mustInit(server);
+    requests.length = 0;
+    const socket = connectRaw(server);
+    await once(socket, "secureConnect");
+    const head = `PUT /v1/secrets/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n`;
+    socket.end(`${head}Content-Length: 100\r\n\r\n{`);
+    await once(socket.resume(), "close");
+    while (requests.length === 0) await nextTurn();
+    expect(requests[0]).to.include({
+      route: "/v1/secrets/:path",
+      status: 0,
+      code: null,
+      path: "a",
+      address: "127.0.0.1",
+    });
   });
 
   it("is told of a 304's tag", async () => {
