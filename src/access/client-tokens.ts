@@ -17,6 +17,9 @@ export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
+/** What the text of every client token begins with. */
+export const textPrefix = "src_";
+
 const maxFormer = 8;
 
 export class ClientTokens {
@@ -169,7 +172,7 @@ const notDurable =
   "the token is revoked until the server restarts, but the disk cannot take the change: free some space, and revoke it again";
 
 function newText(): string {
-  return `src_${randomBytes(32).toString("base64url")}`;
+  return `${textPrefix}${randomBytes(32).toString("base64url")}`;
 }
 
 function digestOf(text: string): string {

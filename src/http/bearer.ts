@@ -1,6 +1,6 @@
 /** Bearer token check (RFC 6750), constant time. */
 import type { NextFunction, Request, RequestHandler, Response } from "express";
-import type { ClientTokens } from "../access/client-tokens.js";
+import { type ClientTokens, textPrefix } from "../access/client-tokens.js";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
@@ -40,16 +40,25 @@ export function requireBearer(
     lockout.check(req); // the gate refuses asynchronously: pipelined requests have passed it by then
     const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
     const caller = authenticate(presented);
-    // Another server may have revoked or created it. While the database does not answer, what is known here counts.
-    const refreshed = caller === "root" || presented === undefined ? undefined : tokens.refresh();
+    // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
+    const refreshed = presented?.startsWith(textPrefix) ? tokens.refresh() : undefined;
     if (refreshed === undefined) return admit(req, res, next, caller);
-    return refreshed
-      .catch(() => {})
-      .then(() => {
-        lockout.check(req); // others may have failed meanwhile
-        admit(req, res, next, authenticate(presented));
-      });
+    const failure = refreshed.then(
+      () => null,
+      (error: unknown) => error,
+    );
+    return failure.then((problem) => {
+      lockout.check(req); // others may have failed meanwhile
+      const current = authenticate(presented);
+      if (problem !== null && current !== "root" && (current === null || !locks(req))) throw problem;
+      admit(req, res, next, current);
+    });
   };
+}
+
+/** A lock must work while the database does not answer: what is known of the token here counts then. */
+function locks(req: Request): boolean {
+  return req.method === "POST" && contextOf(req).target.path === "/v1/lock";
 }
 
 function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {

@@ -6,6 +6,7 @@ import { needsPostgres } from "../../support/postgres.js";
 import { passphrase, type TestServer } from "../../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 import {
+  mustCreateToken,
   mustGet,
   mustInit,
   mustList,
@@ -137,5 +138,19 @@ describe("servers on one database", () => {
     expect((await mustGet(first, "app/key"))["value"]).to.equal("value");
     mustRefuse(await get(first, "app/other"), 404, "NOT_FOUND");
     expect(await mustStatus(first)).to.not.have.property("storageAvailable");
+  });
+
+  it("refuse a client token with 503 while the database is silent, but for a lock", async () => {
+    const [first, second] = await startUnlocked(2);
+    const { token } = await mustCreateToken(first, { name: "locker", can: ["get", "lock"] });
+    const lock = () => send(second, { method: "POST", path: "/v1/lock", token });
+    mustSucceed(await lock());
+    await mustUnlock(second);
+    database().proxy.breakFrom(1);
+    mustRefuse(await send(second, { path: secretTarget("app/key"), token }), 503, "UNAVAILABLE");
+    mustRefuse(await send(second, { path: "/v1/tokens/self", token: "src_unknown" }), 503, "UNAVAILABLE");
+    mustSucceed(await lock());
+    database().proxy.repair();
+    mustRefuse(await send(second, { path: secretTarget("app/key"), token }), 403, "VAULT_LOCKED");
   });
 });
