@@ -26,7 +26,7 @@ describe("audit", () => {
     "all of it": {
       args: ["audit", "show"],
       exit: 0,
-      out: new RegExp(`^${time}  1  -  -  start\n[sS]*  root  127\\.0\\.0\\.1  put  app/a  200\n`),
+      out: new RegExp(`^${time}  1  -  -  start\n[^]*  root  127\\.0\\.0\\.1  put  app/a  200\n`),
     },
     "the end": {
       args: ["audit", "tail", "--limit", "1"],

@@ -73,7 +73,7 @@ describe("pastes at hidden prompts", () => {
         const done = await onServer(locked, "unlock", { question: "Passphrase of the vault: ", keys });
         mustLeaveNothing(done);
         expect(done.code, done.shown).to.equal(2);
-        expect(done.shown).to.match(/the passphrase has several lines|longer than 1024 bytes/);
+        expect(done.shown).to.match(/the passphrase has several lines|longer than 1,024 bytes/);
         expect(await mustStatus(locked)).to.include({ initialized: true, locked: true });
       }
     });
