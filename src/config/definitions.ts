@@ -213,8 +213,8 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "audit",
     variable: "STRONGROOM_AUDIT",
     meaning: "what the audit log records: off, changes (all but reads and lists), or all",
-    shownDefault: "all",
-    fallback: () => "all",
+    shownDefault: "changes",
+    fallback: () => "changes",
     read: oneOf(auditModes),
   },
   auditOnFailure: {

@@ -72,7 +72,7 @@ export const realScryptCost: TestOptions = { scryptLogN: 14 };
  * it asks for it: tests count them.
  */
 export function testSettings(files?: FileOperations): Settings {
-  const audit = files === undefined ? {} : { audit: "off" };
+  const audit = { audit: files === undefined ? "all" : "off" };
   return { ...readSettings({ home: "unused", port: "0", socket: "off", ...audit }, {}), scryptLogN: testScryptLogN };
 }
 
