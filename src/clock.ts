@@ -18,3 +18,12 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Returns the work's result, or "late" after `ms` milliseconds; the work goes on. */
+export function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T | "late"> {
+  let cancel = () => {};
+  const timeout = new Promise<"late">((resolve) => {
+    cancel = clock.after(ms, () => resolve("late"));
+  });
+  return Promise.race([work, timeout]).finally(() => cancel());
+}

@@ -139,7 +139,7 @@ function wrongMethod({ methods }: Resource): VaultError {
 async function status(service: Service, req: Request, res: Response): Promise<void> {
   const { vault, version, port, isShuttingDown } = service;
   const mustBeUnlocked = requiresUnlocked(contextOf(req).target.query);
-  const found = await vault.status();
+  const found = await vault.report.status();
   const body = { ...found, serverRunning: !isShuttingDown(), version, port };
   sendJson(res, mustBeUnlocked && found.locked ? 503 : 200, body);
 }
@@ -154,7 +154,7 @@ function requiresUnlocked(query: string): boolean {
 async function init({ vault, maxBodyBytes }: Service, req: Request, res: Response): Promise<void> {
   const { keptAt, locked } = await vault.init(await readBody(req, res, maxBodyBytes, sharedMemory));
   const kept = keptAt === null ? "" : `; the old vault is kept in ${keptAt}, under its old passphrase`;
-  const { vaultPath } = await vault.status();
+  const { vaultPath } = await vault.report.status();
   sendJson(res, 200, {
     ok: true,
     message: `the vault is initialized and ${locked ? "locked again meanwhile" : "unlocked"}${kept}`,

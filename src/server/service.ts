@@ -83,7 +83,7 @@ export async function serveStore(
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
     const losses = audit?.losses ?? null;
-    return { ...(await vault.figures()), version, idleTimeoutMs, tokens: tokens.count, losses };
+    return { ...(await vault.report.figures()), version, idleTimeoutMs, tokens: tokens.count, losses };
   };
   const service = {
     vault,

@@ -3,12 +3,13 @@
  * crash, close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
 import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
-import type { Clock } from "../clock.js";
+import { type Clock, inTime } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import { DerivationCounts, type DerivationFigures } from "./worker/derivation-counts.js";
 import { KeyWorkerClient, type Success } from "./worker/key-worker-client.js";
 
 export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
@@ -54,9 +55,7 @@ export class KeyState {
   #locking: Promise<void> | null = null;
   /** Settles when a replaced thread that was still deriving is gone: one derivation at a time. */
   #orphan: Promise<void> | null = null;
-  /** Derivations that have not ended, and those of them that the thread was sent: it runs one at a time. */
-  #derivations = 0;
-  #sent = 0;
+  readonly #derivations: DerivationCounts;
   /** How many mounts the thread has not confirmed yet. */
   #mounting = 0;
 
@@ -70,6 +69,7 @@ export class KeyState {
     this.#clock = clock;
     this.#observers = observers;
     this.#lastLock = { reason: "start", at: clock.now() };
+    this.#derivations = new DerivationCounts(clock, (ms) => observers.derivationEnded(ms));
     this.#idle = new IdleDeadline(clock, idleTimeoutMs);
     const replied = (ms: number) => observers.keyWorkerReplied(ms);
     this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded(), replied);
@@ -105,9 +105,8 @@ export class KeyState {
     return this.#idle.lastActivity;
   }
 
-  get derivations(): { readonly running: number; readonly waiting: number } {
-    const running = Math.min(1, this.#sent);
-    return { running, waiting: this.#derivations - running };
+  get derivations(): DerivationFigures {
+    return this.#derivations.figures;
   }
 
   /** How often the key worker's thread has crashed. */
@@ -137,15 +136,8 @@ export class KeyState {
   }
 
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
-  async derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
-    const began = this.#clock.elapsed();
-    this.#derivations++;
-    try {
-      return await this.#derive(request);
-    } finally {
-      this.#derivations--;
-      this.#observers.derivationEnded(this.#clock.elapsed() - began);
-    }
+  derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
+    return this.#derivations.count(() => this.#derive(request));
   }
 
   async #derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
@@ -154,10 +146,7 @@ export class KeyState {
     // DANGER: nothing may be awaited between this check and the message.
     if (this.#closed) throw shuttingDown();
     this.#derived = true;
-    this.#sent++;
-    return this.ask(request).finally(() => {
-      this.#sent--;
-    });
+    return this.#derivations.countSent(this.ask(request));
   }
 
   /** The key worker has replied that it holds the key. A lock or a mount since then is not undone. */
@@ -236,7 +225,7 @@ export class KeyState {
   async #wipe(): Promise<boolean> {
     try {
       await this.#worker.call({ op: "lock" });
-      return await this.#exceeds(longestDerivationMs, this.#worker.call({ op: "drain" }));
+      return (await inTime(this.#clock, longestDerivationMs, this.#worker.call({ op: "drain" }))) === "late";
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
       return false;
@@ -247,15 +236,6 @@ export class KeyState {
     this.#orphan = until.finally(() => {
       this.#orphan = null;
     });
-  }
-
-  /** Waits for the work, at most so long; returns whether it goes on. */
-  async #exceeds(ms: number, work: Promise<unknown>): Promise<boolean> {
-    let cancel = () => {};
-    const timeout = new Promise<true>((resolve) => {
-      cancel = this.#clock.after(ms, () => resolve(true));
-    });
-    return Promise.race([work.then(() => false), timeout]).finally(() => cancel());
   }
 
   #workerEnded(): void {

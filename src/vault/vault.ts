@@ -6,16 +6,17 @@ import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { LockReason, Observers } from "../observer.js";
+import type { Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Entries } from "./entries.js";
 import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
 import { KeySlots, type Permit } from "./key-slots.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
-import { type RotationProgress, RotationSweep } from "./rotation-sweep.js";
+import { RotationSweep } from "./rotation-sweep.js";
 import { OtherServers } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
+import { VaultReport } from "./vault-report.js";
 import { VaultSecrets } from "./vault-secrets.js";
 import { wipingAfter } from "./wiping.js";
 
@@ -33,39 +34,11 @@ export type VaultOptions = {
   readonly observers: Observers;
 };
 
-export type VaultStatus = {
-  readonly initialized: boolean;
-  readonly locked: boolean;
-  readonly secretCount: number;
-  readonly vaultPath: string;
-  readonly idleTimeoutMs: number;
-  readonly lastActivity: string;
-  /** While unlocked: the one before. */
-  readonly lastLock: { readonly reason: LockReason; readonly at: string };
-  /** While the master key is being rotated. */
-  readonly rotation?: RotationProgress;
-  /** False while storage does not answer: `secretCount` is then the last number that it told. */
-  readonly storageAvailable?: boolean;
-};
-
-/** For metrics; of this moment, or since the start. Times in milliseconds. */
-export type VaultFigures = {
-  readonly initialized: boolean;
-  readonly unlocked: boolean;
-  /** Null while storage does not answer. */
-  readonly secrets: number | null;
-  /** Since the last activity. */
-  readonly idleMs: number;
-  readonly derivations: { readonly running: number; readonly waiting: number };
-  /** Threads that replaced one that had crashed. */
-  readonly keyWorkerCrashes: number;
-  readonly caches: VaultSecrets["cacheFigures"];
-};
-
 export class Vault {
   readonly secrets: VaultSecrets;
   readonly keys: KeySlots;
   readonly records: VaultRecords;
+  readonly report: VaultReport;
   readonly #store: SecretStore;
   readonly #header: CurrentHeader;
   readonly #settings: VaultSettings;
@@ -107,7 +80,9 @@ export class Vault {
     this.#others = others;
     this.#headerChanges = headerChanges;
     this.#sweep = sweep;
-    this.keys = new KeySlots({ ...parts, sweep, scryptLogN: settings.scryptLogN });
+    const { idleTimeoutMs, scryptLogN } = settings;
+    this.report = new VaultReport({ store, header, keyState, secrets, sweep, others, clock, idleTimeoutMs });
+    this.keys = new KeySlots({ ...parts, sweep, scryptLogN });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -132,38 +107,6 @@ export class Vault {
   /** Sets the keeper of the vault's records; before the first unlock. */
   setKeeper(keeper: RecordKeeper): void {
     this.#keeper = keeper;
-  }
-
-  async status(): Promise<VaultStatus> {
-    this.#keyState.lockIfIdle();
-    const { count: secretCount, available } = await this.#others.count();
-    const rotation = this.#sweep.progress(secretCount);
-    const { reason, at } = this.#keyState.lastLock;
-    return {
-      initialized: this.#header.bytes !== null,
-      locked: !this.#keyState.unlocked,
-      secretCount,
-      vaultPath: this.#store.vaultPath,
-      idleTimeoutMs: this.#settings.idleTimeoutMs,
-      lastActivity: new Date(this.#keyState.lastActivity).toISOString(),
-      lastLock: { reason, at: new Date(at).toISOString() },
-      ...(rotation && { rotation }),
-      ...(!available && { storageAvailable: false }),
-    };
-  }
-
-  async figures(): Promise<VaultFigures> {
-    this.#keyState.lockIfIdle();
-    const { unlocked, lastActivity, derivations, crashes } = this.#keyState;
-    return {
-      initialized: this.#header.bytes !== null,
-      unlocked,
-      secrets: await this.#store.count().catch(() => null),
-      idleMs: Math.max(0, this.#clock.now() - lastActivity),
-      derivations,
-      keyWorkerCrashes: crashes,
-      caches: this.secrets.cacheFigures,
-    };
   }
 
   /**

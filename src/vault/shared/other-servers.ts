@@ -2,7 +2,7 @@
  * Other servers of the same vault: notices that one has replaced the vault or its header, locks at once, and mounts the
  * current one. Does nothing for a store that is this server's alone.
  */
-import type { Clock } from "../../clock.js";
+import { type Clock, inTime } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import type { SecretStore } from "../../storage/secret-store.js";
@@ -62,14 +62,8 @@ export class OtherServers {
   /** Returns null when storage does not answer in time. */
   async #countInTime(): Promise<number | null> {
     const counting = this.#countOrNull();
-    const late = new AbortController();
-    const timeout = new Promise<"late">((resolve) => {
-      const cancel = this.#options.clock.after(longestCountMs, () => resolve("late"));
-      late.signal.addEventListener("abort", cancel);
-    });
-    const first = await Promise.race([counting, timeout]);
-    late.abort();
-    if (first !== "late") return first;
+    const count = await inTime(this.#options.clock, longestCountMs, counting);
+    if (count !== "late") return count;
     this.#lateCount = counting.finally(() => {
       this.#lateCount = null;
     });
