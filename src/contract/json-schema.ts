@@ -1,7 +1,13 @@
-/** JSON Schema builders for the contract. */
+/** JSON Schema builders for the contract, and members that many schemas have. */
 import type { TextRule } from "../../workers/body-schemas.js";
 
 export type Schema = { readonly [keyword: string]: unknown };
+
+export const ok: Schema = {
+  type: "boolean",
+  const: true,
+  description: "Always true; a failure has an error and a code instead.",
+};
 
 /** Properties are required unless listed as optional. Later versions may add fields. */
 export function object(description: string, properties: Schema, optional: readonly string[] = []): Schema {
@@ -13,8 +19,22 @@ export function text(description: string, example: string, more: Schema = {}): S
   return { type: "string", ...more, description, examples: [example] };
 }
 
+export const message = text("What was done, for people.", "the vault is unlocked");
+
 export function list(description: string, items: Schema): Schema {
   return { type: "array", items, description };
+}
+
+export function time(description: string): Schema {
+  return text(`${description} ISO 8601, UTC, with milliseconds.`, "2026-03-01T12:00:00.000Z", { format: "date-time" });
+}
+
+export function timeOrNull(description: string): Schema {
+  return { ...time(description), type: ["string", "null"] };
+}
+
+export function count(description: string): Schema {
+  return { type: "integer", minimum: 0, description, examples: [6] };
 }
 
 export function schemaNamed(name: string): Schema {

@@ -2,14 +2,9 @@
 import { bodySchemas, maxOperations, operationKinds, secretTypes } from "../../workers/body-schemas.js";
 import { statusOf } from "../errors.js";
 import { auditSchemas, auditVerifyRequest } from "./audit-schemas.js";
-import { list, object, published, type Schema, schemaNamed, text } from "./json-schema.js";
+import { count, list, message, object, ok, published, type Schema, schemaNamed, text, time } from "./json-schema.js";
+import { tokenRequests, tokenSchemas } from "./token-schemas.js";
 
-const ok: Schema = {
-  type: "boolean",
-  const: true,
-  description: "Always true; a failure has an error and a code instead.",
-};
-const message = text("What was done, for people.", "the vault is unlocked");
 const path = text("The secret's path in its canonical form (Unicode NFC).", "app/db/password");
 const metadata = schemaNamed("Metadata");
 const createdAt = time("When the secret was first stored at this path.");
@@ -77,54 +72,9 @@ export function componentSchemas(maxValueBytes: number): Schema {
   };
 }
 
-const tokenName = text("Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's.", "ci", {
-  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
-});
-const can = list("What the token can do.", {
-  type: "string",
-  enum: ["list", "get", "put", "delete", "lock", "unlock", "metrics", "audit"],
-});
-const paths = list(
-  "Secrets, or with a slash at the end subtrees, that it can see and change; none: all.",
-  text("A path or subtree.", "app/"),
-);
-const shownToken = {
-  name: tokenName,
-  can,
-  paths,
-  createdAt: timeOrNull("When it was created; null for the root token."),
-  expiresAt: timeOrNull("When it ends; null: never."),
-  lastUsedAt: timeOrNull("When it was last used, within a minute; null: not yet, and for the root token."),
-};
-
-const tokenRequests: Schema = {
-  TokenRequest: object(
-    "Body of a new token. Other fields are ignored.",
-    {
-      name: tokenName,
-      can: { ...can, minItems: 1, default: ["list", "get"] },
-      paths: { ...paths, maxItems: 64, default: [] },
-      ttlSeconds: { ...count("Seconds until it ends; 0: never."), maximum: 3_153_600_000, default: 7_776_000 },
-    },
-    ["can", "paths", "ttlSeconds"],
-  ),
-  RotationRequest: object(
-    "Body of a rotation of a token. Other fields are ignored.",
-    { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
-    ["overlapSeconds"],
-  ),
-};
-
 const responses = {
   ...auditSchemas,
-  Token: object("A token without its text.", shownToken),
-  NewToken: object("A token with its text, which is never shown again.", {
-    ok,
-    token: text("The text, for `Authorization: Bearer`.", `src_${"h7Zk".repeat(10)}h7Z`),
-    ...shownToken,
-  }),
-  TokenList: object("The client tokens.", { tokens: list("Ascending by name.", schemaNamed("Token")) }),
-  Revoked: object("Confirms that a token was revoked.", { ok, name: tokenName, message }),
+  ...tokenSchemas,
   Acknowledgement: object("Confirms an operation on the vault.", { ok, message }),
   Initialized: object("Confirms that a vault was created.", { ok, message, vaultPath }),
   VaultStatus: object(
@@ -311,16 +261,4 @@ export type ResponseName = keyof typeof responses;
 
 function codesBetween(low: number, high: number): string[] {
   return Object.entries(statusOf).flatMap(([code, status]) => (status >= low && status <= high ? [code] : []));
-}
-
-function time(description: string): Schema {
-  return text(`${description} ISO 8601, UTC, with milliseconds.`, "2026-03-01T12:00:00.000Z", { format: "date-time" });
-}
-
-function timeOrNull(description: string): Schema {
-  return { ...time(description), type: ["string", "null"] };
-}
-
-function count(description: string): Schema {
-  return { type: "integer", minimum: 0, description, examples: [6] };
 }

@@ -1,0 +1,51 @@
+/** Schemas of client tokens, and of the requests that create and rotate them. */
+import { count, list, message, object, ok, type Schema, schemaNamed, text, timeOrNull } from "./json-schema.js";
+
+const tokenName = text("Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's.", "ci", {
+  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+});
+const can = list("What the token can do.", {
+  type: "string",
+  enum: ["list", "get", "put", "delete", "lock", "unlock", "metrics", "audit"],
+});
+const paths = list(
+  "Secrets, or with a slash at the end subtrees, that it can see and change; none: all.",
+  text("A path or subtree.", "app/"),
+);
+const shownToken = {
+  name: tokenName,
+  can,
+  paths,
+  createdAt: timeOrNull("When it was created; null for the root token."),
+  expiresAt: timeOrNull("When it ends; null: never."),
+  lastUsedAt: timeOrNull("When it was last used, within a minute; null: not yet, and for the root token."),
+};
+
+export const tokenRequests: Schema = {
+  TokenRequest: object(
+    "Body of a new token. Other fields are ignored.",
+    {
+      name: tokenName,
+      can: { ...can, minItems: 1, default: ["list", "get"] },
+      paths: { ...paths, maxItems: 64, default: [] },
+      ttlSeconds: { ...count("Seconds until it ends; 0: never."), maximum: 3_153_600_000, default: 7_776_000 },
+    },
+    ["can", "paths", "ttlSeconds"],
+  ),
+  RotationRequest: object(
+    "Body of a rotation of a token. Other fields are ignored.",
+    { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
+    ["overlapSeconds"],
+  ),
+};
+
+export const tokenSchemas = {
+  Token: object("A token without its text.", shownToken),
+  NewToken: object("A token with its text, which is never shown again.", {
+    ok,
+    token: text("The text, for `Authorization: Bearer`.", `src_${"h7Zk".repeat(10)}h7Z`),
+    ...shownToken,
+  }),
+  TokenList: object("The client tokens.", { tokens: list("Ascending by name.", schemaNamed("Token")) }),
+  Revoked: object("Confirms that a token was revoked.", { ok, name: tokenName, message }),
+};
