@@ -33,7 +33,7 @@ export interface Settings {
 }
 
 /** What the audit log records: nothing, all but reads and lists of secrets, or all. */
-export const auditModes = ["off", "changes", "all"] as const;
+const auditModes = ["off", "changes", "all"] as const;
 const auditFailures = ["allow", "deny"] as const;
 
 export type Definition<T> = {

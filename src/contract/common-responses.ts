@@ -16,7 +16,9 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   INTERNAL: "a failure inside; the log has more under the response's `requestId`",
   INTEGRITY:
     "this secret's file is damaged, moved or foreign; all others go on working. Or the vault's header is damaged",
-  UNAVAILABLE: "shutting down, or the disk cannot take the write; nothing is half-written",
+  UNAVAILABLE:
+    "shutting down; the disk cannot take the write; the database does not respond; or the audit log cannot be read or " +
+    "written. Nothing is half-written",
 };
 
 const requestId = "5f0c2c6e-7a3c-4b52-9a52-0a3f6f1d2b11";

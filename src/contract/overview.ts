@@ -4,7 +4,7 @@
 export function overview(maxValueBytes: number): string {
   return `A local vault server: secrets, encrypted at rest, under hierarchical paths.
 
-**Bodies.** Requests and responses are JSON. A request body is parsed as JSON whatever its Content-Type says, and must not
+**Bodies.** Requests and responses are JSON, except the text of \`GET /v1/metrics\`. A request body is parsed as JSON whatever its Content-Type says, and must not
 be compressed; unknown fields are ignored. A value has at most ${maxValueBytes} bytes of UTF-8 and a body at most
 ${6 * maxValueBytes + 64 * 1024}; a batch has a limit of its own. All follow from the server's settings.
 

@@ -36,7 +36,7 @@ export function requireCondition({ ifMatch, ifNoneMatch }: Condition, path: stri
   if (ifNoneMatch !== null && includesTag(ifNoneMatch, tag)) throw preconditionFailed(path);
 }
 
-export function preconditionFailed(path: string): VaultError {
+function preconditionFailed(path: string): VaultError {
   const problem = `the secret at ${path} is not in the state that the request requires`;
   return new VaultError("PRECONDITION_FAILED", `${problem}: get it, then decide again`);
 }

@@ -214,7 +214,7 @@ describe("the audit log's writer", () => {
     expect((await verifyLog(directory)).problems).to.not.have.lengthOf(0);
   });
 
-  it("does not follow a link in place of its directory's files", async () => {
+  it("reports lost records where a directory stands in its file's place", async () => {
     const directory = temporaryDirectory();
     await mkdir(join(directory, "audit-000001.jsonl"));
     const { writer, logged } = newWriter({ directory });

@@ -141,9 +141,10 @@ describe("the files of a service", () => {
       Umask: 0o077,
       StandardErrorPath: "/a/log",
     });
-    const { file, isRunning } = serviceManager("darwin");
+    const { file, isRunning, isLoaded } = serviceManager("darwin");
     expect(file).to.match(/\/Library\/LaunchAgents\/org\.strongroom\.serve\.plist$/);
-    expect(isRunning.join(" ")).to.match(/^launchctl print gui\/\d+\/org\.strongroom\.serve$/);
+    expect(isLoaded.join(" ")).to.match(/^launchctl print gui\/\d+\/org\.strongroom\.serve$/);
+    expect(isRunning.join(" ")).to.equal(`sh -c ${isLoaded.join(" ")} | grep -q "state = running"`);
     expect(() => serviceManager("win32")).to.throw("systemd and launchd only");
   });
 });

@@ -131,15 +131,21 @@ function longFormRows(): Row[] {
 
 type Fields = { readonly properties?: object; readonly required?: readonly string[] };
 
+type Components = {
+  readonly schemas: Readonly<Record<string, Fields>>;
+  readonly parameters: Readonly<Record<string, { readonly name: string }>>;
+};
+
 function endpointRow({ method, path, summary, parameters = [], body, response }: (typeof operations)[number]): Row {
-  const { schemas } = contract["components"] as { readonly schemas: Readonly<Record<string, Fields>> };
-  const query = parameters.filter((name) => !path.includes(`{${name}}`)).map((name) => code(`${name}?`));
+  const { schemas, parameters: named } = contract["components"] as Components;
+  const query = parameters.filter((name) => !path.includes(`{${name}}`));
+  const asked = query.map((name) => code(`${named[name]?.name ?? name}?`));
   const fields = body === undefined ? [] : fieldsOf(schemas[body.schema]);
   const returned = typeof response.schema === "string" ? fieldsOf(schemas[response.schema]) : [];
   return [
     code(`${method.toUpperCase()} ${path.replace(/\{(\w+)\}/, ":$1")}`),
     summary,
-    [...fields, ...query].join(", "),
+    [...fields, ...asked].join(", "),
     returned.join(", ") || response.description,
   ];
 }

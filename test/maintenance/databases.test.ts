@@ -6,7 +6,7 @@ import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-stor
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
 import { openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
-import type { Bytes } from "../../workers/protocol.js";
+import { bytes } from "../storage/contract-engine.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
 import { MemoryStore, nothingKept } from "../support/memory-store.js";
 import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
@@ -23,10 +23,6 @@ import {
   send,
 } from "../support/test-client.js";
 import { headerOfVersion1 } from "../vectors/frozen-headers.js";
-
-function bytes(text: string): Bytes {
-  return new Uint8Array(Buffer.from(text));
-}
 
 function passphraseFile(): string {
   const file = join(temporaryDirectory(), "passphrase");

@@ -4,17 +4,13 @@ import { expect } from "chai";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
-import type { Bytes } from "../../workers/protocol.js";
+import { bytes } from "../storage/contract-engine.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
 import { run } from "../support/process.js";
 import { realScryptCost, startTestServer } from "../support/server.js";
 import { mustCreateToken, mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
-
-function bytes(text: string): Bytes {
-  return new Uint8Array(Buffer.from(text));
-}
 
 /** 250 secrets, so that there are several batches, and a document. */
 function filled(): Kept {

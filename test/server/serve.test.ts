@@ -174,13 +174,12 @@ describe("settings", () => {
     expect(timeouts).to.deep.equal([111, 222, 900_000, 900_000]);
   });
 
-  it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB", () => {
-    const { host, port, scryptLogN, maxValueBytes, idleTimeoutMs } = definitions;
-    const defaults = [host, port, scryptLogN, maxValueBytes, idleTimeoutMs].map(({ fallback }) => fallback());
-    expect(defaults).to.deep.equal(["127.0.0.1", 13100, 17, 1_048_576, 900_000]);
-    for (const { shownDefault, fallback } of [host, port, scryptLogN, maxValueBytes, idleTimeoutMs]) {
-      expect(shownDefault).to.equal(String(fallback()));
-    }
+  it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB, an audit of changes", () => {
+    const { host, port, scryptLogN, maxValueBytes, idleTimeoutMs, audit } = definitions;
+    const named = [host, port, scryptLogN, maxValueBytes, idleTimeoutMs, audit];
+    const defaults = named.map(({ fallback }) => fallback());
+    expect(defaults).to.deep.equal(["127.0.0.1", 13100, 17, 1_048_576, 900_000, "changes"]);
+    for (const { shownDefault, fallback } of named) expect(shownDefault).to.equal(String(fallback()));
   });
 
   for (const flag of ["--home", "--token-file", "--port"]) {

@@ -128,7 +128,8 @@ function killIfThere(pid: number): void {
   }
 }
 
-async function freePort(): Promise<number> {
+/** Returns a port of this machine on which nothing listened just now. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

@@ -20,17 +20,16 @@ import { readInputFile, textOfInput } from "../session/input-file.js";
 import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
 
 type Flags = ShowFlags & PassphraseSource & { readonly head?: string; readonly open?: true };
-type Flag = "token" | "path" | "since" | "limit" | "follow" | "head" | "open";
 
-/** What each action takes. */
-const actions = {
-  show: ["token", "path", "since", "limit"],
-  tail: ["token", "path", "limit", "follow"],
-  verify: ["head", "open"],
-  head: [],
-} as const satisfies Record<string, readonly Flag[]>;
+/** What each action takes: a flag's spelling by its name. */
+const actions: Readonly<Record<Action, Readonly<Partial<Record<keyof Flags, string>>>>> = {
+  show: { token: "--token", path: "--path", since: "--since", limit: "--limit" },
+  tail: { token: "--token", path: "--path", limit: "--limit", follow: "--follow" },
+  verify: { head: "--head", open: "--open", passphraseFile: "--passphrase-file", passphraseFd: "--passphrase-fd" },
+  head: {},
+};
 
-type Action = keyof typeof actions;
+type Action = "show" | "tail" | "verify" | "head";
 
 export function define(command: Command): void {
   command
@@ -43,7 +42,7 @@ export function define(command: Command): void {
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
     .option("--path <path>", "show, tail: only this secret, or with a slash at the end this subtree", nonEmpty)
     .option("--since <time>", "show: only records since then, as 2h or 2026-03-01T12:00Z", readTime)
-    .option("--limit <number>", "show, tail: most records, latest first to be kept", integer(1, 1_000_000))
+    .option("--limit <number>", "show, tail: at most so many records, the latest ones", integer(1, 1_000_000))
     .option("-f, --follow", "tail: go on with the records that come")
     .option("--head <file>", "verify: the log must still begin as when this head was printed", nonEmpty)
     .option("--open", "verify: check the checkpoints with the passphrase. Implied by --passphrase-file and -fd");
@@ -59,13 +58,17 @@ function readTime(text: string): Date {
 }
 
 async function audit(action: Action, flags: Flags): Promise<void> {
-  const known: readonly Flag[] = ["token", "path", "since", "limit", "follow", "head", "open"];
-  const other = known.find((flag) => flags[flag] !== undefined && !(actions[action] as readonly Flag[]).includes(flag));
-  if (other !== undefined)
-    throw new CommandFailure("usage", `--${other} has no effect with ${action}: strongroom audit --help shows more`);
+  refuseOthersFlags(action, flags);
   if (action === "show") return showRecords(flags);
   if (action === "tail") return tailRecords(flags);
   return action === "verify" ? verify(flags) : printHead(flags);
+}
+
+function refuseOthersFlags(action: Action, flags: Flags): void {
+  const all = Object.assign({}, ...Object.values(actions)) as (typeof actions)[Action];
+  for (const [flag, spelled] of Object.entries(all))
+    if (flags[flag as keyof Flags] !== undefined && !(flag in actions[action]))
+      throw new CommandFailure("usage", `${spelled} has no effect with ${action}: strongroom audit --help shows more`);
 }
 
 /** Of the server, whose memory no one can change; without one, of the files. */
@@ -102,10 +105,15 @@ async function readHead(file: string): Promise<LogHead> {
   throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
 }
 
-async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog | null> {
+const noVaultHere = "there is no vault in the home's files: unlock its server, and leave out --open";
+
+async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
   const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
   try {
-    return await withOfflineJudge(vaultPath, passphrase, async (judge) => judge && judgeCheckpoints(log, judge));
+    return await withOfflineJudge(vaultPath, passphrase, (judge) => {
+      if (judge === null) throw new CommandFailure("notInitialized", noVaultHere);
+      return judgeCheckpoints(log, judge);
+    });
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
     throw new CommandFailure(error.code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[error.code], error.message);

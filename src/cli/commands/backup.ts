@@ -39,6 +39,8 @@ export function define(command: Command): void {
   withOutput(withConnection(withStore(command))).action(backup);
 }
 
+const servedStore = "--store has no effect while a server runs on this home: leave it out, or name another --home";
+
 async function backup(file: string, flags: Flags): Promise<void> {
   if (file === "-")
     throw new CommandFailure(
@@ -49,6 +51,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const vaultPath = homeAt(home).vault;
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
+  if (served && flags.store !== undefined) throw new CommandFailure("usage", servedStore);
   const { store, storePasswordFile } = storeSettings(flags);
   const unserved = () =>
     store === null ? snapshotOfFiles(vaultPath) : snapshotOfDatabase(home, store, storePasswordFile);

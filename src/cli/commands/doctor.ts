@@ -20,7 +20,7 @@ export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token and the certificate. A server may run meanwhile, locked or unlocked; it is not disturbed. With a database " +
+        "token, the certificate and the audit log. A server may run meanwhile, locked or unlocked; it is not disturbed. With a database " +
         "(--store), its secrets are checked instead of the home's.",
     )
     .option("--fix", "fix what is safe to fix, and say what was done")

@@ -95,9 +95,10 @@ function failureOf(error: unknown): unknown {
   return error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
 }
 
-function textFor({ secrets, copied }: Migrated, { from, to }: Flags): string {
+function textFor({ secrets, copied }: Migrated, { from, to, storePasswordFile }: Flags): string {
   const done = `${counted(secrets, "secret")} of ${shownPlace(from)} in ${shownPlace(to)}, ${copied} copied now; all were compared`;
-  const server = to.url === null ? `--home ${quoted(to.home)}` : `--store ${quoted(to.url)}`;
+  const password = storePasswordFile === undefined ? "" : ` --store-password-file ${quoted(storePasswordFile)}`;
+  const server = to.url === null ? `--home ${quoted(to.home)}` : `--store ${quoted(to.url)}${password}`;
   const next = [
     `start the server with  strongroom serve ${server}  and unlock it with the same passphrase`,
     `the vault in ${shownPlace(from)} is unchanged: remove it once you no longer need it, and never serve both`,

@@ -1,13 +1,12 @@
 /** `strongroom restore`: finds the home, and prints the result. */
 import { access, constants, stat } from "node:fs/promises";
 import type { Command } from "commander";
-import type { Bytes } from "../../../workers/protocol.js";
 import { readOneSetting } from "../../config/settings.js";
 import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
-import { judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
+import { judge, restore as restoreVault, type Understood } from "../../maintenance/backup/restore-backup.js";
 import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { openUnserved } from "../../maintenance/vault-place.js";
@@ -50,7 +49,6 @@ async function restore(file: string, flags: Flags): Promise<void> {
   }
 }
 
-type Understood = (header: Bytes) => Promise<boolean>;
 type Restored = { readonly vaultPath: string; readonly secrets: number; readonly place: string };
 
 async function restoreFiles(file: string, home: string, understood: Understood, { dryRun }: Flags): Promise<Restored> {

@@ -26,7 +26,9 @@ export function define(command: Command): void {
 }
 
 async function service(action: string, flags: Flags): Promise<void> {
-  if (flags.print && action !== "install") throw new CommandFailure("usage", "--print has no effect without install");
+  for (const flag of ["print", "home"] as const)
+    if (flags[flag] !== undefined && action !== "install")
+      throw new CommandFailure("usage", `--${flag} has no effect without install`);
   const manager = serviceManager();
   if (action === "install") return install(manager, flags);
   if (action === "status") return status(manager, flags);

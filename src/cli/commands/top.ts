@@ -19,8 +19,8 @@ export function define(command: Command): void {
   command
     .description(
       "Shows requests, their latency, key derivations, storage and the delay of the event loop, again and again until " +
-        "Ctrl-C; without a terminal, with --once or --json once, as averages since the server started. Needs the root " +
-        "token, or one that can metrics.",
+        "Ctrl-C. Without a terminal, or with --once or --json, prints averages since the server started and ends. Needs the " +
+        "root token, or a client token with the scope metrics.",
     )
     .option("--interval <duration>", "time between two looks (2s)", duration(1000, 3_600_000))
     .option("--once", "look once");

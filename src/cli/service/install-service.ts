@@ -39,8 +39,7 @@ export async function uninstallService(manager: ServiceManager): Promise<void> {
   if (!(await isInstalled(manager))) {
     throw new CommandFailure("notFound", `no service is installed: there is no ${manager.file}`);
   }
-  if ((await isRunning(manager)) || manager.program === "systemctl")
-    for (const each of manager.beforeRemoval) await mustRun(each);
+  if (await succeeds(manager.isLoaded)) for (const each of manager.beforeRemoval) await mustRun(each);
   await rm(manager.file);
   for (const each of manager.afterRemoval) await mustRun(each);
 }
@@ -54,8 +53,12 @@ export async function isInstalled(manager: ServiceManager): Promise<boolean> {
   throw new CommandFailure("conflict", `${problem}: move it away first`);
 }
 
-export async function isRunning({ isRunning }: ServiceManager): Promise<boolean> {
-  return (await runProgram(isRunning)).code === 0;
+export function isRunning({ isRunning }: ServiceManager): Promise<boolean> {
+  return succeeds(isRunning);
+}
+
+async function succeeds(command: CommandLine): Promise<boolean> {
+  return (await runProgram(command)).code === 0;
 }
 
 async function mustRun(command: CommandLine): Promise<void> {

@@ -17,6 +17,8 @@ export type ServiceManager = {
   readonly afterRemoval: readonly CommandLine[];
   /** Succeeds while the service runs. */
   readonly isRunning: CommandLine;
+  /** Succeeds while it must be stopped before its file is removed. */
+  readonly isLoaded: CommandLine;
   /** Ends the message about an installation. */
   readonly hint: string;
 };
@@ -41,6 +43,7 @@ function systemd(): ServiceManager {
     beforeRemoval: [userctl("disable", "--now", unit)],
     afterRemoval: [userctl("daemon-reload")],
     isRunning: userctl("is-active", "--quiet", unit),
+    isLoaded: ["true"], // an enabled unit that does not run has its link
     hint: "it ends with your session unless you run  loginctl enable-linger",
   };
 }
@@ -48,14 +51,17 @@ function systemd(): ServiceManager {
 function launchd(): ServiceManager {
   const file = join(homedir(), "Library", "LaunchAgents", `${agentLabel}.plist`);
   const domain = `gui/${userInfo().uid}`;
+  const target = `${domain}/${agentLabel}`;
   return {
     program: "launchctl",
     file,
     text: (plan) => launchAgent(plan, join(homedir(), "Library", "Logs", "strongroom.log")),
     install: [["launchctl", "bootstrap", domain, file]],
-    beforeRemoval: [["launchctl", "bootout", `${domain}/${agentLabel}`]],
+    beforeRemoval: [["launchctl", "bootout", target]],
     afterRemoval: [],
-    isRunning: ["launchctl", "print", `${domain}/${agentLabel}`],
+    // What has ended stays loaded.
+    isRunning: ["sh", "-c", `launchctl print ${target} | grep -q "state = running"`],
+    isLoaded: ["launchctl", "print", target],
     hint: "its log is in ~/Library/Logs/strongroom.log",
   };
 }

@@ -9,9 +9,10 @@ type Paint = ReturnType<typeof painter>;
 export function loadText(load: ServerLoad, paint: Paint, live: boolean): string[] {
   const state = load.unlocked ? paint("green", "unlocked") : paint("yellow", load.initialized ? "locked" : "no vault");
   const since = live ? `the last ${counted(Math.round(load.seconds), "second")}` : "since the server started";
+  const secrets = load.secrets === null ? "secrets unknown" : counted(load.secrets, "secret");
   const total = load.operations.reduce((sum, { perSecond }) => sum + perSecond, 0);
   return [
-    `strongroom ${load.version}   ${state}   up ${inUnits(load.uptime)}   ${counted(load.secrets, "secret")}   ${since}`,
+    `strongroom ${load.version}   ${state}   up ${inUnits(load.uptime)}   ${secrets}   ${since}`,
     "",
     `requests ${rate(total)}/s   CPU ${percent(load.cpu)}   memory ${Math.round(load.residentBytes / 2 ** 20)} MiB`,
     `event loop ${percent(load.eventLoop.busy)} busy, delay p99 ${time(load.eventLoop.delayP99)}   cache hits ${share(load.cacheHits)}`,

@@ -18,7 +18,8 @@ export type ServerLoad = {
   readonly uptime: number;
   /** Of the interval. */
   readonly seconds: number;
-  readonly secrets: number;
+  /** Null while the storage does not answer. */
+  readonly secrets: number | null;
   readonly residentBytes: number;
   /** Of one processor; above 1 where several threads were busy. */
   readonly cpu: number;
@@ -51,7 +52,7 @@ export function loadOf(interval: Interval): ServerLoad {
     unlocked: interval.now("strongroom_vault_unlocked") === 1,
     uptime: Math.max(0, Date.now() / 1000 - interval.now("process_start_time_seconds")),
     seconds,
-    secrets: interval.now("strongroom_secrets"),
+    secrets: interval.labels("strongroom_secrets").length === 0 ? null : interval.now("strongroom_secrets"),
     residentBytes: interval.now("process_resident_memory_bytes"),
     cpu: interval.grown("process_cpu_seconds_total") / seconds,
     operations: operationsIn(interval),

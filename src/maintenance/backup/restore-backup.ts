@@ -24,16 +24,14 @@ import { auditName, headerName, pathOfFile, secretsName } from "./archive-names.
 import { isAuditFile, placeAudit } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
+/** Whether a server can use a header. */
+export type Understood = (header: Bytes) => Promise<boolean>;
+
 /**
- * Returns the number of restored secrets. `understood` says whether a server can use a header.
+ * Returns the number of restored secrets.
  * @throws BackupError, and StartError when a server holds the vault.
  */
-export async function restore(
-  file: string,
-  vaultPath: string,
-  understood: (header: Bytes) => Promise<boolean>,
-  watch: Watch,
-): Promise<number> {
+export async function restore(file: string, vaultPath: string, understood: Understood, watch: Watch): Promise<number> {
   const claim = await claimVault(vaultPath);
   const building = join(vaultPath, `restore-${randomName()}`);
   try {
@@ -55,7 +53,7 @@ async function finishEarlier(
   file: string,
   vaultPath: string,
   earlier: Restored,
-  understood: (header: Bytes) => Promise<boolean>,
+  understood: Understood,
   watch: Watch,
 ): Promise<number> {
   const secrets = await verifySame(file, vaultPath, earlier, understood, watch);
@@ -67,7 +65,7 @@ async function verifySame(
   file: string,
   vaultPath: string,
   earlier: Restored,
-  understood: (header: Bytes) => Promise<boolean>,
+  understood: Understood,
   watch: Watch,
 ): Promise<number> {
   const { secrets, digest } = await readAll(
@@ -91,12 +89,7 @@ async function refuseVault(vaultPath: string): Promise<void> {
   throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor says what it holds)`);
 }
 
-async function build(
-  file: string,
-  directory: string,
-  understood: (header: Bytes) => Promise<boolean>,
-  watch: Watch,
-): Promise<number> {
+async function build(file: string, directory: string, understood: Understood, watch: Watch): Promise<number> {
   const tree = new RestoredTree(directory);
   await tree.makeDirectory(join(directory, secretsName));
   const write: Take = async (name, bytes) => {
@@ -117,12 +110,7 @@ async function build(
 }
 
 /** Verifies an archive as a restore does, and writes nothing; returns its number of secrets. @throws BackupError */
-export async function judge(
-  file: string,
-  vaultPath: string,
-  understood: (header: Bytes) => Promise<boolean>,
-  watch: Watch,
-): Promise<number> {
+export async function judge(file: string, vaultPath: string, understood: Understood, watch: Watch): Promise<number> {
   if ((await missingAsNull(lstat(vaultPath))) !== null) {
     const earlier = await findRestored(systemFiles, vaultPath);
     if (earlier !== null) return verifySame(file, vaultPath, earlier, understood, watch);
@@ -135,7 +123,7 @@ export async function judge(
 export async function readAll(
   file: string,
   take: Take,
-  understood: (header: Bytes) => Promise<boolean>,
+  understood: Understood,
   watch: Watch,
   takeAudit: Take = async () => {},
 ): Promise<{ readonly secrets: number; readonly digest: string; readonly header: Bytes }> {

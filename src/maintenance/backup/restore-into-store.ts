@@ -2,16 +2,13 @@
  * Restore into a store that has no vault, a database for instance. The whole archive is verified first; the vault is not
  * usable before it is complete, and an interrupted restore goes on when it is repeated.
  */
-import type { Bytes } from "../../../workers/protocol.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
 import { Batch } from "../migrate/copy-secrets.js";
 import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
-import { readAll, secretOf } from "./restore-backup.js";
-
-type Understood = (header: Bytes) => Promise<boolean>;
+import { readAll, secretOf, type Understood } from "./restore-backup.js";
 
 /** Verifies the archive and that the store could take it; returns its number of secrets. @throws BackupError */
 export async function judgeForStore(

@@ -32,7 +32,7 @@ export async function copySecrets(
   const batch = new Batch(to);
   const copyOne = async (path: string) => {
     const blob = await mustRead(from, path);
-    if (!resumed || !isSame(blob, await to.read(path))) batch.add(path, blob);
+    if (!resumed || !same(blob, await to.read(path))) batch.add(path, blob);
   };
   let done = 0;
   for await (const paths of slicesOf(from, readsAtOnce, signal)) {
@@ -87,7 +87,7 @@ export async function verifySecrets(from: SecretStore, to: SecretStore, { tick, 
   const total = await from.count();
   let done = 0;
   const compare = async (path: string) => {
-    if (!isSame(await mustRead(from, path), await to.read(path))) throw changedSource(to);
+    if (!same(await mustRead(from, path), await to.read(path))) throw changedSource(to);
   };
   for await (const paths of slicesOf(from, readsAtOnce, signal)) {
     await Promise.all(paths.map(compare));
@@ -118,6 +118,6 @@ async function mustRead(store: SecretStore, path: string): Promise<Bytes> {
   return blob;
 }
 
-function isSame(blob: Bytes, copy: Bytes | null): boolean {
-  return copy !== null && Buffer.compare(blob, copy) === 0;
+export function same(a: Bytes | null, b: Bytes | null): boolean {
+  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
 }

@@ -6,7 +6,8 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { documentName as tokensDocument } from "../../access/token-record.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
-import { copySecrets, removeOthers, verifySecrets, type Watch } from "./copy-secrets.js";
+import type { Understood } from "../backup/restore-backup.js";
+import { copySecrets, removeOthers, same, verifySecrets, type Watch } from "./copy-secrets.js";
 import { changedSource, MigrationError } from "./migration-error.js";
 
 const documents = [tokensDocument];
@@ -14,9 +15,9 @@ const documents = [tokensDocument];
 /** `copied`: how many were not there yet. */
 export type Migrated = { readonly secrets: number; readonly copied: number };
 
-/** `understood`: whether a server can use a header. `refuseServed` throws when a server uses the store. */
+/** `refuseServed` throws when a server uses the store. */
 export type MigrationChecks = {
-  readonly understood: (header: Bytes) => Promise<boolean>;
+  readonly understood: Understood;
   readonly refuseServed: (store: SecretStore) => Promise<void>;
 };
 
@@ -85,10 +86,6 @@ async function finish(from: SecretStore, to: SecretStore, header: Bytes, placeho
 /** The id stays the same when the passphrase or a key changes. */
 function vaultIdOf(header: Bytes): string | null {
   return /"vaultId":"([\w+/=-]+)"/.exec(Buffer.from(header).toString("latin1"))?.[1] ?? null;
-}
-
-function same(a: Bytes | null, b: Bytes | null): boolean {
-  return a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
 }
 
 function unusableHeader({ vaultPath }: SecretStore): MigrationError {

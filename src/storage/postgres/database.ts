@@ -31,7 +31,7 @@ export type DatabaseOptions = {
 /** Name of a server's connections in `pg_stat_activity`: at least one while it runs. */
 export const serverName = "strongroom server";
 
-export const defaultAnswerMs = 5_000;
+const defaultAnswerMs = 5_000;
 
 /** Attempts at a query that a deadlock or a serialization failure has undone; a read that a broken connection has ended has two. */
 const mostAttempts = 4;

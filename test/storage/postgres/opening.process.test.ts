@@ -1,15 +1,14 @@
 /** Opening of a database: password, TLS, rights, and what a failed start says. */
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
-import type { Bytes } from "../../../workers/protocol.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
-import { needsPostgres, startPostgres } from "../../support/postgres.js";
+import { freePort, needsPostgres, startPostgres } from "../../support/postgres.js";
 import { run, startProcess } from "../../support/process.js";
+import { bytes } from "../contract-engine.js";
 
 const password = "a:b\\c ü";
 
@@ -147,14 +146,11 @@ describe("a database", () => {
 
   it("that refuses the password, does not exist or does not listen is named with what to do, without its URL", async () => {
     const { port, file } = database();
-    const closed = createServer().listen(0, "127.0.0.1");
-    const free = closed.address();
-    const freePort = typeof free === "object" && free !== null ? free.port : 0;
-    await new Promise((resolve) => closed.close(resolve));
+    const unused = await freePort();
     const outcomes = [
       [await outcomeOf(urlAt("127.0.0.1", "sslmode=require"), fileWith("wrong")), /the password is wrong: correct/],
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
-      [await outcomeOf(`postgres://strongroom@127.0.0.1:${freePort}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
+      [await outcomeOf(`postgres://strongroom@127.0.0.1:${unused}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
       [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /the unknown parameter option/],
     ] as const;
@@ -177,7 +173,6 @@ describe("a database", () => {
     expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\)/);
     expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
     const store = await openDatabaseAt(urlOf("strongroom_server"), null);
-    const bytes = (text: string): Bytes => new Uint8Array(Buffer.from(text));
     try {
       await store.startNewVault(bytes("header"));
       expect(await store.replaceHeader(bytes("later"), bytes("header"))).to.equal(true);

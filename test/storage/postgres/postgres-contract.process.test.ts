@@ -84,7 +84,11 @@ describe("a store in PostgreSQL that another server shares", () => {
         () => second.list("", "", 9),
         () => second.listWithHeads("", "", 9, 99),
         () => second.commit([{ path: "a", blob: bytes("late") }]),
-        () => second.commit([{ path: "a", blob: bytes("late") }, { path: "b", blob: null }]), // biome-ignore format: one line
+        () =>
+          second.commit([
+            { path: "a", blob: bytes("late") },
+            { path: "b", blob: null },
+          ]),
         () => second.startNewVault(header),
         () => second.readDocument("tokens"),
         () => second.writeDocument("tokens", bytes("late"), null),
@@ -116,7 +120,9 @@ describe("a store in PostgreSQL that another server shares", () => {
 
   it("lists names with heads that end with the metadata", async () => {
     const [first, second] = await openTwo();
-    await first.commit(["a/1", "a/2", "b", "short"].map((path) => ({ path, blob: path === "short" ? bytes("x") : blobOf(path) }))); // biome-ignore format: one line
+    await first.commit(
+      ["a/1", "a/2", "b", "short"].map((path) => ({ path, blob: path === "short" ? bytes("x") : blobOf(path) })),
+    );
     const seen = async (prefix: string, limit: number, first: number) => {
       const listed = await second.listWithHeads(prefix, "", limit, first);
       return listed.map(({ path, head }) => [path, Buffer.from(head).toString("latin1")]);

@@ -69,7 +69,11 @@ describe("servers on one database", () => {
     await mustPut(first, "app/key", "old");
     await mustInit(first, { passphrase: "another passphrase", force: true });
     mustRefuse(await get(second, "app/key"), 403, "VAULT_LOCKED");
-    mustRefuse(await send(third ?? first, { method: "PUT", path: secretTarget("app/key"), body: { value: "late" } }), 403, "VAULT_LOCKED"); // biome-ignore format: one line
+    mustRefuse(
+      await send(third ?? first, { method: "PUT", path: secretTarget("app/key"), body: { value: "late" } }),
+      403,
+      "VAULT_LOCKED",
+    );
     expect(await mustStatus(second)).to.include({ locked: true, initialized: true, secretCount: 0 });
     mustRefuse(await post(second, "/v1/unlock", { passphrase }), 401, "UNAUTHORIZED");
     await mustUnlock(second, "another passphrase");
