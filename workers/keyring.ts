@@ -39,8 +39,8 @@ export class Keyring {
     return key === null ? lockedNow : withScratch(() => operation(key));
   }
 
-  /** Sets the header, and locks: a key that is held belongs to another header. */
-  mount(header: Header | null): void {
+  /** Sets the header, or with undefined none, and locks: a key that is held belongs to another header. */
+  mount(header: Header | null | undefined): void {
     this.lock();
     this.#header = header;
   }

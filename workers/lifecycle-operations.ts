@@ -36,8 +36,9 @@ export class Lifecycle {
 
   mount({ header }: RequestOf<"mount">): ReplyOf<"mount"> {
     const parsed = header && parseHeader(header, this.#minScryptLogN);
+    // DANGER: the header before would open, and seal into, another vault.
+    this.#keyring.mount(header && !parsed ? undefined : parsed);
     if (header && !parsed) return brokenHeader;
-    this.#keyring.mount(parsed);
     return { ok: true, rotation: rotationOf(parsed) };
   }
 

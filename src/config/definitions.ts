@@ -76,10 +76,10 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   storeConnections: {
     flag: "store-connections",
     variable: "STRONGROOM_STORE_CONNECTIONS",
-    meaning: "most connections to the database, 1 to 100",
+    meaning: "maximum number of connections to the database, 3 to 100",
     shownDefault: "10",
     fallback: () => 10,
-    read: integer(1, 100),
+    read: integer(3, 100), // a rotation and a snapshot hold one each
   },
   host: {
     flag: "host",

@@ -10,7 +10,7 @@ import { contextOf, type RequestContext } from "./request-context.js";
 /** For a context's `report`. `routeOf` returns the route pattern of a path. */
 export function reporter(observers: Observers, routeOf: (path: string) => string): RequestContext["report"] {
   return (req, status, etag) => {
-    const context = contextOf(req); // a rest of it would be a copy, which takes longer than all else here
+    const context = contextOf(req); // no rest pattern: the copy would cost more than all else here
     const { target, started, caller, secretPath: path, subject, version } = context;
     const { prefix, count, operations, code, requestId } = context;
     observers.requestFinished({

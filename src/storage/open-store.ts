@@ -58,9 +58,9 @@ async function openShared(options: StoreOptions, url: string): Promise<ClaimedSt
   try {
     claimed();
     const { openDatabase } = await import("./postgres/open-database.js");
+    const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
     const store = await openDatabase({ ...settings, store: url, snapshotsAt: home.vault, isServer }, log);
     const hint = "the home also has a vault of files, which is not served: strongroom migrate copies it to a database";
-    const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
     if (hasFiles) log.warn({ event: "unused-vault", hint });
     return { store, announce: claim.announce, release: claim.release };
   } catch (error) {

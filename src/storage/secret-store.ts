@@ -26,7 +26,7 @@ export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 /** A blob that a change is based on, by its tag. */
 export type Basis = { readonly path: string; readonly tag: string };
 
-/** What a path has: the first bytes of its blob. */
+/** A path and the first bytes of its blob. */
 export type Listed = { readonly path: string; readonly head: Bytes };
 
 /**
@@ -34,7 +34,7 @@ export type Listed = { readonly path: string; readonly head: Bytes };
  * under another header, than the one that `header` returned last, or that this server has made since.
  */
 export interface SharedStore {
-  /** Which of all vaults there have been the last `header` was of; null before the first init. */
+  /** Identifies the vault whose header was returned last; null before the first init. */
   readonly generation: string | null;
 
   /**
@@ -43,13 +43,13 @@ export interface SharedStore {
    */
   onReplaced(listener: () => void): void;
 
-  /** Asks whether another server has. @throws VaultError VAULT_LOCKED after calling back, UNAVAILABLE */
+  /** Checks whether another server has. @throws VaultError VAULT_LOCKED after calling back, UNAVAILABLE */
   confirm(): Promise<void>;
 
-  /** Runs work that one server is enough for; returns false, without running it, while another server runs its own. */
+  /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
   alone(work: () => Promise<void>): Promise<boolean>;
 
-  /** As `commit`, while every basis is unchanged; `refused` counts them after the changes. Their paths are no change's. */
+  /** As `commit`, while every basis is unchanged; `refused` numbers the bases after the changes. A path is changed or a basis. */
   commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
 
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */

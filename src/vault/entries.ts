@@ -121,7 +121,8 @@ export class Entries {
 
   /** Seals a secret anew where the old master key sealed it; returns false when it is damaged, in a second reading, too. */
   reseal(path: string): Promise<boolean> {
-    return this.#paths.run(path, async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path));
+    const reseal = async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path);
+    return this.#paths.run(path, () => this.#repeatingIfShared(reseal));
   }
 
   /** Returns the response. */

@@ -7,10 +7,8 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { KeyState } from "./key-state.js";
+import type { CurrentHeader, OtherServers } from "./shared/other-servers.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
-
-/** Of the vault that the key worker was told; null before init. */
-export type CurrentHeader = { bytes: Bytes | null };
 
 export type HeaderChangesOptions = {
   readonly store: SecretStore;
@@ -18,8 +16,7 @@ export type HeaderChangesOptions = {
   readonly keyState: KeyState;
   readonly lock: ReadWriteLock;
   readonly log: Log;
-  /** Makes sure that the header in mind is the current one. */
-  readonly refresh: () => Promise<void>;
+  readonly others: OtherServers;
 };
 
 export class HeaderChanges {
@@ -28,16 +25,16 @@ export class HeaderChanges {
   readonly #keyState: KeyState;
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
-  readonly #refresh: () => Promise<void>;
+  readonly #others: OtherServers;
   #inDoubt = false;
 
-  constructor({ store, header, keyState, lock, log, refresh }: HeaderChangesOptions) {
+  constructor({ store, header, keyState, lock, log, others }: HeaderChangesOptions) {
     this.#store = store;
     this.#header = header;
     this.#keyState = keyState;
     this.#lock = lock;
     this.#log = log;
-    this.#refresh = refresh;
+    this.#others = others;
   }
 
   /**
@@ -54,9 +51,9 @@ export class HeaderChanges {
     await this.#keyState.ask({ op: "discard" }).catch(() => {});
   }
 
-  /** Makes sure that the header in mind is the current one. @throws VaultError UNAVAILABLE */
+  /** See `OtherServers.refresh`. */
   refresh(): Promise<void> {
-    return this.#refresh();
+    return this.#others.refresh();
   }
 
   /**
@@ -65,7 +62,7 @@ export class HeaderChanges {
    * @throws VaultError UNAVAILABLE
    */
   async confirm(): Promise<void> {
-    await this.#refresh();
+    await this.#others.refresh();
     if (!this.#inDoubt) return;
     await this.#lock.exclusive(async () => {
       const { bytes } = this.#header;
@@ -80,7 +77,7 @@ export class HeaderChanges {
     const replacing = this.#store.replaceHeader(proposed, before);
     if (await replacing.catch((error: unknown) => this.#goBack(before, proposed, error))) return this.#adopt(proposed);
     await this.discard();
-    await this.#mountStored(); // another server's header, perhaps another key
+    await this.#others.mountStored(); // another server's header, perhaps another key
     throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
   }
 
@@ -92,13 +89,8 @@ export class HeaderChanges {
     const isBack = await this.#store.replaceHeader(before, proposed).catch(() => false);
     if (isBack) throw error;
     this.#inDoubt = true;
-    await this.#mountStored();
+    await this.#others.mountStored();
     throw error;
-  }
-
-  async #mountStored(): Promise<void> {
-    this.#header.bytes = await this.#store.header();
-    await this.#keyState.mount();
   }
 
   async #adopt(header: Bytes): Promise<void> {

@@ -73,7 +73,7 @@ export class Lister {
     const more = found.length > most;
     if (more && limit === null) slices.pop(); // cut off before its end
     const isLong = limit === null && (more || begun);
-    const all = isLong ? await this.#cached.store.count() : found.length;
+    const all = isLong && heads.size === 0 ? await this.#cached.store.count() : found.length;
     const count = slices.reduce((sum, slice) => sum + slice.length, 0);
     return { slices: await this.#slices(slices, all, heads), next: more ? slices.at(-1)?.at(-1) : undefined, count };
   }

@@ -2,10 +2,9 @@
 import type { Clock } from "../clock.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore } from "../storage/secret-store.js";
-import type { CurrentHeader } from "./header-changes.js";
 import type { KeyState } from "./key-state.js";
 import type { RotationProgress, RotationSweep } from "./rotation-sweep.js";
-import type { OtherServers } from "./shared/other-servers.js";
+import type { CurrentHeader, OtherServers } from "./shared/other-servers.js";
 import type { VaultSecrets } from "./vault-secrets.js";
 import type { DerivationFigures } from "./worker/derivation-counts.js";
 

@@ -9,11 +9,11 @@ import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
 import { Entries } from "./entries.js";
-import { type CurrentHeader, HeaderChanges } from "./header-changes.js";
+import { HeaderChanges } from "./header-changes.js";
 import { KeySlots, type Permit } from "./key-slots.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import { RotationSweep } from "./rotation-sweep.js";
-import { OtherServers } from "./shared/other-servers.js";
+import { type CurrentHeader, OtherServers } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
 import { VaultReport } from "./vault-report.js";
@@ -70,8 +70,7 @@ export class Vault {
     const secrets = new VaultSecrets(entries, keyState, lock);
     const vaultReplaced = () => this.#vaultReplaced();
     const others = new OtherServers({ store, header, keyState, lock, clock, log, vaultReplaced });
-    const refresh = () => others.refresh();
-    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, refresh });
+    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, others });
     const parts = { store, keyState, lock, entries, headerChanges, clock, log };
     const resignRecords = async () => this.#keeper?.resign();
     const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
@@ -90,17 +89,13 @@ export class Vault {
     const { store } = options;
     const lock = new ReadWriteLock();
     try {
-      const header: CurrentHeader = { bytes: await store.header() };
+      const header: CurrentHeader = { bytes: await store.header(), generation: store.shared?.generation ?? null };
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
       const vault = new Vault(options, header, lock, keyState);
       await vault.#others.count(); // for a status while storage does not answer
       return vault;
     } catch (error) {
-      const reason =
-        error instanceof VaultError
-          ? `${error.message}: put its header.json back from a backup, or restore a backup into another home`
-          : "the key worker does not start: reinstall strongroom";
-      throw new StartError(`${store.vaultPath}: ${reason}, then start again`);
+      throw new StartError(`${store.vaultPath}: ${problemOf(error, store)}, then start again`);
     }
   }
 
@@ -173,6 +168,7 @@ export class Vault {
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
   async snapshot(reader: Reader | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
+    await this.#others.refresh();
     if (this.#header.bytes === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
     try {
       return { ...(await this.#store.snapshot()), direct: false };
@@ -185,6 +181,7 @@ export class Vault {
   /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
   async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
+    this.#others.close();
     try {
       await this.#keyState.close();
       await this.#keeper?.close();
@@ -217,8 +214,9 @@ export class Vault {
     try {
       keptAt = await this.#store.startNewVault(header);
       this.#header.bytes = header;
+      this.#header.generation = this.#store.shared?.generation ?? null;
     } catch (error) {
-      await this.#keyState.ask({ op: "discard" }).catch(() => {}); // a thread that ended holds no candidate
+      await this.#headerChanges.discard();
       throw error;
     }
     this.#vaultReplaced();
@@ -232,4 +230,12 @@ export class Vault {
       });
     }
   }
+}
+
+function problemOf(error: unknown, { shared }: SecretStore): string {
+  if (!(error instanceof VaultError)) return "the key worker does not start: reinstall strongroom";
+  if (error.code !== "INTEGRITY") return error.message;
+  const restore = "restore a backup into another";
+  if (shared !== undefined) return `${error.message}: ${restore} database`;
+  return `${error.message}: put its header.json back from a backup, or ${restore} home`;
 }

@@ -15,7 +15,7 @@ type Parameters = ReadonlyMap<string, string>;
 
 const known = ["host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"];
 const modes = ["disable", "require", "verify-ca", "verify-full"];
-const local = ["localhost", "127.0.0.1", "[::1]", "::1"];
+const local = ["localhost", "127.0.0.1", "::1"];
 
 /**
  * Reads `postgres://user@host:port/database?sslmode=…`; a host that begins with a slash is the directory of a Unix socket.
@@ -25,17 +25,21 @@ const local = ["localhost", "127.0.0.1", "[::1]", "::1"];
 export function readConnectionUrl(text: string): ConnectionTarget {
   const url = parse(text);
   const parameters: Parameters = new Map(url.searchParams);
-  const unknown = [...parameters.keys()].find((name) => !known.includes(name));
-  if (unknown !== undefined) throw refused(`it has the unknown parameter ${unknown}`, `use ${known.join(", ")} only`);
+  // DANGER: not with its name, which is a part of the password where that has a question mark.
+  const isKnown = [...parameters.keys()].every((name) => known.includes(name));
+  if (!isKnown) throw refused("it has an unknown parameter", `use ${known.join(", ")} only`);
   if (url.password !== "") throw refused("it contains a password", "use PGPASSFILE or a password file");
-  const host = parameters.get("host") ?? (decodeURIComponent(url.hostname) || "localhost");
-  const database = decodeURIComponent(url.pathname.slice(1));
+  const named = parameters.get("host") ?? (decoded(url.hostname) || "localhost");
+  const host = named.replace(/^\[(.*)\]$/, "$1");
+  const database = decoded(url.pathname.slice(1));
   if (database === "") throw refused("it names no database", "append /DATABASE");
+  const port = Number(parameters.get("port") ?? (url.port || "5432"));
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw refused("its port is no port", "use 1 to 65535");
   return {
-    host: host.replace(/^\[(.*)\]$/, "$1"),
-    port: Number(parameters.get("port") ?? (url.port || "5432")),
+    host,
+    port,
     database,
-    ...(url.username !== "" && { user: decodeURIComponent(url.username) }),
+    ...(url.username !== "" && { user: decoded(url.username) }),
     ssl: tlsOf(host, parameters),
   };
 }
@@ -46,6 +50,14 @@ export function shownTarget({ host, port, database }: ConnectionTarget): string 
   return `postgres://${host.includes(":") ? `[${host}]` : host}${port === 5432 ? "" : `:${port}`}/${database}`;
 }
 
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refused("a % in it begins no valid code", "write %25 for a percent sign");
+  }
+}
+
 function parse(text: string): URL {
   try {
     const url = new URL(text);
@@ -53,7 +65,7 @@ function parse(text: string): URL {
   } catch {
     // the error would repeat the URL
   }
-  throw refused("it is no URL of a PostgreSQL database", "write postgres://USER@HOST:PORT/DATABASE");
+  throw refused("it is not the URL of a PostgreSQL database", "write postgres://USER@HOST:PORT/DATABASE");
 }
 
 function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions {

@@ -22,7 +22,7 @@ export function endsConnection(error: unknown): boolean {
   return state === null || state.startsWith("57P") || state.startsWith("08");
 }
 
-/** Whether the connection ended, rather than not answering in time: a new one may do better at once. */
+/** Whether the connection ended, rather than not answering in time: a new one may work at once. */
 export function isBroken(error: unknown): boolean {
   const isTimeout = error instanceof Error && /timeout/i.test(error.message);
   return endsConnection(error) && !isTimeout && !(error instanceof VaultError);

@@ -3,7 +3,7 @@
  * dropped, and the next query makes a new one.
  */
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
-import { StartError } from "../../errors.js";
+import { StartError, VaultError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
@@ -112,7 +112,7 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      const ends = endsConnection(error);
+      const ends = !(error instanceof VaultError) && endsConnection(error);
       client.release(ends);
       if (ends && pool === this.#pool) this.#dropAll();
       throw error;
@@ -152,10 +152,10 @@ export class Database {
     extraMs: number,
   ): Promise<readonly Row[]> {
     const ms = this.#answerMs + extraMs;
-    const limits = { query_timeout: 2 * ms }; // in place of the pool's, which would come before `inTime`
-    const query = { name, text, values: values.map(asParameter), rowMode: "array", ...limits };
+    const limits = { query_timeout: 2 * ms }; // in place of the pool's, which would come before `rejectLate`
+    const query = { name, text, values: [...values], rowMode: "array", ...limits };
     try {
-      return (await inTime(client.query<(string | null)[]>(query as QueryArrayConfig), ms)).rows;
+      return (await rejectLate(client.query<(string | null)[]>(query as QueryArrayConfig), ms)).rows;
     } catch (error) {
       if (isChange && endsConnection(error)) await this.#sessions.end(client);
       throw error;
@@ -170,7 +170,7 @@ export class Database {
 }
 
 /** Rejects when nothing has come in time. A process that was stopped, or had no processor, reads what has come first. */
-async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
+async function rejectLate<T>(answer: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const giveUp = () => reject(new Error("timeout: the database has not answered"));
@@ -191,9 +191,4 @@ async function loadClient() {
   } catch {
     throw new StartError("the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg");
   }
-}
-
-/** The client passes views as a whole buffer, and arrays of null as text. */
-function asParameter(value: Value): unknown {
-  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.length) : value;
 }

@@ -15,7 +15,7 @@ import { snapshotFailure } from "../files/store-errors.js";
 import { blobFile } from "../files/tree-scan.js";
 import type { StoredSnapshot } from "../secret-store.js";
 import type { Database } from "./database.js";
-import { databaseUnavailable, sqlState } from "./database-errors.js";
+import { databaseUnavailable } from "./database-errors.js";
 import { bytesOf } from "./statement-values.js";
 
 const snapshotName = /^snapshot-[0-9a-f]{16}$/;
@@ -48,7 +48,7 @@ export class PostgresSnapshots {
     try {
       return await this.#holder.replace(() => this.#write(join(directory, `snapshot-${randomName()}`)));
     } catch (error) {
-      throw sqlState(error) === null ? snapshotFailure(error) : databaseUnavailable(error);
+      throw databaseUnavailable(error);
     }
   }
 
@@ -93,8 +93,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   );
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
-  await mkdir(join(directory, "secrets"), { recursive: true, mode: 0o700 });
-  await writeFile(join(directory, headerFile), bytesOf(vault.header), { mode: 0o600, flag: "wx" });
+  await writeNew(join(directory, headerFile), bytesOf(vault.header));
   await client.query(
     `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
   );
@@ -102,12 +101,16 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   for (;;) {
     const { rows: blobs } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
     if (blobs.length === 0) return count;
-    for (const { path, blob } of blobs) await writeBlob(blobFile(join(directory, "secrets"), path), bytesOf(blob));
+    for (const { path, blob } of blobs) await writeNew(blobFile(join(directory, "secrets"), path), bytesOf(blob));
     count += blobs.length;
   }
 }
 
-async function writeBlob(file: string, blob: Uint8Array): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await writeFile(file, blob, { mode: 0o600, flag: "wx" });
+async function writeNew(file: string, bytes: Uint8Array): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(file, bytes, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    throw snapshotFailure(error); // told from a failure of the database
+  }
 }

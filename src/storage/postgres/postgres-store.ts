@@ -1,6 +1,6 @@
 /**
  * Secret store in a PostgreSQL database that any number of servers share. Nothing is cached: every answer carries the epoch
- * of the vault it came from, and one that is not the epoch in mind is refused.
+ * of the vault it came from, and an answer from any other epoch than the expected one is refused.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -191,7 +191,7 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async freeze(): Promise<StoredSnapshot> {
     const remedy = "free space in the server's home, then try again";
-    throw new VaultError("UNAVAILABLE", `a database cannot be read as files: ${remedy}`);
+    throw new VaultError("UNAVAILABLE", `the disk of the server's home has no space for a snapshot: ${remedy}`);
   }
 
   async close(): Promise<void> {
@@ -199,7 +199,7 @@ export class PostgresStore implements SecretStore, SharedStore {
     await this.#database.close();
   }
 
-  /** What the change makes is the epoch in mind once it is committed; answers that overtake it are accepted, too. */
+  /** Once committed, the new epoch is the expected one; answers that arrive before the change's own are accepted, too. */
   async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
     const next = randomUUID();
     this.#nextEpoch = next;
@@ -212,10 +212,12 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   /** Returns the first row, without the epoch. @throws VaultError VAULT_LOCKED when it is not the one in mind. */
   async #ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
+    const asked = this.#epoch;
     const [row] = await this.#database.query(statement, values, extraMs);
     const [epoch = null, ...rest] = row ?? [];
     if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
     if (epoch === this.#epoch) return rest;
+    if (epoch === asked && statement.isChange !== true) return this.#ask(statement, values, extraMs); // an own change came first
     this.#onReplaced();
     const problem = "another server has replaced the vault or changed its keys";
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its present passphrase`);

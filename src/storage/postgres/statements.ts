@@ -1,4 +1,7 @@
-/** Statements of the engine, each prepared once a connection, under its name. Every one returns the epoch it is about. */
+/**
+ * Statements of the engine, each prepared once a connection, under its name. Each, but for `serverConnections`, also
+ * returns the epoch of what it saw.
+ */
 
 export type Statement = {
   readonly name: string;

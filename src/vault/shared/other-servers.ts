@@ -2,13 +2,16 @@
  * Other servers of the same vault: notices that one has replaced the vault or its header, locks at once, and mounts the
  * current one. Does nothing for a store that is this server's alone.
  */
+import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, inTime } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import type { CurrentHeader } from "../header-changes.js";
 import type { KeyState } from "../key-state.js";
 import type { ReadWriteLock } from "../sync/read-write-lock.js";
+
+/** Of the vault that the key worker was told; null before init. `generation`: see `SharedStore`. */
+export type CurrentHeader = { bytes: Bytes | null; generation: string | null };
 
 export type OtherServersOptions = {
   readonly store: SecretStore;
@@ -24,6 +27,12 @@ export type OtherServersOptions = {
 /** `available`: false when storage does not answer; `count` is then the last that it told. */
 export type KnownCount = { readonly count: number; readonly available: boolean };
 
+/**
+ * How long an idle server lets its connection rest, in milliseconds: what looks for servers sees their connections, which
+ * do not last, and another server's change is found soon.
+ */
+const presenceMs = 30_000;
+
 /** How long a status waits for a shared store, in milliseconds. */
 const longestCountMs = 1_000;
 
@@ -31,15 +40,21 @@ export class OtherServers {
   readonly #options: OtherServersOptions;
   #mounting: Promise<void> | null = null;
   #lastCount = 0;
-  /** A count that has taken too long, and is still running. */
-  #lateCount: Promise<unknown> | null = null;
+  /** Whether a count that has taken too long is still running. */
+  #isCounting = false;
+  #cancelPresence: (() => void) | null = null;
 
   constructor(options: OtherServersOptions) {
     this.#options = options;
     options.store.shared?.onReplaced(() => this.#lockAndMount());
+    if (options.store.shared !== undefined) this.#keepPresent();
   }
 
-  /** Makes sure that the header in mind is the current one. @throws VaultError UNAVAILABLE */
+  close(): void {
+    this.#cancelPresence?.();
+  }
+
+  /** Checks that the mounted header is current, and mounts the current one if it is not. @throws VaultError UNAVAILABLE */
   async refresh(): Promise<void> {
     const { shared } = this.#options.store;
     if (shared === undefined) return;
@@ -50,11 +65,21 @@ export class OtherServers {
     });
   }
 
+  /** Mounts the header that is stored. No operation may run meanwhile. @throws VaultError UNAVAILABLE, INTEGRITY */
+  async mountStored(): Promise<void> {
+    const { store, header, keyState, vaultReplaced } = this.#options;
+    header.bytes = await store.header();
+    const generation = store.shared?.generation ?? null;
+    if (generation !== header.generation) vaultReplaced();
+    header.generation = generation;
+    await keyState.mount();
+  }
+
   /** Returns the number of secrets, soon. */
   async count(): Promise<KnownCount> {
     const { store } = this.#options;
     if (store.shared === undefined) return { count: await store.count(), available: true };
-    const count = this.#lateCount === null ? await this.#countInTime() : null;
+    const count = this.#isCounting ? null : await this.#countInTime();
     this.#lastCount = count ?? this.#lastCount;
     return { count: this.#lastCount, available: count !== null };
   }
@@ -64,9 +89,11 @@ export class OtherServers {
     const counting = this.#countOrNull();
     const count = await inTime(this.#options.clock, longestCountMs, counting);
     if (count !== "late") return count;
-    this.#lateCount = counting.finally(() => {
-      this.#lateCount = null;
-    });
+    this.#isCounting = true;
+    const ended = () => {
+      this.#isCounting = false;
+    };
+    counting.then(ended, ended);
     return null;
   }
 
@@ -101,13 +128,14 @@ export class OtherServers {
   }
 
   async #mountAfter(locking: Promise<void>): Promise<void> {
-    const { store, header, keyState, lock, vaultReplaced } = this.#options;
     await locking.catch(() => {}); // a thread that ended holds no key either
-    await lock.exclusive(async () => {
-      const before = store.shared?.generation;
-      header.bytes = await store.header();
-      if (store.shared?.generation !== before) vaultReplaced();
-      await keyState.mount();
+    await this.#options.lock.exclusive(() => this.mountStored());
+  }
+
+  #keepPresent(): void {
+    this.#cancelPresence = this.#options.clock.after(presenceMs, () => {
+      this.#options.store.shared?.confirm().catch(() => {}); // the next request finds the same
+      this.#keepPresent();
     });
   }
 }

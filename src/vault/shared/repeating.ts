@@ -1,9 +1,9 @@
-/** Changes that other servers may overtake: each is based on what was read, and made anew when that has changed. */
+/** Optimistic retry: a change is based on what was read, and runs again when another server has changed that. */
 import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
 import { ChangedMeanwhile } from "../condition.js";
 import { wipingAfter } from "../wiping.js";
 
-/** Of the servers that race for one path, one succeeds each time: with 0.75 for a loss, 200 in a row have 10^-25. */
+/** Each time one of the servers that compete for a path succeeds: at 0.75 for a loss, 200 in a row have 10^-25. */
 const mostAttempts = 200;
 
 /** Runs a change that consumes its body, each time with a copy of it. The caller wipes the body. */

@@ -152,7 +152,10 @@ describe("a database", () => {
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${port}/nothing`, file), /no such database: create it/],
       [await outcomeOf(`postgres://strongroom@127.0.0.1:${unused}/nothing`, file), /cannot be used \(ECONNREFUSED\)/],
       [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /the unknown parameter option/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /an unknown parameter: use host, port/],
+      [await outcomeOf("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /begins no valid code/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is no port/],
     ] as const;
     for (const [outcome, want] of outcomes) {
       expect(outcome).to.match(want);
