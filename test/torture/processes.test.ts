@@ -21,6 +21,7 @@ import {
   mustLock,
   mustPut,
   mustStatus,
+  mustSucceed,
   mustUnlock,
   send,
 } from "../support/test-client.js";
@@ -51,8 +52,8 @@ describe("a server with 64 descriptors", () => {
     });
     const stored = answers.filter(({ status }) => status === 200);
     expect(stored.length).to.be.above(0);
-    for (const { name } of stored) expect((await mustGet(server, name))["value"]).to.equal(name);
-    expect((await mustList(server)).length).to.be.at.least(stored.length);
+    for (const { name } of stored) expect((await getOncePossible(server, `/${name}`))["value"]).to.equal(name);
+    expect((await getOncePossible(server, ""))["entries"]).to.have.length.at.least(stored.length);
     const { code, stderr } = await run(["backup", join(temporaryDirectory(), "b.tar")], {
       STRONGROOM_HOME: server.home,
     });
@@ -70,6 +71,15 @@ describe("a server with 64 descriptors", () => {
     }
   });
 });
+
+/** Reads a secret, or lists them; a 503 is repeated, because connections that are still open may take the last descriptors. */
+async function getOncePossible(server: ServerProcess, target: string) {
+  for (;;) {
+    const answer = await send(server, { path: `/v1/secrets${target}` });
+    if (answer.status !== 503) return mustSucceed(answer);
+    await sleep(100);
+  }
+}
 
 /** Runs a command under prlimit. */
 async function limited(limits: readonly string[], command: readonly string[], home: string) {
