@@ -3,6 +3,7 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
+import { isForgotten } from "./token-entries.js";
 import { type LedgerOptions, type Outcome, TokenLedger } from "./token-ledger.js";
 import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
@@ -86,9 +87,7 @@ export class ClientTokens {
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
-      const former = [{ digest: old.digest, until }, ...old.former].filter(
-        (one) => !this.#ledger.isForgotten(one.until),
-      );
+      const former = [{ digest: old.digest, until }, ...old.former].filter((one) => !isForgotten(one.until, now));
       const dropped = former
         .slice(maxFormer)
         .map(({ digest }) => ({ digest, name, reason: "rotated" as const, at: now }));
