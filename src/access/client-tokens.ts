@@ -135,7 +135,7 @@ export class ClientTokens {
 
   /** A forced init has replaced the vault of these tokens: they count as revoked. */
   vaultReplaced(): void {
-    for (const { name } of this.#ledger.state.tokens) this.#end(name);
+    this.#endAll(this.#ledger.state.tokens);
     this.#unsaved.clear();
     this.#ledger.clear();
   }
@@ -159,11 +159,13 @@ export class ClientTokens {
   /** Ends the token in memory; returns whether there was one. */
   #end(name: string): boolean {
     const record = find(this.#ledger.state, name);
-    if (record === undefined) return false;
+    if (record !== undefined) this.#endAll([record]);
+    return record !== undefined;
+  }
+
+  #endAll(records: readonly TokenRecord[]): void {
     const at = this.#clock.now();
-    const texts = [record.digest, ...record.former.map(({ digest }) => digest)];
-    this.#ledger.end(texts.map((digest): EndedToken => ({ digest, name, reason: "revoked", at })));
-    return true;
+    this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
   }
 }
 
@@ -176,6 +178,11 @@ function newText(): string {
 
 function digestOf(text: string): string {
   return hash("sha256", text, "base64url");
+}
+
+function revokedTexts({ name, digest: current, former }: TokenRecord, at: number): EndedToken[] {
+  const digests = [current, ...former.map(({ digest }) => digest)];
+  return digests.map((digest) => ({ digest, name, reason: "revoked", at }));
 }
 
 function endOf(from: number, ttlSeconds: number): number | null {

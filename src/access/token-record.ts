@@ -87,19 +87,19 @@ export function readDocument(bytes: Uint8Array): TokenDocument | null {
 type Members = { readonly [name: string]: unknown };
 
 function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[]): TokenDocument {
-  const tokens: TokenRecord[] = [];
+  const tokens = new Map<string, TokenRecord>();
   const refused: unknown[] = [];
   const lastUsed = new Map<string, number>();
   for (const entry of entries) {
-    if (!isRecord(entry) || tokens.some(({ name }) => name === entry.name)) {
+    if (!isRecord(entry) || tokens.has(entry.name)) {
       refused.push(entry);
       continue;
     }
     const { lastUsedAt, ...record } = entry;
-    tokens.push(record);
+    tokens.set(record.name, record);
     if (lastUsedAt !== null) lastUsed.set(record.name, lastUsedAt);
   }
-  return { tokens, refused, lastUsed, ended: endedEntries.filter(isEnded) };
+  return { tokens: [...tokens.values()], refused, lastUsed, ended: endedEntries.filter(isEnded) };
 }
 
 const recordMembers = 10;
