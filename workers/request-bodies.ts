@@ -17,7 +17,7 @@ import {
 import { bodyValidators } from "./body-validators.js";
 import { readElements, readObject } from "./json/json-reader.js";
 import { code, decodeString, inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
-import type { Refusal } from "./protocol.js";
+import type { Refusal } from "./replies.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 export type UnlockBody = { readonly passphrase: JsonText };

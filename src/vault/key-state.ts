@@ -2,7 +2,8 @@
  * Lock state: the key worker, which vault it was told, and every way in which it loses the key (lock, idle deadline,
  * crash, close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
-import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
+import type { Bytes, Request, RequestOf } from "../../workers/protocol.js";
+import type { WorkerSettings } from "../../workers/worker-settings.js";
 import { type Clock, inTime } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";

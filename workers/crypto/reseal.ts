@@ -1,6 +1,6 @@
 /** Sealing anew of a blob whose master key is being rotated. */
 import { concat } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { boxesOf, metadataAad, openBoxes, openVersionsMetadata, type SealingKey, valueAad } from "./blob.js";
 import { type SealedVersion, splitBlob } from "./blob-structure.js";
 import { nonceBytes, sealAnew } from "./xaes.js";

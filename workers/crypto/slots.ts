@@ -1,7 +1,7 @@
 /** Slots of a header: KEKs of a passphrase or a key, and the master key wrapped under each. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, wipe } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { derive } from "./derivation.js";
 import { checkedText } from "./header.js";
 import {
