@@ -16,7 +16,14 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/paths": ["src/*"],
   "src/files": ["node:*", "src/*", "src/config", protocol],
   "src/client": ["node:*"],
-  "src/contract": ["src/*", schemas],
+  "src/contract": [
+    "src/*",
+    schemas,
+    "src/access/scopes",
+    "src/access/token-record",
+    "src/access/token-request",
+    "src/audit/audit-format",
+  ],
   "src/storage": ["node:*", "p-limit", ...leaves, protocol],
   "src/storage/postgres": ["node:*", "pg", ...leaves, "src/storage", protocol],
   "src/vault": [

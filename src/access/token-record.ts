@@ -13,12 +13,13 @@
  * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. What has no valid record is kept
  * as it is, and opens nothing.
  */
+import { type EndReason, endReasons } from "../errors.js";
 import { type Scope, scopes } from "./scopes.js";
 
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
 /** The text that a rotation has replaced is valid until then. */
-export type FormerText = { readonly digest: string; readonly until: number };
+type FormerText = { readonly digest: string; readonly until: number };
 
 export type UnsignedRecord = {
   readonly name: string;
@@ -35,9 +36,6 @@ export type UnsignedRecord = {
 };
 
 export type TokenRecord = UnsignedRecord & { readonly mac: string };
-
-/** Why a text is no longer valid. */
-export type EndReason = "expired" | "revoked" | "rotated";
 
 export type EndedToken = {
   readonly digest: string;
@@ -125,7 +123,8 @@ function isFormer(entry: unknown): boolean {
 
 function isEnded(entry: unknown): entry is EndedToken {
   const { digest, name, reason, at } = membersOf(entry);
-  return isDigest(digest) && isText(name, tokenName) && isText(reason, /^(?:expired|revoked|rotated)$/) && isTime(at);
+  const isReason = endReasons.some((known) => known === reason);
+  return isDigest(digest) && isText(name, tokenName) && isReason && isTime(at);
 }
 
 function membersOf(entry: unknown): Members {

@@ -4,7 +4,7 @@ import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { readFileBytes } from "../files/read-file.js";
-import { type Checkpoint, fileNameOf, type LogHead, longestFile } from "./audit-format.js";
+import { type Checkpoint, fileNameOf, type LogHead, longestFile, maxCheckpoints } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
 import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";
 
@@ -38,9 +38,6 @@ export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly Che
 /** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
 export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
 
-/** Most in one call. */
-const atOnce = 1_000;
-
 /**
  * Judges the checkpoints' MACs. One of an unknown key, made before a rotation of the master key or in another vault of this
  * home, is covered by a later one of the vault's key, which stands for the whole chain before it; after the last of those it
@@ -48,8 +45,8 @@ const atOnce = 1_000;
  */
 export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];
-  for (let from = 0; from < checkpoints.length; from += atOnce)
-    verdicts.push(...(await judge(checkpoints.slice(from, from + atOnce))));
+  for (let from = 0; from < checkpoints.length; from += maxCheckpoints)
+    verdicts.push(...(await judge(checkpoints.slice(from, from + maxCheckpoints))));
   const last = verdicts.lastIndexOf("valid");
   const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
     if (verdicts[i] === "wrong")
