@@ -57,7 +57,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
-export interface Operations {
+interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
   init: {
     request: { op: "init"; body: SharedBytes; logN: number; now: number };

@@ -9,7 +9,7 @@ import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./t
 import { rootName, type TokenRequest } from "./token-request.js";
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
-export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
+type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly lastUsedAt: string | null;
@@ -26,7 +26,7 @@ const maxFormer = 8;
 export class ClientTokens {
   readonly #ledger: TokenLedger;
   readonly #clock: Clock;
-  /** Names of tokens that are revoked in memory alone, because a disk refused. */
+  /** Names of tokens that are revoked only in memory, because the disk refused the change. */
   readonly #unsaved = new Set<string>();
 
   private constructor(ledger: TokenLedger, clock: Clock) {
@@ -38,13 +38,13 @@ export class ClientTokens {
     return new ClientTokens(await TokenLedger.open(options), options.clock);
   }
 
-  /** Ascending by name; those that have expired, for 30 days. */
+  /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
   list(): readonly ShownToken[] {
     const shown = this.#ledger.state.tokens.map((record) => this.#shown(record));
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Those that have expired lately among them. */
+  /** The number of tokens, including those that expired within the last 30 days. */
   get count(): number {
     return this.#ledger.state.tokens.length;
   }
@@ -76,7 +76,8 @@ export class ClientTokens {
   }
 
   /**
-   * Gives the token a new text, valid for as long as the first one was to be; the old one stays valid for the overlap.
+   * Replaces the token's text. The new one has the lifetime that the token was created with; the old one stays valid for
+   * the overlap.
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
@@ -103,7 +104,7 @@ export class ClientTokens {
 
   /**
    * Works while the vault is locked, too.
-   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays dead until the server restarts
+   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays revoked until the server restarts
    */
   async revoke(name: string): Promise<void> {
     await this.refresh()?.catch(() => {}); // what is known here must end in any case

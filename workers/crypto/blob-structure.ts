@@ -44,7 +44,7 @@ export function isNumbered(blob: Uint8Array): boolean {
   return blob[magic.length] === formatVersion;
 }
 
-export type SplitBlob = {
+type SplitBlob = {
   readonly present: SealedVersion;
   /** Length of the blob without its past. */
   readonly presentLength: number;

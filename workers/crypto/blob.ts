@@ -89,7 +89,7 @@ const noVersion: SealedVersion = { metadata: noBox, value: noBox };
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** `length`: of the blob without its past. */
-export type OpenedPresent = OpenedVersion & { readonly length: number };
+type OpenedPresent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {

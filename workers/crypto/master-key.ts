@@ -110,7 +110,7 @@ function signHeader(content: HeaderContent, masterKey: XaesKey): Header {
   return signedHeader(content, macOf(utf8(signedText(content)), masterKey));
 }
 
-export function isSignedBy(header: Header, masterKey: XaesKey): boolean {
+function isSignedBy(header: Header, masterKey: XaesKey): boolean {
   return timingSafeEqual(macOf(signedBytes(header.bytes), masterKey), header.mac);
 }
 

@@ -6,7 +6,7 @@ import { type SealedVersion, splitBlob } from "./blob-structure.js";
 import { nonceBytes, sealAnew } from "./xaes.js";
 
 /** `blob`: null when nothing was sealed anew. `intact`: all of its metadata opened. */
-export type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
+type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
 
 /**
  * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same

@@ -116,7 +116,7 @@ export function unwrap({ version, vaultId }: Header, { slot, kek }: Access): Byt
 }
 
 /** What a slot is before it is wrapped. */
-export type SlotPlan = Omit<PassphraseSlot, "wrappedKey" | "check"> | Omit<KeySlot, "wrappedKey" | "check">;
+type SlotPlan = Omit<PassphraseSlot, "wrappedKey" | "check"> | Omit<KeySlot, "wrappedKey" | "check">;
 
 /** DANGER: the KEK must come from a new salt. A KEK that wraps two master keys reveals both. */
 export function wrap(masterKey: Bytes, plan: SlotPlan, kek: Bytes, vaultId: Bytes): Slot {

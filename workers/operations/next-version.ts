@@ -46,7 +46,7 @@ function history(
 }
 
 /** Returns the newest, and of the others, newest first, as many as fit both limits. */
-export function kept(
+function kept(
   versions: readonly SealedVersion[],
   { keepVersions, keepVersionBytes }: HistoryLimits,
 ): readonly SealedVersion[] {
