@@ -14,9 +14,9 @@ import { openHeader } from "../workers/crypto/master-key.js";
 import { findAccess } from "../workers/crypto/slots.js";
 import { Keyring } from "../workers/keyring.js";
 import { utf8, wipe, withScratch } from "../workers/memory.js";
+import { Secrets } from "../workers/operations/secret-operations.js";
 import type { Bytes } from "../workers/protocol.js";
 import { bodyReaders } from "../workers/request-bodies.js";
-import { Secrets } from "../workers/secret-operations.js";
 import { type StartOptions, startStrongroom } from "./subjects.js";
 
 export const valueBytes = 200;

@@ -16,6 +16,10 @@ export const statusOf = {
 
 export type ErrorCode = keyof typeof statusOf;
 
+/** Why a client token that was valid is not any more. */
+export const endReasons = ["expired", "revoked", "rotated"] as const;
+export type EndReason = (typeof endReasons)[number];
+
 type Extras = {
   /** Seconds to wait, sent as `Retry-After`. */
   readonly retryAfter?: number;
@@ -24,7 +28,7 @@ type Extras = {
   /** With UNAUTHORIZED: which credential was wrong. */
   readonly credential?: "token" | "passphrase" | undefined;
   /** With UNAUTHORIZED for a token that was valid: why it is not any more. */
-  readonly reason?: "expired" | "revoked" | "rotated";
+  readonly reason?: EndReason;
   /** Which operation of a batch was refused. */
   readonly index?: number | undefined;
   /** For the log, which records its name, code and stack frames, never its message. */

@@ -5,6 +5,7 @@ import { expect } from "chai";
 
 const leaves = ["src/*", "src/config", "src/paths", "src/files"];
 const [protocol, schemas, keyText] = ["workers/protocol", "workers/body-schemas", "workers/crypto/key-text"];
+const [replies, workerSettings] = ["workers/replies", "workers/worker-settings"];
 const rules = "src/server/certificate-rules";
 const entries = ["src/access", "src/audit", "src/client", "src/maintenance", "src/server", "src/storage"];
 
@@ -15,11 +16,28 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/paths": ["src/*"],
   "src/files": ["node:*", "src/*", "src/config", protocol],
   "src/client": ["node:*"],
-  "src/contract": ["src/*", schemas],
+  "src/contract": [
+    "src/*",
+    schemas,
+    "src/access/scopes",
+    "src/access/token-record",
+    "src/access/token-request",
+    "src/audit/audit-format",
+  ],
   "src/storage": ["node:*", "p-limit", ...leaves, protocol],
   "src/storage/postgres": ["node:*", "pg", ...leaves, "src/storage", protocol],
-  "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
-  "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
+  "src/vault": [
+    "node:*",
+    "p-map",
+    "src/*",
+    "src/paths",
+    "src/storage/secret-store",
+    "src/storage/blob-tag",
+    protocol,
+    replies,
+    workerSettings,
+  ],
+  "src/vault/worker": ["node:*", "piscina", "src/*", protocol, replies, workerSettings],
   "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
   "src/audit": ["node:*", ...leaves, protocol],
   "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],

@@ -2,20 +2,22 @@
  * The key worker: replies to every request and never throws across. It does no I/O and has no clock: what an operation
  * needs to know comes with the request.
  */
-import { Batches } from "./batch-operations.js";
+
 import { faultOf } from "./crypto/blob-structure.js";
-import { HeaderAccess } from "./header-access.js";
-import { KeyOperations } from "./key-operations.js";
 import { Keyring } from "./keyring.js";
-import { Lifecycle } from "./lifecycle-operations.js";
-import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf, WorkerSettings, WorkerStart } from "./protocol.js";
-import { Checkpoints, Records } from "./record-operations.js";
+import { Batches } from "./operations/batch-operations.js";
+import { HeaderAccess } from "./operations/header-access.js";
+import { KeyOperations } from "./operations/key-operations.js";
+import { Lifecycle } from "./operations/lifecycle-operations.js";
+import { Checkpoints, Records } from "./operations/record-operations.js";
+import { Rotation } from "./operations/rotation-operations.js";
+import { Secrets } from "./operations/secret-operations.js";
+import { Versions } from "./operations/version-operations.js";
+import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf } from "./protocol.js";
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
-import { Rotation } from "./rotation-operations.js";
-import { Secrets } from "./secret-operations.js";
 import { Turns } from "./turns.js";
-import { Versions } from "./version-operations.js";
+import type { WorkerSettings, WorkerStart } from "./worker-settings.js";
 
 type Operate<O extends Operation> = (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
 type OperationTable = { readonly [O in Operation]: Operate<O> };

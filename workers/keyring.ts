@@ -6,8 +6,8 @@ import type { SealingKey } from "./crypto/blob.js";
 import type { Header } from "./crypto/header-members.js";
 import { endKeys, type VaultKeys } from "./crypto/master-key.js";
 import { withScratch } from "./memory.js";
-import type { Refusal } from "./protocol.js";
 import { lockedNow } from "./refusals.js";
+import type { Refusal } from "./replies.js";
 
 /** `keys`: null when they stay as they are, or a lock has ended them. */
 type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };

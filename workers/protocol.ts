@@ -5,36 +5,21 @@
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 import type { OperationKind } from "./body-schemas.js";
+import type { Bytes, SharedBytes } from "./owned-bytes.js";
+import type {
+  DescribeReply,
+  Done,
+  HeaderReply,
+  Mounted,
+  OpenManyReply,
+  OpenReply,
+  Refusal,
+  ResealReply,
+  SealReply,
+} from "./replies.js";
 
-/** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
-export type Bytes = Uint8Array<ArrayBuffer>;
-
-/**
- * A body with a passphrase or of a batch, in memory that both threads see, so that either can wipe it whatever becomes of
- * the other. A body that is moved or copied is lost unwiped when its message meets a thread that has crashed.
- */
-export type SharedBytes = Uint8Array<SharedArrayBuffer>;
-
-/** Why the key worker refuses. The text is for the client and never repeats any input. */
-export type Refusal = {
-  readonly ok: false;
-  readonly code:
-    | "ALREADY_EXISTS"
-    | "BAD_REQUEST"
-    | "INTEGRITY"
-    | "INTERNAL"
-    | "NOT_FOUND"
-    | "RATE_LIMITED"
-    | "UNAUTHORIZED"
-    | "VAULT_LOCKED";
-  readonly detail: string;
-  /** Which operation of a batch is invalid. */
-  readonly index?: number;
-  /** For the log: the stack frames, without the error's message. */
-  readonly trace?: string;
-};
-
-export type Done = { readonly ok: true };
+/** Part of most messages: `src/` imports them with the others. */
+export type { Bytes, SharedBytes };
 
 /**
  * The first bytes of a blob, with all of its sealed metadata, as a string of one character a byte: strings are cheaper to
@@ -51,7 +36,8 @@ export type BlobFault = "foreign" | "version" | "length";
 /**
  * Operations of the key worker.
  *
- * - `mount` sets the vault's header (or none); the first message to every new thread.
+ * - `mount` sets the vault's header, or null before init; the first message to every new thread. An invalid header is
+ *   refused, and leaves the thread without one: it opens and seals nothing until the next `mount`.
  * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
  * - `unlock` derives, checks the passphrase and holds the master key. A header with the passphrase's slot wrapped anew, at
  *   the cost `logN`, when the slot's is below, waits for `adopt` or `discard`.
@@ -71,7 +57,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
-export interface Operations {
+interface Operations {
   mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
   init: {
     request: { op: "init"; body: SharedBytes; logN: number; now: number };
@@ -190,56 +176,6 @@ export type PlannedOperation = {
   readonly end: number;
 };
 
-/** `rotation`: names the rotation of the master key that the header is in; null when it is in none. */
-export type Mounted = { readonly ok: true; readonly rotation: string | null };
-
-/**
- * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its present. `intact`: every version
- * has metadata under either key.
- */
-export type ResealReply = {
-  readonly ok: true;
-  readonly blob: Bytes | null;
-  readonly intact: boolean;
-  readonly headLength: number;
-  readonly presentLength: number;
-};
-
-/** `header`: waits for `adopt` or `discard`. */
-export type HeaderReply = { readonly ok: true; readonly header: Bytes; readonly reply: Bytes };
-
-/** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
-export type SealReply = {
-  readonly ok: true;
-  readonly blob: Bytes;
-  readonly headLength: number;
-  readonly reply: Bytes;
-};
-
-/** `presentLength`: length of the blob without its earlier versions; that part alone opens, too. */
-export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly presentLength: number };
-
-/**
- * The replies one after the other, with the length of each, 0 for a damaged blob. One buffer for all: to move a buffer costs
- * more than to open a small blob.
- */
-export type OpenManyReply = {
-  readonly ok: true;
-  readonly reply: Bytes;
-  readonly lengths: readonly number[];
-  readonly presentLengths: readonly number[];
-};
-
-export type DescribeReply = {
-  readonly ok: true;
-  readonly reply: Bytes;
-  /** The reply, sealed; null when some of the blobs are damaged. */
-  readonly page: Bytes | null;
-  readonly damaged: readonly string[];
-  /** The length of each blob's head; 0 when it is damaged. */
-  readonly lengths: readonly number[];
-};
-
 /** One message to the key worker: the requests of one turn of the event loop, in order. */
 export type Call = { readonly id: number; readonly requests: readonly Request[] };
 
@@ -251,19 +187,3 @@ export type RequestOf<O extends Operation> = Operations[O]["request"];
 export type ReplyOf<O extends Operation> = Operations[O]["reply"];
 export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
-
-/**
- * Earlier versions that a put keeps: at most `keepVersions` and, except for the newest, within `keepVersionBytes` of
- * ciphertext in all.
- */
-export type HistoryLimits = { readonly keepVersions: number; readonly keepVersionBytes: number };
-
-/** What a fresh key worker is told once, when its thread starts. */
-export type WorkerSettings = HistoryLimits & {
-  readonly maxValueBytes: number;
-  /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
-  readonly minScryptLogN?: number;
-};
-
-/** What a fresh thread is started with: its end of the message channel, and its settings. */
-export type WorkerStart<Port> = { readonly port: Port; readonly settings: WorkerSettings };

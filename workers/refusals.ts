@@ -1,6 +1,6 @@
 /** Refusals of the key worker. The texts are for the client, and never repeat any input except a path. */
 import { maxOperations } from "./body-schemas.js";
-import type { Refusal } from "./protocol.js";
+import type { Refusal } from "./replies.js";
 
 function refuse(code: Refusal["code"], detail: string): Refusal {
   return { ok: false, code, detail };

@@ -17,18 +17,18 @@ import {
 import { bodyValidators } from "./body-validators.js";
 import { readElements, readObject } from "./json/json-reader.js";
 import { code, decodeString, inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
-import type { Refusal } from "./protocol.js";
+import type { Refusal } from "./replies.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
-export type UnlockBody = { readonly passphrase: JsonText };
+type UnlockBody = { readonly passphrase: JsonText };
 export type PassphraseBody = UnlockBody & { readonly newPassphrase: JsonText };
 export type CreateKeyBody = UnlockBody & { readonly label: JsonText };
 export type RotateBody = UnlockBody & { readonly keys: readonly JsonText[] };
 export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
-export type UndoBody = { readonly version: number };
+type UndoBody = { readonly version: number };
 
 /** An operation of a batch; a put's value is not among the fields. */
-export type OperationBody = {
+type OperationBody = {
   readonly kind: OperationKind;
   readonly path: JsonText;
   readonly to?: JsonText;

@@ -1,8 +1,9 @@
 /** Turns of the operations that derive a key or change the header: one at a time, the others wait in a short queue. */
 import { DerivationQueue } from "./crypto/derivation.js";
 import { wipe } from "./memory.js";
-import type { Refusal, SharedBytes } from "./protocol.js";
+import type { SharedBytes } from "./owned-bytes.js";
 import { lockedMeanwhile, tooMany, unexpected } from "./refusals.js";
+import type { Refusal } from "./replies.js";
 
 const waitingDerivations = 16;
 

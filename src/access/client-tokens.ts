@@ -3,12 +3,13 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
+import { isForgotten } from "./token-entries.js";
 import { type LedgerOptions, type Outcome, TokenLedger } from "./token-ledger.js";
 import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
-export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
+type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly lastUsedAt: string | null;
@@ -25,7 +26,7 @@ const maxFormer = 8;
 export class ClientTokens {
   readonly #ledger: TokenLedger;
   readonly #clock: Clock;
-  /** Names of tokens that are revoked in memory alone, because a disk refused. */
+  /** Names of tokens that are revoked only in memory, because the disk refused the change. */
   readonly #unsaved = new Set<string>();
 
   private constructor(ledger: TokenLedger, clock: Clock) {
@@ -37,13 +38,13 @@ export class ClientTokens {
     return new ClientTokens(await TokenLedger.open(options), options.clock);
   }
 
-  /** Ascending by name; those that have expired, for 30 days. */
+  /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
   list(): readonly ShownToken[] {
     const shown = this.#ledger.state.tokens.map((record) => this.#shown(record));
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Those that have expired lately among them. */
+  /** The number of tokens, including those that expired within the last 30 days. */
   get count(): number {
     return this.#ledger.state.tokens.length;
   }
@@ -75,7 +76,8 @@ export class ClientTokens {
   }
 
   /**
-   * Gives the token a new text, valid for as long as the first one was to be; the old one stays valid for the overlap.
+   * Replaces the token's text. The new one has the lifetime that the token was created with; the old one stays valid for
+   * the overlap.
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
@@ -86,9 +88,7 @@ export class ClientTokens {
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
-      const former = [{ digest: old.digest, until }, ...old.former].filter(
-        (one) => !this.#ledger.isForgotten(one.until),
-      );
+      const former = [{ digest: old.digest, until }, ...old.former].filter((one) => !isForgotten(one.until, now));
       const dropped = former
         .slice(maxFormer)
         .map(({ digest }) => ({ digest, name, reason: "rotated" as const, at: now }));
@@ -104,7 +104,7 @@ export class ClientTokens {
 
   /**
    * Works while the vault is locked, too.
-   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays dead until the server restarts
+   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays revoked until the server restarts
    */
   async revoke(name: string): Promise<void> {
     await this.refresh()?.catch(() => {}); // what is known here must end in any case
@@ -136,7 +136,7 @@ export class ClientTokens {
 
   /** A forced init has replaced the vault of these tokens: they count as revoked. */
   vaultReplaced(): void {
-    for (const { name } of this.#ledger.state.tokens) this.#end(name);
+    this.#endAll(this.#ledger.state.tokens);
     this.#unsaved.clear();
     this.#ledger.clear();
   }
@@ -160,11 +160,13 @@ export class ClientTokens {
   /** Ends the token in memory; returns whether there was one. */
   #end(name: string): boolean {
     const record = find(this.#ledger.state, name);
-    if (record === undefined) return false;
+    if (record !== undefined) this.#endAll([record]);
+    return record !== undefined;
+  }
+
+  #endAll(records: readonly TokenRecord[]): void {
     const at = this.#clock.now();
-    const texts = [record.digest, ...record.former.map(({ digest }) => digest)];
-    this.#ledger.end(texts.map((digest): EndedToken => ({ digest, name, reason: "revoked", at })));
-    return true;
+    this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
   }
 }
 
@@ -177,6 +179,11 @@ function newText(): string {
 
 function digestOf(text: string): string {
   return hash("sha256", text, "base64url");
+}
+
+function revokedTexts({ name, digest: current, former }: TokenRecord, at: number): EndedToken[] {
+  const digests = [current, ...former.map(({ digest }) => digest)];
+  return digests.map((digest) => ({ digest, name, reason: "revoked", at }));
 }
 
 function endOf(from: number, ttlSeconds: number): number | null {

@@ -4,9 +4,9 @@
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";
-import { VaultError } from "../errors.js";
+import { type EndReason, VaultError } from "../errors.js";
 import type { NameRange } from "../paths/path-scope.js";
-import type { EndReason, TokenRecord } from "./token-record.js";
+import type { TokenRecord } from "./token-record.js";
 
 /** Who sends a request. `key`: the map's key of its token; `ranges`: its paths. */
 export type ClientCaller = {

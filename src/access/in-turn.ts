@@ -1,6 +1,6 @@
 /** Work that runs one after the other: in the order of the calls, or once for all that wait. */
 
-export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 export function oneAtATime(): InTurn {
   let last: Promise<unknown> = Promise.resolve();

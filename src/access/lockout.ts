@@ -21,7 +21,7 @@ export interface Lockout {
   check(req: Request): void;
 }
 
-export type LockoutRules = {
+type LockoutRules = {
   /** What is counted, for the client and the log: "wrong tokens". */
   readonly failures: string;
   readonly credential: Credential;

@@ -13,12 +13,13 @@
  * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. What has no valid record is kept
  * as it is, and opens nothing.
  */
+import { type EndReason, endReasons } from "../errors.js";
 import { type Scope, scopes } from "./scopes.js";
 
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
 /** The text that a rotation has replaced is valid until then. */
-export type FormerText = { readonly digest: string; readonly until: number };
+type FormerText = { readonly digest: string; readonly until: number };
 
 export type UnsignedRecord = {
   readonly name: string;
@@ -35,9 +36,6 @@ export type UnsignedRecord = {
 };
 
 export type TokenRecord = UnsignedRecord & { readonly mac: string };
-
-/** Why a text is no longer valid. */
-export type EndReason = "expired" | "revoked" | "rotated";
 
 export type EndedToken = {
   readonly digest: string;
@@ -87,19 +85,19 @@ export function readDocument(bytes: Uint8Array): TokenDocument | null {
 type Members = { readonly [name: string]: unknown };
 
 function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[]): TokenDocument {
-  const tokens: TokenRecord[] = [];
+  const tokens = new Map<string, TokenRecord>();
   const refused: unknown[] = [];
   const lastUsed = new Map<string, number>();
   for (const entry of entries) {
-    if (!isRecord(entry) || tokens.some(({ name }) => name === entry.name)) {
+    if (!isRecord(entry) || tokens.has(entry.name)) {
       refused.push(entry);
       continue;
     }
     const { lastUsedAt, ...record } = entry;
-    tokens.push(record);
+    tokens.set(record.name, record);
     if (lastUsedAt !== null) lastUsed.set(record.name, lastUsedAt);
   }
-  return { tokens, refused, lastUsed, ended: endedEntries.filter(isEnded) };
+  return { tokens: [...tokens.values()], refused, lastUsed, ended: endedEntries.filter(isEnded) };
 }
 
 const recordMembers = 10;
@@ -125,7 +123,8 @@ function isFormer(entry: unknown): boolean {
 
 function isEnded(entry: unknown): entry is EndedToken {
   const { digest, name, reason, at } = membersOf(entry);
-  return isDigest(digest) && isText(name, tokenName) && isText(reason, /^(?:expired|revoked|rotated)$/) && isTime(at);
+  const isReason = endReasons.some((known) => known === reason);
+  return isDigest(digest) && isText(name, tokenName) && isReason && isTime(at);
 }
 
 function membersOf(entry: unknown): Members {

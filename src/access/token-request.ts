@@ -8,6 +8,7 @@ import { tokenName } from "./token-record.js";
 export const rootName = "root";
 
 export const maxPaths = 64;
+export const defaultScopes: readonly Scope[] = ["list", "get"];
 export const defaultTtlSeconds = 90 * 24 * 3600;
 export const maxTtlSeconds = 100 * 365 * 24 * 3600;
 export const maxOverlapSeconds = 30 * 24 * 3600;
@@ -22,7 +23,7 @@ export type TokenRequest = {
 
 /** @throws VaultError BAD_REQUEST that names the rule */
 export function readTokenRequest(body: Uint8Array): TokenRequest {
-  const { name, can = ["list", "get"], paths = [], ttlSeconds = defaultTtlSeconds } = membersOf(body);
+  const { name, can = defaultScopes, paths = [], ttlSeconds = defaultTtlSeconds } = membersOf(body);
   if (typeof name !== "string" || !tokenName.test(name)) {
     throw invalid("name must be 1 to 64 of a-z, 0-9, dot, dash and underscore, and begin with a letter or digit");
   }

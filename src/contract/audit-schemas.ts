@@ -1,7 +1,7 @@
 /** Schemas of the audit log's records, pages and checkpoints. */
-import { list, object, type Schema, schemaNamed, text } from "./json-schema.js";
+import { maxCheckpoints } from "../audit/audit-format.js";
+import { list, object, type Schema, schemaNamed, text, time } from "./json-schema.js";
 
-const time: Schema = text("ISO 8601, UTC, with milliseconds.", "2026-03-01T12:00:00.000Z", { format: "date-time" });
 const logName = text("Name of the log, made when its first file was.", "q83vEjRWeJASNFZ4mrze8A");
 const chain = text("Value of the hash chain.", "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg");
 const seq: Schema = { type: "integer", minimum: 1, description: "Number of the record.", examples: [4712] };
@@ -9,7 +9,7 @@ const seq: Schema = { type: "integer", minimum: 1, description: "Number of the r
 const checkpoint = {
   log: logName,
   seq,
-  time,
+  time: time(),
   chain,
   key: text("Name of the key.", "kP3zQ0a7Lw1x"),
   mac: text("The MAC.", "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"),
@@ -36,7 +36,7 @@ const known = {
   code: text("Code of the error.", "NOT_FOUND"),
   reason: text("Why the vault was locked, or a checkpoint made.", "idle"),
   credential: text("Of a lockout: what was wrong.", "token"),
-  since: { ...time, description: "When the first of a gap's records was lost." },
+  since: { ...time(), description: "When the first of a gap's records was lost." },
   key: checkpoint.key,
   mac: checkpoint.mac,
 } satisfies Schema;
@@ -44,7 +44,7 @@ const known = {
 export const auditSchemas = {
   AuditRecord: object(
     "A record of the audit log; the members depend on the event.",
-    { seq, time, event: text("What was done, or happened.", "get"), ...known },
+    { seq, time: time(), event: text("What was done, or happened.", "get"), ...known },
     Object.keys(known),
   ),
   AuditHead: object("Where the log ends: keep it elsewhere, and no earlier part can be changed or cut unseen.", {
@@ -67,5 +67,5 @@ export const auditSchemas = {
 } satisfies Readonly<Record<string, Schema>>;
 
 export const auditVerifyRequest = object("Body of a check of checkpoints. Other fields are ignored.", {
-  checkpoints: { ...list("At most 1000.", schemaNamed("AuditCheckpoint")), maxItems: 1000 },
+  checkpoints: { ...list(`At most ${maxCheckpoints}.`, schemaNamed("AuditCheckpoint")), maxItems: maxCheckpoints },
 });

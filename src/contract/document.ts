@@ -21,7 +21,7 @@ import { operations } from "./operations.js";
 import { overview } from "./overview.js";
 import { parameters } from "./parameters.js";
 
-export type ContractSettings = { readonly maxValueBytes: number };
+type ContractSettings = { readonly maxValueBytes: number };
 
 export function openApiDocument({ version, description, license }: Manifest, settings: ContractSettings): Schema {
   return {

@@ -25,8 +25,10 @@ export function list(description: string, items: Schema): Schema {
   return { type: "array", items, description };
 }
 
-export function time(description: string): Schema {
-  return text(`${description} ISO 8601, UTC, with milliseconds.`, "2026-03-01T12:00:00.000Z", { format: "date-time" });
+export function time(description = ""): Schema {
+  return text(`${description} ISO 8601, UTC, with milliseconds.`.trimStart(), "2026-03-01T12:00:00.000Z", {
+    format: "date-time",
+  });
 }
 
 export function timeOrNull(description: string): Schema {

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../errors.js";
 import type { Schema } from "./json-schema.js";
 import type { ResponseName } from "./named-schemas.js";
 
-export type Tag = "vault" | "secrets" | "server" | "tokens" | "audit";
+type Tag = "vault" | "secrets" | "server" | "tokens" | "audit";
 
 export type Operation = {
   readonly id: string;

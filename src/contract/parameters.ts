@@ -1,4 +1,6 @@
 /** Parameters of the contract. */
+import { maxPathBytes, maxVersion } from "../../workers/body-schemas.js";
+import { tokenName } from "../access/token-record.js";
 import type { Schema } from "./json-schema.js";
 
 const segment = "(?!\\.{1,2}(?:/|$))[^/\\\\\\u0000-\\u001F\\u007F-\\u009F]+";
@@ -16,7 +18,7 @@ export const parameters: Schema = {
       "literal or `%2F`. Case-sensitive; Unicode is normalized to NFC. Empty segments, `.`, `..`, control characters, " +
       "backslashes, and white space at either end of a segment are refused. A segment must fit into a file " +
       "name of 255 bytes: 248, where every byte of UTF-8 except `a` to `z`, digits, `-`, `_` and `.` counts as 3.",
-    schema: { type: "string", minLength: 1, maxLength: 1024, pattern: pathPattern },
+    schema: { type: "string", minLength: 1, maxLength: maxPathBytes, pattern: pathPattern },
     example: "app/db/password",
   },
   name: {
@@ -24,7 +26,7 @@ export const parameters: Schema = {
     in: "path",
     required: true,
     description: "The token's name.",
-    schema: { type: "string", pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" },
+    schema: { type: "string", pattern: tokenName.source },
     example: "ci",
   },
   id: {
@@ -39,7 +41,7 @@ export const parameters: Schema = {
     name: "version",
     in: "query",
     description: "Number of the version to read. Omitted: list all.",
-    schema: { type: "integer", minimum: 1, maximum: 999_999_999_999_999 },
+    schema: { type: "integer", minimum: 1, maximum: maxVersion },
     example: 2,
   },
   "If-Match": {

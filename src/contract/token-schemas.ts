@@ -1,12 +1,21 @@
 /** Schemas of client tokens, and of the requests that create and rotate them. */
+import { scopes } from "../access/scopes.js";
+import { tokenName as namePattern } from "../access/token-record.js";
+import {
+  defaultScopes,
+  defaultTtlSeconds,
+  maxOverlapSeconds,
+  maxPaths,
+  maxTtlSeconds,
+} from "../access/token-request.js";
 import { count, list, message, object, ok, type Schema, schemaNamed, text, timeOrNull } from "./json-schema.js";
 
 const tokenName = text("Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's.", "ci", {
-  pattern: "^[a-z0-9][a-z0-9._-]{0,63}$",
+  pattern: namePattern.source,
 });
 const can = list("What the token can do.", {
   type: "string",
-  enum: ["list", "get", "put", "delete", "lock", "unlock", "metrics", "audit"],
+  enum: scopes,
 });
 const paths = list(
   "Secrets, or with a slash at the end subtrees, that it can see and change; none: all.",
@@ -26,15 +35,21 @@ export const tokenRequests: Schema = {
     "Body of a new token. Other fields are ignored.",
     {
       name: tokenName,
-      can: { ...can, minItems: 1, default: ["list", "get"] },
-      paths: { ...paths, maxItems: 64, default: [] },
-      ttlSeconds: { ...count("Seconds until it ends; 0: never."), maximum: 3_153_600_000, default: 7_776_000 },
+      can: { ...can, minItems: 1, default: defaultScopes },
+      paths: { ...paths, maxItems: maxPaths, default: [] },
+      ttlSeconds: { ...count("Seconds until it ends; 0: never."), maximum: maxTtlSeconds, default: defaultTtlSeconds },
     },
     ["can", "paths", "ttlSeconds"],
   ),
   RotationRequest: object(
     "Body of a rotation of a token. Other fields are ignored.",
-    { overlapSeconds: { ...count("Seconds for which the old text stays valid."), maximum: 2_592_000, default: 0 } },
+    {
+      overlapSeconds: {
+        ...count("Seconds for which the old text stays valid."),
+        maximum: maxOverlapSeconds,
+        default: 0,
+      },
+    },
     ["overlapSeconds"],
   ),
 };

@@ -2,7 +2,8 @@
  * Batches of operations: gets each for itself or, with any change among them, all or nothing. Every operation of a batch sees
  * the secrets as they were before it.
  */
-import type { Bytes, PlannedOperation, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type { Bytes, PlannedOperation, SharedBytes } from "../../workers/protocol.js";
+import type { SealReply } from "../../workers/replies.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";

@@ -3,7 +3,8 @@
  * store that other servers change, too, only pages are cached, whose digest is compared with what storage returns for each
  * list. It never looks into a blob.
  */
-import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
+import type { Bytes, Head } from "../../workers/protocol.js";
+import type { SealReply } from "../../workers/replies.js";
 import type { Basis, Change, CommitResult, SecretStore } from "../storage/secret-store.js";
 import { type CacheFigures, CiphertextCache, type Keep } from "./ciphertext-cache.js";
 import { changedMeanwhile, unconditional } from "./condition.js";

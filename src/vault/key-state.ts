@@ -1,20 +1,22 @@
 /**
- * Lock state: the key worker, which vault it was told, and every way in which it loses the key (lock, idle deadline,
- * crash, close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
+ * Lock state: which vault the key worker was told, and every way in which it loses the key (lock, idle deadline, crash,
+ * close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
-import type { Bytes, Request, RequestOf, WorkerSettings } from "../../workers/protocol.js";
-import { type Clock, inTime } from "../clock.js";
+import type { Bytes, Request } from "../../workers/protocol.js";
+import type { WorkerSettings } from "../../workers/worker-settings.js";
+import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
-import { DerivationCounts, type DerivationFigures } from "./worker/derivation-counts.js";
-import { KeyWorkerClient, type Success } from "./worker/key-worker-client.js";
+import type { DerivationFigures } from "./worker/derivation-counts.js";
+import { type DerivingRequest, KeyThread } from "./worker/key-thread.js";
+import type { Success } from "./worker/key-worker-client.js";
 
 export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
 
-export type KeyStateOptions = {
+type KeyStateOptions = {
   /** Returns the current vault's header, or null before init. */
   readonly header: () => Bytes | null;
   /** Held by everything that works on the vault. */
@@ -26,17 +28,7 @@ export type KeyStateOptions = {
 };
 
 /** Why and when the vault was locked last; `at`: milliseconds since 1970. */
-export type LastLock = { readonly reason: LockReason; readonly at: number };
-
-/** Operations that derive a key or change the header. */
-type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey" | "rotate" | "finishRotation";
-
-/**
- * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
- * a free processor. A slower one goes on in its thread, which is no longer used and ends with it: what the derivation
- * holds of the passphrase is wiped by OpenSSL then, and its result reaches no one.
- */
-const longestDerivationMs = 3_500;
+type LastLock = { readonly reason: LockReason; readonly at: number };
 
 export class KeyState {
   readonly #header: () => Bytes | null;
@@ -45,34 +37,22 @@ export class KeyState {
   readonly #clock: Clock;
   readonly #observers: Observers;
   readonly #idle: IdleDeadline;
-  readonly #worker: KeyWorkerClient;
+  readonly #thread: KeyThread;
   #unlocked = false;
   #lastLock: LastLock;
   #closed = false;
   #rotation: string | null = null;
-  /** Whether the current thread has seen a passphrase. */
-  #derived = false;
   #locking: Promise<void> | null = null;
-  /** Settles when a replaced thread that was still deriving is gone: one derivation at a time. */
-  #orphan: Promise<void> | null = null;
-  readonly #derivations: DerivationCounts;
-  /** How many mounts the thread has not confirmed yet. */
-  #mounting = 0;
 
   private constructor({ header, lock, settings, clock, log, observers }: KeyStateOptions) {
-    const { idleTimeoutMs, maxValueBytes, keepVersions, keepVersionBytes, minScryptLogN } = settings;
-    const history = { keepVersions, keepVersionBytes };
-    const workerSettings = { maxValueBytes, ...history, ...(minScryptLogN && { minScryptLogN }) };
     this.#header = header;
     this.#lock = lock;
     this.#log = log;
     this.#clock = clock;
     this.#observers = observers;
     this.#lastLock = { reason: "start", at: clock.now() };
-    this.#derivations = new DerivationCounts(clock, (ms) => observers.derivationEnded(ms));
-    this.#idle = new IdleDeadline(clock, idleTimeoutMs);
-    const replied = (ms: number) => observers.keyWorkerReplied(ms);
-    this.#worker = KeyWorkerClient.start(workerSettings, clock, () => this.#workerEnded(), replied);
+    this.#idle = new IdleDeadline(clock, settings.idleTimeoutMs);
+    this.#thread = new KeyThread(settings, clock, log, observers, () => this.#threadEnded());
   }
 
   /** @throws VaultError INTEGRITY when the key worker finds the header invalid. */
@@ -82,7 +62,7 @@ export class KeyState {
       await keyState.mount();
       return keyState;
     } catch (error) {
-      await keyState.#worker.stop();
+      await keyState.#thread.stop();
       throw error;
     }
   }
@@ -106,12 +86,12 @@ export class KeyState {
   }
 
   get derivations(): DerivationFigures {
-    return this.#derivations.figures;
+    return this.#thread.derivations;
   }
 
   /** How often the key worker's thread has crashed. */
   get crashes(): number {
-    return this.#worker.crashes;
+    return this.#thread.crashes;
   }
 
   touch(): void {
@@ -125,33 +105,18 @@ export class KeyState {
   }
 
   /** Calls the key worker. @throws VaultError as KeyWorkerClient.call */
-  async ask<R extends Request>(request: R): Promise<Success<R>> {
-    try {
-      return await this.#worker.call(request);
-    } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
-      this.#becomeLocked("crash");
-      throw this.#closed ? shuttingDown() : error;
-    }
+  ask<R extends Request>(request: R): Promise<Success<R>> {
+    return this.#noticingLock(this.#thread.call(request));
   }
 
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
-  derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
-    return this.#derivations.count(() => this.#derive(request));
-  }
-
-  async #derive<R extends RequestOf<Deriving>>(request: R): Promise<Success<R>> {
-    this.lockIfIdle();
-    while (this.#locking !== null || this.#orphan !== null) await (this.#locking ?? this.#orphan);
-    // DANGER: nothing may be awaited between this check and the message.
-    if (this.#closed) throw shuttingDown();
-    this.#derived = true;
-    return this.#derivations.countSent(this.ask(request));
+  derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
+    return this.#thread.countDerivation(() => this.#derive(request));
   }
 
   /** The key worker has replied that it holds the key. A lock or a mount since then is not undone. */
   becomeUnlocked(): void {
-    this.#unlocked = this.#locking === null && this.#mounting === 0 && !this.#closed;
+    this.#unlocked = this.#locking === null && !this.#thread.isMounting && !this.#closed;
     if (!this.#unlocked) return;
     this.#idle.touch();
     this.#idle.watch(() => this.lockIfIdle());
@@ -181,14 +146,7 @@ export class KeyState {
   /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
     this.#becomeLocked("crash");
-    this.#mounting++;
-    try {
-      const header = this.#header();
-      const { rotation } = await this.#worker.call({ op: "mount", header: header && new Uint8Array(header) });
-      this.#rotation = rotation;
-    } finally {
-      this.#mounting--;
-    }
+    this.#rotation = await this.#thread.mount(this.#header());
   }
 
   /** Locks for good. */
@@ -197,7 +155,7 @@ export class KeyState {
     try {
       await this.lock("shutdown");
     } finally {
-      await this.#worker.stop();
+      await this.#thread.stop();
     }
   }
 
@@ -208,39 +166,36 @@ export class KeyState {
     this.#observers.vaultEvent({ event: "lock", ...this.#lastLock });
   }
 
+  async #derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
+    this.lockIfIdle();
+    while (this.#locking !== null || this.#thread.orphan !== null) await (this.#locking ?? this.#thread.orphan);
+    // DANGER: nothing may be awaited between this check and the message.
+    if (this.#closed) throw shuttingDown();
+    return this.#noticingLock(this.#thread.derive(request));
+  }
+
+  /** A reply that the vault is locked means that the thread has lost the key. */
+  async #noticingLock<T>(reply: Promise<T>): Promise<T> {
+    try {
+      return await reply;
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
+      this.#becomeLocked("crash");
+      throw this.#closed ? shuttingDown() : error;
+    }
+  }
+
   async #wipeAndReplace(): Promise<void> {
     this.#idle.stop();
-    const isDeriving = await this.#wipe();
+    const isDeriving = await this.#thread.wipe();
     await this.#lock.exclusive(async () => {
-      if (this.#closed || !this.#derived) return;
-      const ended = this.#worker.replace();
-      if (isDeriving) this.#holdDerivations(ended);
-      this.#derived = false;
-      this.#remount();
+      if (!this.#closed && this.#thread.replaceIfDerived(isDeriving)) this.#remount();
     });
     this.#log.info({ event: "locked" });
   }
 
-  /** Returns whether a derivation is still running. A thread that has ended holds no key either. */
-  async #wipe(): Promise<boolean> {
-    try {
-      await this.#worker.call({ op: "lock" });
-      return (await inTime(this.#clock, longestDerivationMs, this.#worker.call({ op: "drain" }))) === "late";
-    } catch (error) {
-      this.#log.warn({ event: "key-worker-ended-in-lock", error });
-      return false;
-    }
-  }
-
-  #holdDerivations(until: Promise<void>): void {
-    this.#orphan = until.finally(() => {
-      this.#orphan = null;
-    });
-  }
-
-  #workerEnded(): void {
+  #threadEnded(): void {
     this.#becomeLocked("crash");
-    this.#derived = false;
     this.#idle.stop();
     this.#log.error({
       event: "key-worker-ended",

@@ -1,6 +1,7 @@
 /** Structure of a blob, which `blob.ts` draws: where its versions and their boxes are. Needs no key. */
 import { base64url, bytesOf, concat, lengthOf, readUint32, uint32, utf8 } from "../memory.js";
-import type { BlobFault, Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
+import type { BlobFault } from "../protocol.js";
 import { nonceBytes, tagBytes } from "./xaes.js";
 
 const magic = utf8("SRVB");
@@ -43,7 +44,7 @@ export function isNumbered(blob: Uint8Array): boolean {
   return blob[magic.length] === formatVersion;
 }
 
-export type SplitBlob = {
+type SplitBlob = {
   readonly present: SealedVersion;
   /** Length of the blob without its past. */
   readonly presentLength: number;

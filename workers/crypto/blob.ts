@@ -24,7 +24,7 @@
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
 import { allocate, byteLength, scratchOf, uint32, utf8 } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { blobOf, isNumbered, metadataBox, type SealedVersion, splitBlob } from "./blob-structure.js";
 import { type Box, nonceBytes, open, type Sealed, seal, type XaesKey } from "./xaes.js";
 
@@ -89,7 +89,7 @@ const noVersion: SealedVersion = { metadata: noBox, value: noBox };
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
 /** `length`: of the blob without its past. */
-export type OpenedPresent = OpenedVersion & { readonly length: number };
+type OpenedPresent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {

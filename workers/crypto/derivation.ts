@@ -4,10 +4,10 @@
  */
 import { scrypt } from "node:crypto";
 import { viewOf } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 
 /** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
-export type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
+type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
 
 /** Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes. */
 export function derive(

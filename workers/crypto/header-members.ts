@@ -1,6 +1,6 @@
 /** Members of the header: what they are, their bounds, and the one way to write each. */
 import { base64url, fromBase64url } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 
 export const vaultIdBytes = 16;
 export const saltBytes = 16;

@@ -9,7 +9,7 @@
  *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
  */
 import { equal, utf8 } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import {
   base64,
   fromBase64,

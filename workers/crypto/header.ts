@@ -29,7 +29,7 @@
  */
 import { maxLabelBytes, mostKeys } from "../body-schemas.js";
 import { byteLength, equal, textOf, utf8 } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import {
   base64,
   boundedInteger,

@@ -1,7 +1,7 @@
 /** The master key and its header: made, opened by a slot, and signed anew after each change of a slot. */
 import { timingSafeEqual } from "node:crypto";
 import { allocate, allocateMapped, base64url, randomize, utf8, wipe, withScratch } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { signedHeader, signedText } from "./header.js";
 import { type Header, type HeaderContent, masterKeyBytes, type Slot, vaultIdBytes } from "./header-members.js";
 import { type Access, deriveKek, hmac, newSalt, signedBytes, unwrap, type Wrapping, wrap, xor } from "./slots.js";
@@ -110,7 +110,7 @@ function signHeader(content: HeaderContent, masterKey: XaesKey): Header {
   return signedHeader(content, macOf(utf8(signedText(content)), masterKey));
 }
 
-export function isSignedBy(header: Header, masterKey: XaesKey): boolean {
+function isSignedBy(header: Header, masterKey: XaesKey): boolean {
   return timingSafeEqual(macOf(signedBytes(header.bytes), masterKey), header.mac);
 }
 

@@ -5,7 +5,7 @@
  * AAD: "strongroom v1 page" ‖ vault id (16). The entries contain their paths.
  */
 import { concat, scratchOf, utf8 } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { openBoxes, type SealingKey } from "./blob.js";
 import { seal } from "./xaes.js";
 

@@ -1,12 +1,12 @@
 /** Sealing anew of a blob whose master key is being rotated. */
 import { concat } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { boxesOf, metadataAad, openBoxes, openVersionsMetadata, type SealingKey, valueAad } from "./blob.js";
 import { type SealedVersion, splitBlob } from "./blob-structure.js";
 import { nonceBytes, sealAnew } from "./xaes.js";
 
 /** `blob`: null when nothing was sealed anew. `intact`: all of its metadata opened. */
-export type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
+type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
 
 /**
  * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same

@@ -1,7 +1,7 @@
 /** Slots of a header: KEKs of a passphrase or a key, and the master key wrapped under each. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, wipe } from "../memory.js";
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import { derive } from "./derivation.js";
 import { checkedText } from "./header.js";
 import {
@@ -116,7 +116,7 @@ export function unwrap({ version, vaultId }: Header, { slot, kek }: Access): Byt
 }
 
 /** What a slot is before it is wrapped. */
-export type SlotPlan = Omit<PassphraseSlot, "wrappedKey" | "check"> | Omit<KeySlot, "wrappedKey" | "check">;
+type SlotPlan = Omit<PassphraseSlot, "wrappedKey" | "check"> | Omit<KeySlot, "wrappedKey" | "check">;
 
 /** DANGER: the KEK must come from a new salt. A KEK that wraps two master keys reveals both. */
 export function wrap(masterKey: Bytes, plan: SlotPlan, kek: Bytes, vaultId: Bytes): Slot {

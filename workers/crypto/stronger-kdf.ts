@@ -1,5 +1,5 @@
 /** Upgrade of the passphrase's slot to a higher scrypt cost, when an unlock has shown the passphrase. */
-import type { Bytes } from "../protocol.js";
+import type { Bytes } from "../owned-bytes.js";
 import type { Header, Kdf } from "./header-members.js";
 import { changeSlots } from "./master-key.js";
 import { type Access, deriveKek, newSalt, wrap } from "./slots.js";

@@ -4,7 +4,8 @@
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import type { Answer, Call, Reply, Request, WorkerSettings, WorkerStart } from "../../../workers/protocol.js";
+import type { Answer, Call, Reply, Request } from "../../../workers/protocol.js";
+import type { WorkerSettings, WorkerStart } from "../../../workers/worker-settings.js";
 
 type Waiting = {
   readonly resolve: (replies: readonly Reply[]) => void;

@@ -1,10 +1,10 @@
 /** Changes of the header that a passphrase, or the text of a key, allows: each in its turn, proposed to the vault. */
-import type { Header, Slot } from "./crypto/header-members.js";
-import { changeSlots, type VaultKeys } from "./crypto/master-key.js";
-import { type Access, findAccess, isMistypedKey } from "./crypto/slots.js";
-import type { Keyring } from "./keyring.js";
-import { concat, wipe, withScratch } from "./memory.js";
-import type { Bytes, HeaderReply, Refusal, SharedBytes } from "./protocol.js";
+import type { Header, Slot } from "../crypto/header-members.js";
+import { changeSlots, type VaultKeys } from "../crypto/master-key.js";
+import { type Access, findAccess, isMistypedKey } from "../crypto/slots.js";
+import type { Keyring } from "../keyring.js";
+import { concat, wipe, withScratch } from "../memory.js";
+import type { Bytes, SharedBytes } from "../owned-bytes.js";
 import {
   changedHeader,
   lockedMeanwhile,
@@ -12,8 +12,9 @@ import {
   notInitialized,
   notMounted,
   wrongPassphrase,
-} from "./refusals.js";
-import type { Outcome, Turns } from "./turns.js";
+} from "../refusals.js";
+import type { HeaderReply, Refusal } from "../replies.js";
+import type { Outcome, Turns } from "../turns.js";
 
 export type HeaderOutcome = Outcome<HeaderReply | Refusal>;
 

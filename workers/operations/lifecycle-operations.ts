@@ -1,11 +1,11 @@
 /** Lifecycle operations of the key worker: mount, init, adopt or discard, unlock, lock. */
-import { parseHeader } from "./crypto/header.js";
-import { createVault, endKeys, openHeader, rotationOf } from "./crypto/master-key.js";
-import { findAccess, isMistypedKey } from "./crypto/slots.js";
-import { strongerKdf, withStrongerKdf } from "./crypto/stronger-kdf.js";
-import type { Keyring } from "./keyring.js";
-import { concat, utf8, wipe, withScratch } from "./memory.js";
-import type { Done, Refusal, ReplyOf, RequestOf } from "./protocol.js";
+import { parseHeader } from "../crypto/header.js";
+import { createVault, endKeys, openHeader, rotationOf } from "../crypto/master-key.js";
+import { findAccess, isMistypedKey } from "../crypto/slots.js";
+import { strongerKdf, withStrongerKdf } from "../crypto/stronger-kdf.js";
+import type { Keyring } from "../keyring.js";
+import { concat, utf8, wipe, withScratch } from "../memory.js";
+import type { ReplyOf, RequestOf } from "../protocol.js";
 import {
   alreadyExists,
   brokenHeader,
@@ -15,9 +15,10 @@ import {
   notInitialized,
   notMounted,
   wrongPassphrase,
-} from "./refusals.js";
-import type { BodyReaders, InitBody } from "./request-bodies.js";
-import type { Outcome, Turns } from "./turns.js";
+} from "../refusals.js";
+import type { Done, Refusal } from "../replies.js";
+import type { BodyReaders, InitBody } from "../request-bodies.js";
+import type { Outcome, Turns } from "../turns.js";
 
 const done: Done = { ok: true };
 

@@ -6,16 +6,18 @@ import {
   openVersion,
   openVersionsMetadata,
   type SealingKey,
-} from "./crypto/blob.js";
-import { etagOf, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
+} from "../crypto/blob.js";
+import { etagOf, type SealedVersion, splitBlob } from "../crypto/blob-structure.js";
+import { decodeString, inScratch } from "../json/json-string.js";
+import type { Keyring } from "../keyring.js";
+import { concat } from "../memory.js";
+import type { ReplyOf, RequestOf } from "../protocol.js";
+import { damaged, damagedVersion, noSecret, noVersion } from "../refusals.js";
+import type { Refusal } from "../replies.js";
+import type { BodyReaders } from "../request-bodies.js";
+import type { HistoryLimits } from "../worker-settings.js";
 import { getReply, readMetadata, versionEntry } from "./entry.js";
-import { decodeString, inScratch } from "./json/json-string.js";
-import type { Keyring } from "./keyring.js";
-import { concat } from "./memory.js";
 import { type Content, sealNext } from "./next-version.js";
-import type { HistoryLimits, Refusal, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged, damagedVersion, noSecret, noVersion } from "./refusals.js";
-import type { BodyReaders } from "./request-bodies.js";
 
 export class Versions {
   readonly #keyring: Keyring;

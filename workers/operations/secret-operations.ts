@@ -1,14 +1,16 @@
 /** Secret operations of an unlocked vault: seal a put's body, open a blob for a get, describe blobs for a list. */
-import { openMetadata, openPresent, openPresents, type PathAndBlob, type SealingKey } from "./crypto/blob.js";
-import { metadataEnd, presentEtag } from "./crypto/blob-structure.js";
-import { openPage, sealPage } from "./crypto/page.js";
+import { openMetadata, openPresent, openPresents, type PathAndBlob, type SealingKey } from "../crypto/blob.js";
+import { metadataEnd, presentEtag } from "../crypto/blob-structure.js";
+import { openPage, sealPage } from "../crypto/page.js";
+import type { Keyring } from "../keyring.js";
+import { allocate, concat, fromLatin1, lengthOf, wipe } from "../memory.js";
+import type { ReplyOf, RequestOf } from "../protocol.js";
+import { damaged } from "../refusals.js";
+import type { DescribeReply } from "../replies.js";
+import type { BodyReaders, PutBody } from "../request-bodies.js";
+import type { HistoryLimits } from "../worker-settings.js";
 import { getReply, listEntry, suppliedMetadata, valueText } from "./entry.js";
-import type { Keyring } from "./keyring.js";
-import { allocate, concat, fromLatin1, lengthOf, wipe } from "./memory.js";
 import { type Content, sealNext } from "./next-version.js";
-import type { DescribeReply, HistoryLimits, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged } from "./refusals.js";
-import type { BodyReaders, PutBody } from "./request-bodies.js";
 
 /** Opens under no key. */
 const noBlob = allocate(0);

@@ -1,14 +1,15 @@
 /** Batch operations: check a batch's body, and seal a secret for another path. */
-import { maxOperations } from "./body-schemas.js";
-import { openPresent, openVersion, type SealingKey, sealBlob, sealPast } from "./crypto/blob.js";
-import { metadataEnd, presentEtag, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
+import { maxOperations } from "../body-schemas.js";
+import { openPresent, openVersion, type SealingKey, sealBlob, sealPast } from "../crypto/blob.js";
+import { metadataEnd, presentEtag, type SealedVersion, splitBlob } from "../crypto/blob-structure.js";
+import { readElements } from "../json/json-reader.js";
+import type { Keyring } from "../keyring.js";
+import type { PlannedOperation, ReplyOf, RequestOf } from "../protocol.js";
+import { damaged, noOperations } from "../refusals.js";
+import type { BodyReaders } from "../request-bodies.js";
+import type { HistoryLimits } from "../worker-settings.js";
 import { metadataText, putReply, readMetadata } from "./entry.js";
-import { readElements } from "./json/json-reader.js";
-import type { Keyring } from "./keyring.js";
 import { sealNext } from "./next-version.js";
-import type { HistoryLimits, PlannedOperation, ReplyOf, RequestOf } from "./protocol.js";
-import { damaged, noOperations } from "./refusals.js";
-import type { BodyReaders } from "./request-bodies.js";
 import { contentOf } from "./version-operations.js";
 
 export class Batches {

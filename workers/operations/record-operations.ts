@@ -10,10 +10,11 @@
  *   K(use) = `XaesKey.deriveKey` of the master key
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { XaesKey } from "./crypto/xaes.js";
-import type { Keyring } from "./keyring.js";
-import { base64url, fromBase64url, takeOver, utf8, wipe } from "./memory.js";
-import type { Bytes, CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "./protocol.js";
+import type { XaesKey } from "../crypto/xaes.js";
+import type { Keyring } from "../keyring.js";
+import { base64url, fromBase64url, takeOver, utf8, wipe } from "../memory.js";
+import type { Bytes } from "../owned-bytes.js";
+import type { CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "../protocol.js";
 
 const nameBytes = 9;
 

@@ -1,9 +1,9 @@
 /** Plaintext of an entry: what put makes of a body, and the replies of put, get and list. */
-import { hasNumber } from "./crypto/blob.js";
-import { writeString } from "./json/json-string.js";
-import { scratchOf, textOf, utf8 } from "./memory.js";
-import type { Bytes } from "./protocol.js";
-import type { PutBody } from "./request-bodies.js";
+import { hasNumber } from "../crypto/blob.js";
+import { writeString } from "../json/json-string.js";
+import { scratchOf, textOf, utf8 } from "../memory.js";
+import type { Bytes } from "../owned-bytes.js";
+import type { PutBody } from "../request-bodies.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };

@@ -1,16 +1,18 @@
 /** Operations on the slots of the header: change the passphrase; list, create and delete keys. */
-import { isLabel, mostSlots } from "./crypto/header.js";
-import type { Header, Slot } from "./crypto/header-members.js";
-import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "./crypto/key-text.js";
-import { withSlots } from "./crypto/master-key.js";
-import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "./crypto/slots.js";
+import { isLabel, mostSlots } from "../crypto/header.js";
+import type { Header, Slot } from "../crypto/header-members.js";
+import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "../crypto/key-text.js";
+import { withSlots } from "../crypto/master-key.js";
+import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "../crypto/slots.js";
+import type { Keyring } from "../keyring.js";
+import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "../memory.js";
+import type { Bytes } from "../owned-bytes.js";
+import type { ReplyOf, RequestOf } from "../protocol.js";
+import { keyLikePassphrase, lastWayIn, lockedNow, noKey, sameLabel, tooManyKeys, unfitLabel } from "../refusals.js";
+import type { Refusal } from "../replies.js";
+import type { BodyReaders, CreateKeyBody, PassphraseBody } from "../request-bodies.js";
+import type { Turns } from "../turns.js";
 import { type HeaderAccess, type HeaderOutcome, noHeader, type Opened, refusing } from "./header-access.js";
-import type { Keyring } from "./keyring.js";
-import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "./memory.js";
-import type { Bytes, Refusal, ReplyOf, RequestOf } from "./protocol.js";
-import { keyLikePassphrase, lastWayIn, lockedNow, noKey, sameLabel, tooManyKeys, unfitLabel } from "./refusals.js";
-import type { BodyReaders, CreateKeyBody, PassphraseBody } from "./request-bodies.js";
-import type { Turns } from "./turns.js";
 
 /** Id and label of the passphrase's slot. */
 const passphraseName = "passphrase";

@@ -1,9 +1,9 @@
 /** Rotation of the master key: begin it, seal each secret anew, and finish it. */
-import { metadataEnd, presentEnd } from "./crypto/blob-structure.js";
-import type { Header, KeySlot } from "./crypto/header-members.js";
-import { isKeyText } from "./crypto/key-text.js";
-import { endKeys, rotateKey, rotationOf, withoutOldKey } from "./crypto/master-key.js";
-import { resealBlob } from "./crypto/reseal.js";
+import { metadataEnd, presentEnd } from "../crypto/blob-structure.js";
+import type { Header, KeySlot } from "../crypto/header-members.js";
+import { isKeyText } from "../crypto/key-text.js";
+import { endKeys, rotateKey, rotationOf, withoutOldKey } from "../crypto/master-key.js";
+import { resealBlob } from "../crypto/reseal.js";
 import {
   deriveKek,
   isKeySlot,
@@ -12,12 +12,11 @@ import {
   newSalt,
   passphraseSlotOf,
   type Wrapping,
-} from "./crypto/slots.js";
-import { type HeaderAccess, type HeaderOutcome, type Opened, refusing } from "./header-access.js";
-import type { JsonText } from "./json/json-string.js";
-import type { Keyring } from "./keyring.js";
-import { concat, utf8, wipe, withScratch } from "./memory.js";
-import type { Refusal, ReplyOf, RequestOf } from "./protocol.js";
+} from "../crypto/slots.js";
+import type { JsonText } from "../json/json-string.js";
+import type { Keyring } from "../keyring.js";
+import { concat, utf8, wipe, withScratch } from "../memory.js";
+import type { ReplyOf, RequestOf } from "../protocol.js";
 import {
   alreadyRotating,
   changedHeader,
@@ -27,9 +26,11 @@ import {
   needsPassphrase,
   notRotating,
   unknownKey,
-} from "./refusals.js";
-import type { BodyReaders, RotateBody } from "./request-bodies.js";
-import type { Outcome, Turns } from "./turns.js";
+} from "../refusals.js";
+import type { Refusal } from "../replies.js";
+import type { BodyReaders, RotateBody } from "../request-bodies.js";
+import type { Outcome, Turns } from "../turns.js";
+import { type HeaderAccess, type HeaderOutcome, type Opened, refusing } from "./header-access.js";
 
 export class Rotation {
   readonly #keyring: Keyring;

@@ -1,10 +1,11 @@
 /** The next version of a secret: its number and times, and which earlier versions it keeps. */
-import { openMetadata, openVersion, type SealingKey, sealBlob } from "./crypto/blob.js";
-import { lengthOfVersion, metadataEnd, presentEtag, type SealedVersion, splitBlob } from "./crypto/blob-structure.js";
+import { openMetadata, openVersion, type SealingKey, sealBlob } from "../crypto/blob.js";
+import { lengthOfVersion, metadataEnd, presentEtag, type SealedVersion, splitBlob } from "../crypto/blob-structure.js";
+import { equal } from "../memory.js";
+import type { ReplyOf } from "../protocol.js";
+import { damaged } from "../refusals.js";
+import type { HistoryLimits } from "../worker-settings.js";
 import { metadataText, nextTimes, putReply, readMetadata } from "./entry.js";
-import { equal } from "./memory.js";
-import type { HistoryLimits, ReplyOf } from "./protocol.js";
-import { damaged } from "./refusals.js";
 
 /** `value`: as it is sealed, a JSON string; `valueBytes`: its length in UTF-8; `supplied`: the `metadata` object. */
 export type Content = { readonly value: Uint8Array; readonly valueBytes: number; readonly supplied: string };
@@ -45,7 +46,7 @@ function history(
 }
 
 /** Returns the newest, and of the others, newest first, as many as fit both limits. */
-export function kept(
+function kept(
   versions: readonly SealedVersion[],
   { keepVersions, keepVersionBytes }: HistoryLimits,
 ): readonly SealedVersion[] {
