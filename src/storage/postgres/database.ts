@@ -5,7 +5,7 @@
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import { StartError, VaultError } from "../../errors.js";
 import type { Log } from "../../log.js";
-import { readConnectionUrl } from "./connection-url.js";
+import type { ConnectionTarget } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
 import { Sessions } from "./sessions.js";
@@ -16,8 +16,7 @@ export type Row = readonly (string | null)[];
 export type Value = string | number | Uint8Array | readonly (string | number | null)[] | null;
 
 export type DatabaseOptions = {
-  /** `postgres://…`, without a password; see `readConnectionUrl`. */
-  readonly url: string;
+  readonly target: ConnectionTarget;
   readonly password?: string;
   /** Most connections. */
   readonly poolSize: number;
@@ -65,10 +64,10 @@ export class Database {
 
   /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { url, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
+    const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
     const { Client, Pool } = await loadClient();
     const config = {
-      ...readConnectionUrl(url),
+      ...target,
       ...(password !== undefined && { password }),
       max: poolSize,
       connectionTimeoutMillis: answerMs,

@@ -17,11 +17,14 @@ import type { StoredSnapshot } from "../secret-store.js";
 import type { Database } from "./database.js";
 import { databaseUnavailable } from "./database-errors.js";
 import { bytesOf } from "./statement-values.js";
+import { inTransaction } from "./transaction.js";
 
 const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 
 /** Blobs in memory at once. */
 const rowsAtOnce = 64;
+
+const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 type BlobRow = { readonly path: string; readonly blob: string };
 
@@ -59,7 +62,9 @@ export class PostgresSnapshots {
 
   async #write(directory: string): Promise<StoredSnapshot> {
     try {
-      const count = await this.#database.withClient((client) => inSnapshot(client, () => copyVault(client, directory)));
+      const count = await this.#database.withClient((client) =>
+        inTransaction(client, oneMoment, () => copyVault(client, directory)),
+      );
       return { directory, count };
     } catch (error) {
       await removeTree(systemFiles, directory).catch(() => {}); // or by the next start
@@ -71,18 +76,6 @@ export class PostgresSnapshots {
 async function removeSnapshots(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (snapshotName.test(name)) await removeTree(systemFiles, join(directory, name));
-  }
-}
-
-async function inSnapshot<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
-  await client.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-  try {
-    const result = await work();
-    await client.query("COMMIT");
-    return result;
-  } catch (error) {
-    await client.query("ROLLBACK").catch(() => {}); // the failure itself is what matters
-    throw error;
   }
 }
 

@@ -16,18 +16,20 @@ import {
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
-import { readConnectionUrl, shownTarget } from "./connection-url.js";
+import { type ConnectionTarget, shownTarget } from "./connection-url.js";
 import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
-import { migrate } from "./schema.js";
+import { hasSchema, updateSchema } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
 import { type Statement, statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
   /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
   readonly snapshotsAt: string | null;
+  /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */
+  readonly creates: boolean;
 };
 
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
@@ -37,6 +39,7 @@ export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
   /** Host and database only: everyone may ask for it. */
   readonly vaultPath: string;
+  readonly #hasSchema: boolean;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
   #epoch = "";
@@ -45,25 +48,24 @@ export class PostgresStore implements SecretStore, SharedStore {
   #nextEpoch: string | null = null;
   #onReplaced: () => void = () => {};
 
-  private constructor(url: string, database: Database, snapshots: PostgresSnapshots) {
-    this.vaultPath = shownTarget(readConnectionUrl(url));
+  private constructor(target: ConnectionTarget, database: Database, snapshots: PostgresSnapshots, hasSchema: boolean) {
+    this.vaultPath = shownTarget(target);
+    this.#hasSchema = hasSchema;
     this.#database = database;
     this.#snapshots = snapshots;
   }
 
   /**
-   * Connects, and makes or migrates the schema.
-   * @throws StartError when the database cannot be reached or is not fit; no message has any part of the URL.
+   * Connects, and prepares the schema.
+   * @throws StartError when the database cannot be reached or used; no message contains any part of the URL.
    */
   static async open(options: PostgresStoreOptions): Promise<PostgresStore> {
     const database = await Database.open(options);
     try {
-      await migrate(database);
-      const store = new PostgresStore(
-        options.url,
-        database,
-        await PostgresSnapshots.open(database, options.snapshotsAt),
-      );
+      if (options.creates) await updateSchema(database);
+      const snapshots = await PostgresSnapshots.open(database, options.snapshotsAt);
+      const isThere = options.creates || (await hasSchema(database));
+      const store = new PostgresStore(options.target, database, snapshots, isThere);
       await store.header();
       return store;
     } catch (error) {
@@ -84,13 +86,13 @@ export class PostgresStore implements SecretStore, SharedStore {
     await this.#ask(statements.epoch, []);
   }
 
-  /** Returns how many connections the servers on this database have, this store's own not counted. */
   async serverConnections(): Promise<number> {
     const [row] = await this.#database.query(statements.serverConnections, [serverName]);
     return Number(row?.[0]);
   }
 
   async header(): Promise<Bytes | null> {
+    if (!this.#hasSchema) return null;
     const [row] = await this.#database.query(statements.header, []);
     const [epoch, generation = null, header = null] = row ?? [];
     this.#epoch = epoch ?? "";
