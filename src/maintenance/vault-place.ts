@@ -1,11 +1,13 @@
 /** Place of a vault, for maintenance without a server: a home with files, or a database. */
 import { resolve } from "node:path";
+import type { Bytes } from "../../workers/protocol.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { homeAt, openHome } from "../files/home.js";
 import { createLog } from "../log.js";
 import { FileStore } from "../storage/files/file-store.js";
+import { currentGeneration } from "../storage/files/generations.js";
 import { openStore } from "../storage/open-store.js";
 import { openDatabase } from "../storage/postgres/open-database.js";
 import type { PostgresStore } from "../storage/postgres/postgres-store.js";
@@ -65,6 +67,17 @@ export function openDatabaseAt(
 ): Promise<PostgresStore> {
   const settings = { store, storePasswordFile: passwordFile, storeConnections, snapshotsAt: null };
   return openDatabase({ ...settings, isServer: false, creates }, silent);
+}
+
+/** Returns the header of a vault that servers may be using; null when there is none. @throws StartError */
+export async function readHeader(
+  vaultPath: string,
+  url: string | null,
+  passwordFile: string | null,
+): Promise<Bytes | null> {
+  if (url === null) return (await currentGeneration(systemFiles, vaultPath))?.header ?? null;
+  const store = await openDatabaseAt(url, passwordFile, reading);
+  return store.header().finally(() => store.close());
 }
 
 export type OpenedDatabase = { readonly store: SecretStore; readonly close: () => Promise<void> };

@@ -24,9 +24,9 @@ import {
 } from "../support/test-client.js";
 import { headerOfVersion1 } from "../vectors/frozen-headers.js";
 
-function passphraseFile(): string {
+function passphraseFile(text = passphrase): string {
   const file = join(temporaryDirectory(), "passphrase");
-  writeFileSync(file, passphrase, { mode: 0o600 });
+  writeFileSync(file, text, { mode: 0o600 });
   return file;
 }
 
@@ -175,6 +175,23 @@ describe("a vault in a database", () => {
       const { first, url } = served();
       const refused = await startTestServer({ home: first.home, store: url }).catch((error: Error) => error.message);
       expect(refused).to.match(/another server \(pid \d+\) already serves/);
+    });
+
+    it("has audit logs that audit verify --open checks with the header in the database", async () => {
+      const { first, url } = served();
+      const verify = (...flags: string[]) => run(["audit", "verify", ...flags], { STRONGROOM_HOME: first.home });
+      const open = ["--passphrase-file", passphraseFile()];
+      const { ok, covered } = JSON.parse(must(await verify(...open, "--json", "--store", url)));
+      expect(ok).to.equal(true);
+      expect(covered).to.be.above(0);
+      const empty = await emptyDatabase();
+      const outcomes = [
+        await verify(...open), // the home's files have no vault
+        await verify(...open, "--store", empty.url),
+        await verify("--passphrase-file", passphraseFile("wrong"), "--store", url),
+        await verify("--store", url),
+      ];
+      expect(outcomes.map(({ code }) => code)).to.deep.equal([8, 8, 9, 2]);
     });
 
     it("is checked by doctor: no findings, then one for everything that was changed by hand", async () => {
