@@ -87,6 +87,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
+  await client.query("SET LOCAL enable_seqscan = on"); // all of a table in its own order
   await client.query(
     `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
   );
