@@ -1,8 +1,5 @@
-/**
- * Secret store in a PostgreSQL database that any number of servers share. Nothing is cached: every answer carries the epoch
- * of the vault it came from, and an answer from any other epoch than the expected one is refused.
- */
-import { createHash, randomUUID } from "node:crypto";
+/** Secret store in a PostgreSQL database that any number of servers share. Nothing is cached. */
+import { createHash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
@@ -17,13 +14,14 @@ import {
   type StoredSnapshot,
 } from "../secret-store.js";
 import { type ConnectionTarget, shownTarget } from "./connection-url.js";
-import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
+import { Database, type DatabaseOptions, type Row, serverName } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
+import { EpochGuard } from "./epoch-guard.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { hasSchema, updateSchema } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
-import { type Statement, statements } from "./statements.js";
+import { statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
   /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
@@ -42,17 +40,14 @@ export class PostgresStore implements SecretStore, SharedStore {
   readonly #hasSchema: boolean;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
-  #epoch = "";
-  #generation: string | null = null;
-  /** The epoch that a change of this server makes, while it runs. */
-  #nextEpoch: string | null = null;
-  #onReplaced: () => void = () => {};
+  readonly #vault: EpochGuard;
 
   private constructor(target: ConnectionTarget, database: Database, snapshots: PostgresSnapshots, hasSchema: boolean) {
     this.vaultPath = shownTarget(target);
     this.#hasSchema = hasSchema;
     this.#database = database;
     this.#snapshots = snapshots;
+    this.#vault = new EpochGuard(database);
   }
 
   /**
@@ -75,15 +70,15 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   get generation(): string | null {
-    return this.#generation;
+    return this.#vault.generation;
   }
 
   onReplaced(listener: () => void): void {
-    this.#onReplaced = listener;
+    this.#vault.onReplaced = listener;
   }
 
   async confirm(): Promise<void> {
-    await this.#ask(statements.epoch, []);
+    await this.#vault.ask(statements.epoch, []);
   }
 
   async serverConnections(): Promise<number> {
@@ -93,15 +88,11 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async header(): Promise<Bytes | null> {
     if (!this.#hasSchema) return null;
-    const [row] = await this.#database.query(statements.header, []);
-    const [epoch, generation = null, header = null] = row ?? [];
-    this.#epoch = epoch ?? "";
-    this.#generation = generation;
-    return header === null ? null : bytesOf(header);
+    return this.#vault.readHeader();
   }
 
   async count(): Promise<number> {
-    const [count] = await this.#ask(statements.count, []);
+    const [count] = await this.#vault.ask(statements.count, []);
     return Number(count);
   }
 
@@ -109,8 +100,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths] =
       below === null
-        ? await this.#ask(statements.list, [prefix, after, limit])
-        : await this.#ask(statements.listBelow, [prefix, after, limit, below]);
+        ? await this.#vault.ask(statements.list, [prefix, after, limit])
+        : await this.#vault.ask(statements.listBelow, [prefix, after, limit, below]);
     return JSON.parse(paths ?? "[]") as string[];
   }
 
@@ -118,8 +109,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths, heads] =
       below === null
-        ? await this.#ask(statements.listHeads, [prefix, after, limit, first])
-        : await this.#ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+        ? await this.#vault.ask(statements.listHeads, [prefix, after, limit, first])
+        : await this.#vault.ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
     const digits = (heads ?? "").split(",");
     return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
   }
@@ -131,8 +122,8 @@ export class PostgresStore implements SecretStore, SharedStore {
   async read(path: string, first?: number): Promise<Bytes | null> {
     const [blob = null] =
       first === undefined
-        ? await this.#ask(statements.read, [path])
-        : await this.#ask(statements.readHead, [path, first]);
+        ? await this.#vault.ask(statements.read, [path])
+        : await this.#vault.ask(statements.readHead, [path, first]);
     return blob === null ? null : bytesOf(blob);
   }
 
@@ -141,49 +132,40 @@ export class PostgresStore implements SecretStore, SharedStore {
     if (only === undefined) return { committed: true };
     if (another !== undefined) return this.commitOn(changes, []);
     const { path, blob, expected } = only;
-    return commitResult(await this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]));
+    return commitResult(
+      await this.#vault.ask(statements.commitOne, [this.#vault.epoch, path, blob, expectedText(expected)]),
+    );
   }
 
   async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
     const { values, bytes } = changesParameters(changes, bases);
     const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
-    return commitResult(await this.#ask(statements.commitMany, [this.#epoch, ...values], extraMs));
+    return commitResult(await this.#vault.ask(statements.commitMany, [this.#vault.epoch, ...values], extraMs));
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const [kept = null, made = null] = await this.#changeEpoch((next) =>
-      this.#ask(statements.startVault, [this.#epoch, next, header]),
-    );
-    this.#generation = made;
+    const kept = await this.#vault.startVault(header);
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
-  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    try {
-      const [replaced] = await this.#changeEpoch((next) =>
-        this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
-      );
-      return replaced === "t";
-    } catch (error) {
-      if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
-      throw error;
-    }
+  replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+    return this.#vault.replaceHeader(header, before);
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
-    const [bytes = null, tag = null] = await this.#ask(statements.readDocument, [name]);
+    const [bytes = null, tag = null] = await this.#vault.ask(statements.readDocument, [name]);
     return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
   }
 
   async documentTag(name: string): Promise<string | null> {
-    const [tag = null] = await this.#ask(statements.documentTag, [name]);
+    const [tag = null] = await this.#vault.ask(statements.documentTag, [name]);
     return tag;
   }
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
     const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
-    const [written] = await this.#ask(statements.writeDocument, [this.#epoch, name, bytes, tag, expected]);
+    const [written] = await this.#vault.ask(statements.writeDocument, [this.#vault.epoch, name, bytes, tag, expected]);
     return written === "t" ? tag : null;
   }
 
@@ -199,30 +181,6 @@ export class PostgresStore implements SecretStore, SharedStore {
   async close(): Promise<void> {
     this.#snapshots.close();
     await this.#database.close();
-  }
-
-  /** Once committed, the new epoch is the expected one; answers that arrive before the change's own are accepted, too. */
-  async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
-    const next = randomUUID();
-    this.#nextEpoch = next;
-    try {
-      return await change(next);
-    } finally {
-      this.#nextEpoch = null;
-    }
-  }
-
-  /** Returns the first row, without the epoch. @throws VaultError VAULT_LOCKED when it is not the one in mind. */
-  async #ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
-    const asked = this.#epoch;
-    const [row] = await this.#database.query(statement, values, extraMs);
-    const [epoch = null, ...rest] = row ?? [];
-    if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
-    if (epoch === this.#epoch) return rest;
-    if (epoch === asked && statement.isChange !== true) return this.#ask(statement, values, extraMs); // an own change came first
-    this.#onReplaced();
-    const problem = "another server has replaced the vault or changed its keys";
-    throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its present passphrase`);
   }
 }
 
