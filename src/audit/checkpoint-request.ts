@@ -1,15 +1,14 @@
 /** Body of a request to check checkpoints. It carries no secret. */
 import type { SignedCheckpoint } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { signedOf } from "./audit-format.js";
+import { maxCheckpoints, signedOf } from "./audit-format.js";
 
-const most = 1_000;
 const members = ["log", "time", "chain", "key", "mac"] as const;
 
 /** @throws VaultError BAD_REQUEST */
 export function readCheckpoints(body: Uint8Array): readonly SignedCheckpoint[] {
   const checkpoints = listOf(body);
-  if (checkpoints === null || checkpoints.length > most) throw invalid();
+  if (checkpoints === null || checkpoints.length > maxCheckpoints) throw invalid();
   return checkpoints.map(checkpointOf);
 }
 
@@ -40,5 +39,8 @@ function textOf(value: unknown): string {
 }
 
 function invalid(): VaultError {
-  return new VaultError("BAD_REQUEST", `checkpoints must be a list of at most ${most}, each as openapi.json shows it`);
+  return new VaultError(
+    "BAD_REQUEST",
+    `checkpoints must be a list of at most ${maxCheckpoints}, each as openapi.json shows it`,
+  );
 }

@@ -1,10 +1,10 @@
-/** Verification of a home's audit log: its files, and the MACs of its checkpoints where a key is there to judge them. */
+/** Verification of a home's audit log: its files, and the MACs of its checkpoints where the key is at hand. */
 import { join } from "node:path";
 import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { readFileBytes } from "../files/read-file.js";
-import { type Checkpoint, fileNameOf, type LogHead, longestFile } from "./audit-format.js";
+import { type Checkpoint, fileNameOf, type LogHead, longestFile, maxCheckpoints } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
 import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";
 
@@ -32,24 +32,21 @@ async function verifyOnce(directory: string, head: LogHead | null): Promise<Veri
   return verifier.end();
 }
 
-/** Judges checkpoints; null when no key is there. */
+/** Checks the MACs of checkpoints. */
 export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
 
 /** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
 export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
 
-/** Most in one call. */
-const atOnce = 1_000;
-
 /**
- * Judges the checkpoints' MACs. One of an unknown key, made before a rotation of the master key or in another vault of this
- * home, is covered by a later one of the vault's key, which stands for the whole chain before it; after the last of those it
- * has no excuse.
+ * Judges the checkpoints' MACs. One under an unknown key, made before a rotation of the master key or in an earlier vault of
+ * this home, is covered by a later one under the vault's key, which stands for the whole chain before it. After the last of
+ * those, an unknown key is a problem.
  */
 export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];
-  for (let from = 0; from < checkpoints.length; from += atOnce)
-    verdicts.push(...(await judge(checkpoints.slice(from, from + atOnce))));
+  for (let from = 0; from < checkpoints.length; from += maxCheckpoints)
+    verdicts.push(...(await judge(checkpoints.slice(from, from + maxCheckpoints))));
   const last = verdicts.lastIndexOf("valid");
   const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
     if (verdicts[i] === "wrong")

@@ -117,7 +117,7 @@ export class Vault {
     const keptAt = await this.#headerChanges.startNew(header);
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
-    this.#tell("init");
+    if (this.#keyState.unlocked) this.#tell("init");
     return { keptAt, locked: !this.#keyState.unlocked };
   }
 
@@ -144,7 +144,7 @@ export class Vault {
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
-    this.#tell("unlock");
+    if (this.#keyState.unlocked) this.#tell("unlock");
     if (header !== null) await this.#headerChanges.raiseScryptCost(header);
     this.#sweep.wake();
     return reply;
