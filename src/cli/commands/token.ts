@@ -57,12 +57,8 @@ export function define(command: Command): void {
       ).argParser((path: string, before: readonly string[] = []) => [...before, nonEmpty(path)]),
     )
     .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
-    .option(
-      "--ttl <duration>",
-      "create: how long it is valid, 0 is forever; default: 90d",
-      duration(1000, 100 * yearMs),
-    )
-    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(1000, 30 * 24 * 3600 * 1000))
+    .option("--ttl <duration>", "create: how long it is valid, 0 is forever; default: 90d", duration(100 * yearMs))
+    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(30 * 24 * 3600 * 1000))
     .option("-o, --output <file>", "create, rotate: write the token into a new file (0600)", nonEmpty)
     .option("--force", "replace the output file if it exists")
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
