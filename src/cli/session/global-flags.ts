@@ -24,9 +24,18 @@ export function connectionOptions(): Option[] {
   ];
 }
 
+/** The flags that may come before the command's name. */
+export function leadingOptions(): Option[] {
+  return [
+    ...connectionOptions(),
+    new Option("--json", "print one JSON object"),
+    new Option("-q, --quiet", "print only errors"),
+  ];
+}
+
 /** Moves the flags before the command's name behind it. For `help`, they have no meaning. */
 export function commandFirst(args: readonly string[]): readonly string[] {
-  const count = countLeading(args, [...connectionOptions(), new Option("--json"), new Option("-q, --quiet")]);
+  const count = countLeading(args, leadingOptions());
   const [name, ...rest] = args.slice(count);
   if (name === undefined || name.startsWith("-")) return args;
   return name === "help" ? [name, ...rest] : [name, ...args.slice(0, count), ...rest];
