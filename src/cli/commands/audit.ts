@@ -55,9 +55,8 @@ export function define(command: Command): void {
 }
 
 function readTime(text: string): Date {
-  const time = /^\d+(?:ms|[smhd])$/.test(text)
-    ? Date.now() - duration(1, 100 * 365 * 86_400_000)(text)
-    : Date.parse(text);
+  if (/^\d+(?:ms|[smhd])$/.test(text)) return new Date(Date.now() - duration(100 * 365 * 86_400_000)(text));
+  const time = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN; // the parser makes a date of 5, too
   if (Number.isNaN(time)) throw new Problem("a duration, such as 2h, or a time, such as 2026-03-01T12:00Z");
   return new Date(time);
 }
