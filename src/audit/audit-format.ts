@@ -33,9 +33,6 @@ export const keptFiles = 16;
 export const checkpointRecords = 1_000;
 export const checkpointMs = 60_000;
 
-/** Most in one request to check them. */
-export const maxCheckpoints = 1_000;
-
 /** First line of a file. `chain`: the value before the file. */
 export type FileHeader = { readonly file: number; readonly log: string; readonly seq: number; readonly chain: string };
 
