@@ -46,6 +46,11 @@ export class CachedStore {
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
+  /** Whether other servers change the secrets, too. */
+  get isShared(): boolean {
+    return this.store.shared !== undefined;
+  }
+
   /** Returns the blob without its earlier versions, if it is in memory. */
   cachedPresent(path: string): Bytes | undefined {
     return this.#presents.get(path);

@@ -1,8 +1,8 @@
 /** Bases of a batch: what it has read must be the same when it is committed, although other servers change it, too. */
 import type { Basis, Change } from "../../storage/secret-store.js";
-import type { Outcome } from "../batch-outcomes.js";
-import type { Step } from "../batch-plan.js";
 import { changedMeanwhile, unconditional } from "../condition.js";
+import type { Outcome } from "./batch-outcomes.js";
+import type { Step } from "./batch-plan.js";
 
 type Of<C> = { readonly change: C; readonly step: Step | undefined };
 
