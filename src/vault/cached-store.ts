@@ -1,6 +1,6 @@
 /**
- * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. Of a
- * store that other servers change, too, only pages are cached, whose digest is compared with what storage returns for each
+ * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. For a
+ * store that other servers also change, only pages are cached, whose digest is compared with what storage returns for each
  * list. It never looks into a blob.
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
@@ -46,7 +46,7 @@ export class CachedStore {
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
-  /** Whether other servers change the secrets, too. */
+  /** Whether other servers also change the secrets. */
   get isShared(): boolean {
     return this.store.shared !== undefined;
   }

@@ -120,7 +120,7 @@ export class Entries {
     }
   }
 
-  /** Seals a secret anew where the old master key sealed it; returns false when it is damaged, in a second reading, too. */
+  /** Seals a secret again that the old master key sealed; returns false when it is damaged, also on a second read. */
   reseal(path: string): Promise<boolean> {
     const reseal = async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path);
     return this.#paths.run(path, () => this.#repeatingIfShared(reseal));

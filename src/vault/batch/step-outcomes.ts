@@ -1,4 +1,4 @@
-/** Operations of a batch, each for itself: what it replies, and the changes that the batch's commit makes for it. */
+/** Outcomes of a batch's operations, one by one: the reply, and the changes that the batch's commit will make. */
 import type { SealReply } from "../../../workers/replies.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
