@@ -24,6 +24,10 @@ const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 /** Blobs in memory at once. */
 const rowsAtOnce = 64;
 
+/** Undoes `sessionSettings`: along the index, pages are read in random order, and a million blobs took 19 s instead of 2. */
+const inTableOrder =
+  "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_indexscan = off";
+
 const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 type BlobRow = { readonly path: string; readonly blob: string };
@@ -87,7 +91,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
-  await client.query("SET LOCAL enable_seqscan = on"); // reads the whole table
+  await client.query(inTableOrder);
   await client.query(
     `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
   );
