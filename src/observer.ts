@@ -1,4 +1,4 @@
-/** Observers of the server: told of every finished request and of what happens to the vault, never asked. */
+/** Observers of the server: they are told of every finished request and of what happens to the vault. */
 import type { ErrorCode } from "./errors.js";
 import type { Log } from "./log.js";
 
@@ -18,7 +18,7 @@ export type FinishedRequest = {
   readonly caller: string | null;
   /** The client's IP address; "unix" for the Unix socket. */
   readonly address: string;
-  /** What the client and the log were given with a status of 500 or more. */
+  /** The id in the error's body and in the log, where the status is 500 or more. */
   readonly requestId: string | null;
   /** Canonical path of the secret. */
   readonly path: string | null;
@@ -28,11 +28,11 @@ export type FinishedRequest = {
   readonly subject: string | null;
   /** Version of the secret that was asked for. */
   readonly version: number | null;
-  /** Of a list. */
+  /** Prefix of a list; "" for one that no path can begin with. */
   readonly prefix: string | null;
   /** Secrets in a list, or in the part of it that was sent. */
   readonly count: number | null;
-  /** A batch may be refused as a whole; see `status`. */
+  /** Of a batch, which is applied or refused as a whole. */
   readonly operations: readonly BatchItem[] | null;
   /** Milliseconds from the parsed head to the last byte of the response that was passed to the connection. */
   readonly durationMs: number;
@@ -48,7 +48,10 @@ export type LockReason = (typeof lockReasons)[number];
 export const credentials = ["token", "passphrase"] as const;
 export type Credential = (typeof credentials)[number];
 
-/** `unlock-failed`: the passphrase or key was wrong. `stop`: the stop begins. `lock`: only of an unlocked vault. */
+/**
+ * `init`, `unlock`: the vault is unlocked now. `unlock-failed`: the passphrase or key was wrong. `lock`: of an unlocked vault.
+ * `stop`: the stop begins.
+ */
 export type VaultEvent = { readonly at: number } & (
   | { readonly event: "start" | "stop" | "init" | "unlock" | "unlock-failed" }
   | { readonly event: "lock"; readonly reason: LockReason }
@@ -92,11 +95,6 @@ export class Observers implements Required<Observer> {
 
   constructor(log: Log) {
     this.#log = log;
-  }
-
-  /** Whether there are none, so that nothing need be gathered for them. */
-  get isEmpty(): boolean {
-    return this.#all.length === 0;
   }
 
   add(observer: Observer): void {

@@ -2,12 +2,14 @@
 import type { Scenario } from "../scenario.js";
 import { audit } from "./audits.js";
 import { batchGets, batchPuts } from "./batches.js";
+import { clientToken } from "./client-tokens.js";
 import { postgres } from "./databases.js";
 import * as get from "./gets.js";
 import { growth } from "./growth.js";
 import * as list from "./lists.js";
 import { maintenance } from "./maintenance.js";
 import { manyConnections } from "./many-connections.js";
+import { overwrite } from "./overwrites.js";
 import * as put from "./puts.js";
 import { rotation } from "./rotation.js";
 import { scraped } from "./scraped.js";
@@ -21,6 +23,7 @@ export const scenarios: readonly Scenario[] = [
   manyConnections,
   get.cold,
   put.small,
+  overwrite,
   put.amongGets,
   scraped,
   status,
@@ -29,6 +32,7 @@ export const scenarios: readonly Scenario[] = [
   list.hundred,
   list.all,
   audit,
+  clientToken,
   batchGets,
   batchPuts,
   storm,

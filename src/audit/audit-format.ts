@@ -20,18 +20,21 @@ import type { SignedCheckpoint } from "../../workers/protocol.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A new file begins when one has so many bytes. */
+/** A file that has so many bytes is followed by a new one. */
 export const maxFileBytes = 64 * 2 ** 20;
 
-/** A group may go beyond that. */
+/** The last group of a file may exceed that. */
 export const longestFile = maxFileBytes + 16 * 2 ** 20;
 
-/** Older files are removed. */
+/** The newest files are kept, older ones are removed. */
 export const keptFiles = 16;
 
-/** A checkpoint is made at the latest after so many records, or so many milliseconds after a record. */
+/** A checkpoint is made after so many records, or so many milliseconds after a record, whichever is first. */
 export const checkpointRecords = 1_000;
 export const checkpointMs = 60_000;
+
+/** Most in one request to check them. */
+export const maxCheckpoints = 1_000;
 
 /** First line of a file. `chain`: the value before the file. */
 export type FileHeader = { readonly file: number; readonly log: string; readonly seq: number; readonly chain: string };

@@ -7,24 +7,13 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
-import {
-  base64url,
-  checkpointMs,
-  checkpointRecords,
-  checkpointText,
-  type LogHead,
-  maxFileBytes,
-} from "./audit-format.js";
+import { base64url, checkpointMs, checkpointRecords, type LogHead, maxFileBytes } from "./audit-format.js";
 import { textOfRecord } from "./audit-record.js";
+import { type CheckpointReason, CheckpointSigning, type Signer } from "./checkpoint-signing.js";
 import { type Group, GroupMaker } from "./group-maker.js";
 import { findEnd } from "./log-end.js";
 import { LogFiles } from "./log-files.js";
-
-/** Makes the MAC of a checkpoint; rejects when the vault is locked. */
-export type Signer = (text: string) => Promise<{ readonly key: string; readonly mac: string }>;
-
-/** Why a checkpoint is made. */
-export type CheckpointReason = "unlock" | "lock" | "time" | "records" | "file" | "key";
+import { RecordQueue } from "./record-queue.js";
 
 export type WriterOptions = {
   readonly directory: string;
@@ -32,15 +21,11 @@ export type WriterOptions = {
   readonly clock: Clock;
   readonly log: Log;
   /** Smaller in tests. */
-  readonly limits?: Partial<WriterLimits>;
+  readonly limits?: { readonly maxFileBytes?: number; readonly maxWaiting?: number };
 };
-
-export type WriterLimits = { readonly maxFileBytes: number; readonly maxWaiting: number };
 
 /** Records that wait for the disk at most: some 5 MiB. */
 export const maxWaiting = 16_384;
-
-const defaults: WriterLimits = { maxFileBytes, maxWaiting };
 
 const groupMs = 50;
 const retryMs = 1_000;
@@ -48,28 +33,18 @@ const retryMs = 1_000;
 /** Bounds what a start reads at the log's end, see `findEnd`. */
 const maxGroupCharacters = 128 * 1024;
 
-type Gap = { count: number; readonly since: number };
-
 export class AuditWriter {
   readonly #options: WriterOptions;
-  readonly #limits: WriterLimits;
+  readonly #limits: { readonly maxFileBytes: number; readonly maxWaiting: number };
   readonly #files: LogFiles;
+  readonly #queue = new RecordQueue();
+  readonly #signing = new CheckpointSigning();
   #maker: GroupMaker | null = null;
-  #signer: Signer | null = null;
-  /** Records that are in no group yet. */
-  #queue: string[] = [];
   /** Groups that are not written yet: the chain depends on them, so none is ever dropped. */
   readonly #groups: Group[] = [];
   #groupedRecords = 0;
-  #gap: Gap | null = null;
-  #gaps = 0;
-  #lost = 0;
   #sinceCheckpoint = 0;
-  /** Number of the checkpoint whose MAC is awaited; 0: of none. */
-  #signing = 0;
-  #signings = 0;
-  #signed: Promise<void> = Promise.resolve();
-  #failures = 0;
+  #isRetrying = false;
   #cancelTimer: (() => void) | null = null;
   #cancelCheckpoint: (() => void) | null = null;
   #running: Promise<void> | null = null;
@@ -78,46 +53,40 @@ export class AuditWriter {
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#limits = { ...defaults, ...options.limits };
+    this.#limits = { maxFileBytes, maxWaiting, ...options.limits };
     this.#files = new LogFiles(options.files, options.directory);
   }
 
   /** Records are being lost, or will be unless the disk recovers. */
   get isFailing(): boolean {
-    return this.#failures > 0 || this.#gap !== null;
+    return this.#isRetrying || this.#queue.gap !== null;
   }
 
-  /** What is written; null before the first group. */
+  /** The end of what is written; null before the first group. */
   get head(): LogHead | null {
     return this.#head;
   }
 
-  /** Lost records since the last gap record. */
-  get lost(): number {
-    return this.#gap?.count ?? 0;
-  }
-
-  /** Since the start: how often records were lost, and how many. */
-  get losses(): { readonly gaps: number; readonly records: number } {
-    return { gaps: this.#gaps, records: this.#lost };
+  /** See `RecordQueue.losses`. */
+  get losses(): RecordQueue["losses"] {
+    return this.#queue.losses;
   }
 
   /** From now on checkpoints are made; with null, none is. */
   setSigner(signer: Signer | null): void {
-    this.#signer = signer;
+    this.#signing.signer = signer;
   }
 
   /** Adds a record: its text behind `seq`, with a line feed. */
   add(text: string): void {
+    if (this.#closed) this.#reportLost(1);
     // DANGER: while there is a gap every record is lost, so that the one gap record stands where they are missing.
-    const isFull = this.#queue.length + this.#groupedRecords >= this.#limits.maxWaiting;
-    if (this.#gap !== null || isFull) {
-      this.#lose();
-      return;
+    else if (this.#queue.gap !== null || this.#waiting >= this.#limits.maxWaiting) this.#queue.lose(this.#now());
+    else {
+      this.#queue.add(text);
+      this.#writeSoon(groupMs);
+      this.#cancelCheckpoint ??= this.#options.clock.after(checkpointMs, () => this.checkpoint("time"));
     }
-    this.#queue.push(text);
-    this.#writeSoon(groupMs);
-    this.#cancelCheckpoint ??= this.#options.clock.after(checkpointMs, () => this.checkpoint("time"));
   }
 
   /**
@@ -126,50 +95,42 @@ export class AuditWriter {
    */
   checkpoint(reason: CheckpointReason): void {
     this.#stopCheckpointTimer();
-    const [maker, signer] = [this.#maker, this.#signer];
-    if (signer === null || this.#closed) return;
+    const maker = this.#maker;
+    if (this.#signing.signer === null || this.#closed) return;
     if (maker === null) return void this.#runNow().then(() => this.#maker && this.checkpoint(reason));
-    if (reason !== "file") this.#groupAll(maker);
-    const number = ++this.#signings; // one that is awaited is dropped: it stands for less
-    this.#signing = number;
+    while (reason !== "file" && this.#queue.length > 0) this.#groupSome(maker);
     this.#sinceCheckpoint = 0;
-    const { log, seq, chain } = maker.position;
-    const time = this.#time();
-    const add = ({ key, mac }: { key: string; mac: string }) => {
-      if (number === this.#signing) this.#group(maker, [checkpointRecord(time, reason, key, mac)], reason);
-    };
-    this.#signed = signer(checkpointText({ log, seq, time, chain: base64url(chain) }))
-      .then(add, () => {}) // the vault was locked meanwhile
-      .then(() => {
-        if (number !== this.#signing) return;
-        this.#signing = 0;
-        void this.#runNow();
-      });
+    this.#signing.begin(maker.position, this.#time(), reason, (record) => {
+      if (record !== null) this.#group(maker, [record], reason);
+      void this.#runNow();
+    });
   }
 
   /** Writes what waits, if the disk takes it, and ends. */
   async close(): Promise<void> {
     await this.flush();
     this.#closed = true;
-    this.#cancelTimer?.();
+    this.#stopTimer();
     this.#stopCheckpointTimer();
-    const lost = this.lost + this.#queue.length + this.#groupedRecords;
-    if (lost > 0) this.#options.log.error({ event: "audit-lost", count: lost, hint: "the disk did not take them" });
+    const lost = this.#waiting + (this.#queue.gap?.count ?? 0);
+    if (lost > 0) this.#reportLost(lost);
     await this.#files.close().catch((error: unknown) => this.#options.log.warn({ event: "audit-not-synced", error }));
   }
 
   /** Resolves once all that waits is written, or the disk has refused it. */
   async flush(): Promise<void> {
     await this.#runNow();
-    while (this.#signing !== 0) await this.#signed;
+    await this.#signing.ended();
     await this.#runNow();
   }
 
-  #lose(): void {
-    if (this.#gap === null) this.#gaps++;
-    this.#gap ??= { count: 0, since: this.#options.clock.now() };
-    this.#gap.count++;
-    this.#lost++;
+  /** Records that are not written yet. */
+  get #waiting(): number {
+    return this.#queue.length + this.#groupedRecords;
+  }
+
+  #reportLost(count: number): void {
+    this.#options.log.error({ event: "audit-lost", count, hint: "the server stopped before they could be written" });
   }
 
   #writeSoon(ms: number): void {
@@ -179,28 +140,30 @@ export class AuditWriter {
 
   /** Writes now; a run that is going on is awaited first. */
   async #runNow(): Promise<void> {
-    this.#cancelTimer?.();
-    this.#cancelTimer = null;
+    this.#stopTimer();
     while (this.#running !== null) await this.#running;
+    if (this.#closed) return;
     this.#running = this.#run().finally(() => {
       this.#running = null;
     });
     await this.#running;
   }
 
+  /** Writes what waits now; what is added meanwhile is for the next run, or a run would never end under load. */
   async #run(): Promise<void> {
     try {
-      this.#maker ??= await this.#open();
-      for (let group = this.#next(); group !== undefined; group = this.#next()) {
-        await this.#files.append(group);
-        this.#groups.shift();
-        this.#groupedRecords -= group.records;
-        this.#head = { log: this.#maker.position.log, seq: group.seq, chain: group.chain };
-        if (this.#failures > 0) this.#recovered();
+      const maker = this.#maker ?? (await this.#open());
+      this.#maker = maker;
+      for (let left = this.#waiting; left > 0 || this.#queue.gap !== null; ) {
+        const group = this.#next(maker);
+        if (group === undefined) break;
+        await this.#write(group, maker);
+        left -= group.records;
       }
       if (this.#sinceCheckpoint >= checkpointRecords) this.checkpoint("records");
+      if (this.#waiting > 0) this.#writeSoon(groupMs);
     } catch (error) {
-      this.#failed(error);
+      this.#retry(error);
     }
   }
 
@@ -213,37 +176,25 @@ export class AuditWriter {
   }
 
   /** The first group that is not written; undefined when nothing waits, or a checkpoint has to come first. */
-  #next(): Group | undefined {
-    const maker = this.#maker;
-    if (this.#groups.length > 0 || maker === null || this.#signing !== 0) return this.#groups[0];
-    if (this.#queue.length === 0 && this.#gap !== null) this.#queue.push(this.#gapRecord(this.#gap));
+  #next(maker: GroupMaker): Group | undefined {
+    if (this.#groups.length > 0 || this.#signing.isPending) return this.#groups[0];
+    if (this.#queue.length === 0) this.#addGapRecord();
     if (this.#queue.length === 0) return undefined;
-    if (maker.isFull && this.#sinceCheckpoint > 0 && this.#signer !== null) {
-      this.checkpoint("file");
-      return this.#groups[0];
-    }
-    this.#groupSome(maker);
+    if (maker.isFull && this.#sinceCheckpoint > 0 && this.#signing.signer !== null) this.checkpoint("file");
+    else this.#groupSome(maker);
     return this.#groups[0];
   }
 
-  #gapRecord({ count, since }: Gap): string {
-    this.#gap = null;
+  #addGapRecord(): void {
+    const gap = this.#queue.takeGap();
+    if (gap === null) return;
+    const { count, since } = gap;
     this.#options.log.warn({ event: "audit-gap", count, hint: "so many records are lost: the log has a gap record" });
-    return textOfRecord(this.#time(), { event: "gap", count, since: new Date(since).toISOString() });
-  }
-
-  #groupAll(maker: GroupMaker): void {
-    while (this.#queue.length > 0) this.#groupSome(maker);
+    this.#queue.add(textOfRecord(this.#time(), { event: "gap", count, since: new Date(since).toISOString() }));
   }
 
   #groupSome(maker: GroupMaker): void {
-    let characters = 0;
-    let count = 0;
-    for (; count < this.#queue.length && count < checkpointRecords && characters < maxGroupCharacters; count++)
-      characters += this.#queue[count]?.length ?? 0;
-    const records = count === this.#queue.length ? this.#queue : this.#queue.slice(0, count);
-    this.#queue = count === this.#queue.length ? [] : this.#queue.slice(count);
-    this.#group(maker, records, null);
+    this.#group(maker, this.#queue.take(checkpointRecords, maxGroupCharacters), null);
   }
 
   #group(maker: GroupMaker, records: readonly string[], checkpoint: CheckpointReason | null): void {
@@ -253,18 +204,26 @@ export class AuditWriter {
     if (checkpoint === null) this.#sinceCheckpoint += records.length;
   }
 
-  #failed(error: unknown): void {
-    if (this.#failures === 0) {
-      const hint = "requests go on, records wait, and are lost when there are too many: free space on the disk";
-      this.#options.log.error({ event: "audit-failing", error, hint });
-    }
-    this.#failures++;
+  async #write(group: Group, maker: GroupMaker): Promise<void> {
+    await this.#files.append(group);
+    this.#groups.shift();
+    this.#groupedRecords -= group.records;
+    this.#head = { log: maker.position.log, seq: group.seq, chain: group.chain };
+    if (this.#isRetrying) this.#options.log.info({ event: "audit-recovered" });
+    this.#isRetrying = false;
+  }
+
+  #retry(error: unknown): void {
+    const hint = "requests go on, records wait, and are lost when there are too many: free space on the disk";
+    if (!this.#isRetrying) this.#options.log.error({ event: "audit-failing", error, hint });
+    this.#isRetrying = true;
+    this.#stopTimer(); // a record that came meanwhile would have it tried again at once
     this.#writeSoon(retryMs);
   }
 
-  #recovered(): void {
-    this.#failures = 0;
-    this.#options.log.info({ event: "audit-recovered" });
+  #stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
   }
 
   #stopCheckpointTimer(): void {
@@ -272,11 +231,11 @@ export class AuditWriter {
     this.#cancelCheckpoint = null;
   }
 
-  #time(): string {
-    return new Date(this.#options.clock.now()).toISOString();
+  #now(): number {
+    return this.#options.clock.now();
   }
-}
 
-function checkpointRecord(time: string, reason: CheckpointReason, key: string, mac: string): string {
-  return textOfRecord(time, { event: "checkpoint", reason, key, mac });
+  #time(): string {
+    return new Date(this.#now()).toISOString();
+  }
 }

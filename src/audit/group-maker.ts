@@ -1,7 +1,7 @@
 /** Groups of records: numbers the records, continues the chain, and begins a new file where one is full. */
 import { type Bytes, base64url, chainLine, chainLineBytes, fileNameOf, headerLine, nextChain } from "./audit-format.js";
 
-/** Where the next group goes. `length`: bytes in the file; 0: it has no first line yet. `seq`: of the next record. */
+/** Where the next group goes. `length`: bytes in the file; 0: no first line yet. `seq`: number of the next record. */
 export type LogPosition = {
   readonly log: string;
   readonly file: number;
@@ -17,15 +17,15 @@ export type Group = {
   readonly at: number;
   readonly bytes: Bytes;
   readonly records: number;
-  /** Of its last record. */
+  /** Number of its last record. */
   readonly seq: number;
   readonly chain: string;
-  /** It is written durably. */
+  /** Whether it is synced to the disk at once. */
   readonly durable: boolean;
 };
 
-export type GroupOptions = {
-  /** Goes into the current file, even if that is full. */
+type GroupOptions = {
+  /** The group goes into the current file, even if that is full. */
   readonly stays?: boolean;
   readonly durable?: boolean;
 };
@@ -48,7 +48,7 @@ export class GroupMaker {
     return this.#position.length >= this.#maxFileBytes;
   }
 
-  /** `records`: each a record's text behind its `seq`, with a line feed. */
+  /** `records`: the text of each behind its `seq`, with a line feed. */
   make(records: readonly string[], { stays = false, durable = false }: GroupOptions = {}): Group {
     const before = this.isFull && !stays ? nextFile(this.#position) : this.#position;
     const { log, file, length, chain } = before;

@@ -1,6 +1,6 @@
 /**
- * End of an audit log, where the next server goes on. Only the last part of the last file is read; what else may be wrong
- * with the log is for `verifyLog`.
+ * End of an audit log, where the next server continues. Only the last part of the last file is read; `verifyLog` checks
+ * the rest.
  */
 import { constants } from "node:fs";
 import { join } from "node:path";
@@ -9,15 +9,16 @@ import type { OpenFile } from "../files/open-file.js";
 import { type Bytes, chainBytes, chainOf, fileNameOf, firstChain, nextChain, parseHeaderLine } from "./audit-format.js";
 import type { LogPosition } from "./group-maker.js";
 import { fileNumbers } from "./log-files.js";
+import { firstLine, seqOf, textOf } from "./log-lines.js";
 
-/** Longer than any two groups. What is behind the last group, if it is longer, no server of ours has left there. */
+/** Longer than any two groups: a longer end without a whole group was not left by a server. */
 const windowBytes = 2 ** 20;
 const maxHeaderBytes = 512;
 
-/** `cut`: bytes of an unfinished group that a crash has left, and that are gone now. */
-export type LogEnd = { readonly position: LogPosition; readonly cut: number };
+/** `cut`: length of the unfinished group that a crash left, and that was cut off. */
+type LogEnd = { readonly position: LogPosition; readonly cut: number };
 
-/** `newName`: of the log that begins when there is none. */
+/** `newName`: the name of a new log, which begins when there is none. */
 export async function findEnd(files: FileOperations, directory: string, newName: string): Promise<LogEnd> {
   const [newest = 0, ...older] = (await fileNumbers(files, directory)).reverse();
   const last = newest === 0 ? "unreadable" : await endOfFile(files, directory, newest, true);
@@ -30,7 +31,7 @@ export async function findEnd(files: FileOperations, directory: string, newName:
   return { position: { log: newName, ...begun, seq: 1, chain: firstChain(newName) }, cut: 0 };
 }
 
-/** `cuts`: removes an unfinished group. `empty`: nothing was left but an unfinished first line. */
+/** `cuts`: an unfinished group is removed. "empty": the file has at most an unfinished first line. */
 async function endOfFile(
   files: FileOperations,
   directory: string,
@@ -68,7 +69,7 @@ async function findLastGroup(handle: OpenFile, size: number): Promise<FoundEnd |
 
 type GroupEnd = { readonly length: number; readonly seq: number; readonly chain: Bytes };
 
-/** `bytes`: from a file's beginning or from anywhere in it, to its end. */
+/** `bytes`: a file from its beginning, or from anywhere, to its end. */
 function lastGroup(bytes: Bytes): GroupEnd | null {
   let end: GroupEnd | null = null;
   let seq = 0;
@@ -87,19 +88,9 @@ function lastGroup(bytes: Bytes): GroupEnd | null {
   return end;
 }
 
-/** After a power cut a file may have zeros where a page was not written. No record has any. */
+/** After a power cut a file may have zeros where a page was not written; records have none. */
 function isLostPage(before: Bytes, group: Bytes, claimed: string): boolean {
   return group.includes(0) && Buffer.compare(nextChain(before, group), chainBytes(claimed)) !== 0;
-}
-
-function seqOf(line: string): number | null {
-  const digits = /^\{"seq":(\d{1,15}),/.exec(line)?.[1];
-  return digits === undefined ? null : Number(digits);
-}
-
-function firstLine(bytes: Bytes): string {
-  const end = bytes.indexOf(10);
-  return end < 0 ? "" : textOf(bytes.subarray(0, end));
 }
 
 async function readPart(handle: OpenFile, position: number, length: number): Promise<Bytes> {
@@ -111,8 +102,4 @@ async function readPart(handle: OpenFile, position: number, length: number): Pro
     read += more;
   }
   return bytes.subarray(0, read);
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

@@ -1,14 +1,7 @@
 /** Files of the audit log: appending of groups, and removal of the oldest files. */
 import { constants } from "node:fs";
 import { basename, join } from "node:path";
-import {
-  type FileOperations,
-  ignoring,
-  makeDirectory,
-  missingAsNull,
-  noFollow,
-  syncDirectory,
-} from "../files/durable.js";
+import { type FileOperations, makeDirectory, missingAsNull, noFollow, syncDirectory } from "../files/durable.js";
 import type { OpenFile } from "../files/open-file.js";
 import { fileNameOf, fileNumberOf, keptFiles } from "./audit-format.js";
 import type { Group } from "./group-maker.js";
@@ -21,6 +14,8 @@ export class LogFiles {
   readonly #files: FileOperations;
   readonly #directory: string;
   #current: Current | null = null;
+  /** The group whose last attempt failed: part of it may be in the file. */
+  #failed: Group | null = null;
 
   constructor(files: FileOperations, directory: string) {
     this.#files = files;
@@ -33,15 +28,17 @@ export class LogFiles {
   }
 
   /**
-   * Appends a group. After an error the group may be in the file in part: append the same one again, and nothing else.
-   * DANGER: only what an attempt at this very group has left is cut off, never anything else.
+   * Appends a group. After an error part of it may be in the file: append the same group again, and no other.
+   * DANGER: only what a failed attempt at this very group left is cut off, never anything else.
    */
   async append(group: Group): Promise<void> {
     try {
       const { handle } = await this.#at(group);
       await handle.writeFile(group.bytes);
       if (group.durable) await handle.sync();
+      this.#failed = null;
     } catch (error) {
+      this.#failed = group;
       await this.#close();
       throw error;
     }
@@ -61,18 +58,19 @@ export class LogFiles {
     const found = await handle.stat();
     this.#current = { handle, file: group.file, inode: found.ino };
     const left = found.size - group.at;
-    if (left > 0 && left <= group.bytes.length) await handle.truncate(group.at);
+    if (this.#failed === group && left > 0 && left <= group.bytes.length) await handle.truncate(group.at);
     if (group.at === 0) await this.#begun(group.file);
     return this.#current;
   }
 
+  /** An old file that cannot be removed must not stop the log; the next file tries again. */
   async #begun(file: number): Promise<void> {
     await syncDirectory(this.#files, this.#directory);
     const old = (await fileNumbers(this.#files, this.#directory)).filter((number) => number <= file - keptFiles);
-    for (const number of old) await ignoring(this.#files.unlink(join(this.#directory, fileNameOf(number))), "ENOENT");
+    for (const number of old) await this.#files.unlink(join(this.#directory, fileNameOf(number))).catch(() => {});
   }
 
-  /** What another program has put in the file's place is appended to: the break in the chain then shows. */
+  /** If another program replaced the file, the new one is appended to, so that the break in the chain shows. */
   async #closeIfReplaced({ fileName }: Group): Promise<void> {
     const found = await this.#files.lstat(join(this.#directory, fileName)).catch(() => null);
     if (found?.ino !== this.#current?.inode) await this.#close();

@@ -5,6 +5,7 @@ import { type FileOperations, noFollow } from "../files/durable.js";
 import type { OpenFile } from "../files/open-file.js";
 import { type Bytes, fileNameOf, parseHeaderLine } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
+import { firstLine, seqOf, textOf } from "./log-lines.js";
 
 export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
   readonly [member: string]: unknown;
@@ -13,7 +14,7 @@ export type AuditRecord = { readonly seq: number; readonly time: string; readonl
 /** Far more than a line, so that each piece has a whole one. */
 const pieceBytes = 128 * 1024;
 
-/** Returns up to `limit` records that follow record `after`. Lines that are no records are left out. */
+/** Returns up to `limit` records that follow record `after`. Lines that are not records are skipped. */
 export async function readRecords(
   files: FileOperations,
   directory: string,
@@ -34,7 +35,7 @@ export async function readRecords(
   return records;
 }
 
-/** Returns the files that have records behind this one, ascending. */
+/** Returns the files that may have records after this one, ascending. */
 async function filesFrom(files: FileOperations, directory: string, after: number): Promise<readonly number[]> {
   const numbers = await fileNumbers(files, directory);
   for (let i = numbers.length - 1; i > 0; i--) {
@@ -45,7 +46,7 @@ async function filesFrom(files: FileOperations, directory: string, after: number
   return numbers;
 }
 
-/** Returns the start of a line in front of which no record is newer than `after`: a search by halves. */
+/** Returns the start of a line before which no record is newer than `after`, by binary search. */
 async function placeBefore(handle: OpenFile, after: number): Promise<number> {
   let [low, high] = [0, (await handle.stat()).size];
   while (high - low > pieceBytes) {
@@ -57,11 +58,11 @@ async function placeBefore(handle: OpenFile, after: number): Promise<number> {
   return low;
 }
 
-/** The first record that begins in this piece, and where. */
+/** Returns the first record that begins in this piece, and where it does. */
 function firstRecordIn(bytes: Bytes): { readonly seq: number; readonly at: number } | null {
   for (let at = bytes.indexOf(10) + 1; at > 0; at = bytes.indexOf(10, at) + 1) {
-    const digits = /^\{"seq":(\d{1,15}),/.exec(textOf(bytes.subarray(at, at + 32)))?.[1];
-    if (digits !== undefined) return { seq: Number(digits), at };
+    const seq = seqOf(textOf(bytes.subarray(at, at + 32)));
+    if (seq !== null) return { seq, at };
   }
   return null;
 }
@@ -101,12 +102,4 @@ async function withFile<T>(files: FileOperations, path: string, work: (handle: O
   } finally {
     await handle.close();
   }
-}
-
-function firstLine(bytes: Bytes): string {
-  return textOf(bytes.subarray(0, Math.max(0, bytes.indexOf(10))));
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

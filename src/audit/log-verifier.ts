@@ -1,8 +1,7 @@
 /**
- * Verifier of an audit log: goes over its files from the oldest to the newest, and names every place where the chain, the
- * numbers or the files do not fit together. Needs no key; `judgeCheckpoints` tells of the MACs.
+ * Verifier of an audit log: reads its files from the oldest to the newest, and names every place where the chain, the
+ * numbers or the files do not match. Needs no key; `judgeCheckpoints` checks the MACs.
  */
-import { basename } from "node:path";
 import {
   base64url,
   type Checkpoint,
@@ -17,7 +16,7 @@ import {
   parseHeaderLine,
 } from "./audit-format.js";
 
-export type ProblemCode =
+type ProblemCode =
   | "changed"
   | "sequence"
   | "malformed"
@@ -35,24 +34,24 @@ export type VerifiedLog = {
   readonly problems: readonly AuditProblem[];
   readonly files: number;
   readonly records: number;
-  /** Null: there is no record. */
+  /** Null when there is no record. */
   readonly head: LogHead | null;
   readonly gaps: number;
   /** Records that the gaps stand for. */
   readonly lost: number;
   readonly checkpoints: readonly FoundCheckpoint[];
-  /** Bytes of a group that a crash has cut, or that is being written. */
+  /** Bytes of a group that a crash cut short, or that is being written. */
   readonly unfinished: number;
   /** The head that was given is older than the oldest file. */
   readonly headIsTooOld: boolean;
 };
 
-/** Of one log. Further ones are counted. */
+/** More are not listed. */
 const maxProblems = 1_000;
 
 type RecordMembers = { readonly [name: string]: unknown };
 
-/** What is known of the group that is being read. */
+/** The group that is being read. */
 type OpenGroup = { start: number; first: number | null; last: number; line: number };
 
 export class LogVerifier {
@@ -61,8 +60,6 @@ export class LogVerifier {
   readonly #wanted: LogHead | null;
   #headFound = false;
   #previous: FileHeader | null = null;
-  #file = "";
-  #log = "";
   /** The chain's value so far, as the log claims it; null after a place where it is unknown. */
   #chain: string | null = null;
   #firstSeq: number | null = null;
@@ -81,22 +78,20 @@ export class LogVerifier {
     this.#wanted = head;
   }
 
-  /** Goes over one file; `file` is its number. Call it in ascending order. */
+  /** Reads one file; `file` is its number. Files are added in ascending order. */
   add(file: number, bytes: Uint8Array): void {
     if (this.#unfinished > 0)
       this.#problem("unfinished", `the end of the file is missing, ${this.#unfinished} bytes are left`);
     this.#unfinished = 0;
-    for (let missing = this.#newest + 1; this.#files > 0 && missing < file; missing++) this.#missing(missing);
     if (this.#files === 0) this.#oldest = file;
+    else this.#missingBetween(this.#newest + 1, file);
     this.#newest = file;
     this.#files++;
-    this.#file = fileNameOf(file);
     this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
   }
 
   end(): VerifiedLog {
-    for (let missing = Math.max(1, this.#newest - keptFiles + 1); missing < this.#oldest; missing++)
-      this.#missing(missing);
+    this.#missingBetween(Math.max(1, this.#newest - keptFiles + 1), this.#oldest);
     this.#judgeHead();
     return {
       problems: this.#problems,
@@ -140,7 +135,6 @@ export class LogVerifier {
     if (header.file !== file) this.#problem("header", `it is file ${header.file} of the log, renamed`);
     this.#compareWithBefore(header);
     this.#previous = header;
-    this.#log = header.log;
     this.#chain = header.chain;
     this.#firstSeq ??= header.seq;
     this.#nextSeq = header.seq;
@@ -189,7 +183,15 @@ export class LogVerifier {
     const isWhole = typeof time === "string" && typeof key === "string" && typeof mac === "string";
     if (!isWhole || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
     else if (this.#chain !== null) {
-      this.#checkpoints.push({ log: this.#log, seq, time, chain: this.#chain, key, mac, file: this.#file });
+      this.#checkpoints.push({
+        log: this.#log,
+        seq,
+        time,
+        chain: this.#chain,
+        key,
+        mac,
+        file: fileNameOf(this.#newest),
+      });
     }
   }
 
@@ -225,14 +227,18 @@ export class LogVerifier {
     return head !== null && head.log === this.#log && this.#firstSeq !== null && head.seq < this.#firstSeq;
   }
 
-  #missing(file: number): void {
-    const name = fileNameOf(file);
-    if (this.#problems.length < maxProblems)
-      this.#problems.push({ code: "missing-file", file: name, message: "it is missing" });
+  /** DANGER: the numbers come from file names, and may be far apart. */
+  #missingBetween(first: number, end: number): void {
+    for (let file = first; file < end && this.#problems.length < maxProblems; file++)
+      this.#problems.push({ code: "missing-file", file: fileNameOf(file), message: "it is missing" });
   }
 
   #problem(code: ProblemCode, message: string): void {
-    if (this.#problems.length < maxProblems) this.#problems.push({ code, file: basename(this.#file), message });
+    if (this.#problems.length < maxProblems) this.#problems.push({ code, file: fileNameOf(this.#newest), message });
+  }
+
+  get #log(): string {
+    return this.#previous?.log ?? "";
   }
 }
 

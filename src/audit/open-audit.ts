@@ -7,9 +7,9 @@ import type { Log } from "../log.js";
 import { AuditLog } from "./audit-log.js";
 import { AuditWriter } from "./audit-writer.js";
 
-export type AuditSurroundings = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
+type AuditSurroundings = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
 
-/** Nothing is read or written before the first record. Null: the settings want none. */
+/** Nothing is read or written before the first record. Returns null when the settings say `off`. */
 export function openAudit(home: string, { audit: mode, auditOnFailure }: Settings, around: AuditSurroundings) {
   if (mode === "off") return null;
   const place = { ...around, directory: auditDirectory(home) };

@@ -1,4 +1,4 @@
-/** Verification of a home's audit log: its files, and the MACs of its checkpoints where a key is there to judge them. */
+/** Verification of a home's audit log: its files, and the MACs of its checkpoints where the key is at hand. */
 import { join } from "node:path";
 import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
@@ -32,16 +32,16 @@ async function verifyOnce(directory: string, head: LogHead | null): Promise<Veri
   return verifier.end();
 }
 
-/** Judges checkpoints; null when no key is there. */
+/** Checks the MACs of checkpoints. */
 export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
 
 /** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
 export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
 
 /**
- * Judges the checkpoints' MACs. One of an unknown key, made before a rotation of the master key or in another vault of this
- * home, is covered by a later one of the vault's key, which stands for the whole chain before it; after the last of those it
- * has no excuse.
+ * Judges the checkpoints' MACs. One under an unknown key, made before a rotation of the master key or in an earlier vault of
+ * this home, is covered by a later one under the vault's key, which stands for the whole chain before it. After the last of
+ * those, an unknown key is a problem.
  */
 export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];

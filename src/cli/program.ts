@@ -2,11 +2,12 @@
  * The parser: command names, the file of the command that was asked for, and what is wrong with the arguments. A command's
  * file is loaded when its name is among the first two arguments (the second, for `help NAME`).
  */
-import { Command, type CommanderError } from "commander";
+import { Command, type CommanderError, type Option } from "commander";
 import { readManifest } from "../manifest.js";
 import { exitCodesText } from "./session/exit-codes.js";
 import { hideInvalidValues, refuseRepeatedFlags, shownFlag, usageFailure } from "./session/flags.js";
 import { commandFirst } from "./session/global-flags.js";
+import { counted } from "./session/output.js";
 import { suggestion } from "./session/suggestion.js";
 
 /** What a command's file exports. */
@@ -136,7 +137,31 @@ function isHelp({ code, exitCode }: CommanderError): boolean {
 function problemOf({ code, message }: CommanderError, command: Parser): string {
   if (code === "commander.unknownCommand") return unknownCommand(command);
   if (code === "commander.unknownOption") return unknownOption(command);
+  if (code === "commander.missingArgument") return missingArgument(command);
+  if (code === "commander.missingMandatoryOptionValue") return missingFlag(command);
+  if (code === "commander.excessArguments") return excessArguments(command);
   return message.replace(/^error: /, "");
+}
+
+function missingArgument({ registeredArguments, args }: Command): string {
+  const missing = registeredArguments[args.length];
+  return `<${missing?.name()}> is missing${oneOf(missing?.argChoices)}`;
+}
+
+function missingFlag(command: Command): string {
+  const isMissing = (option: Option) =>
+    option.mandatory && command.getOptionValue(option.attributeName()) === undefined;
+  const missing = command.options.find(isMissing);
+  return `${missing?.long} is missing${oneOf(missing?.argChoices)}`;
+}
+
+function oneOf(choices: readonly string[] | undefined): string {
+  return choices === undefined ? "" : `: choose one of ${choices.join(", ")}`;
+}
+
+function excessArguments(command: Command): string {
+  const { length } = command.registeredArguments;
+  return `${command.name()} takes ${length === 0 ? "no arguments" : `only ${counted(length, "argument")}`} besides its flags`;
 }
 
 function unknownCommand(program: Command): string {

@@ -2,7 +2,16 @@
 import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
-import { duration, integer, oneOf, readHost, readNames, readSocketPath, readStoreUrl, readToken } from "./readers.js";
+import {
+  integer,
+  milliseconds,
+  oneOf,
+  readHost,
+  readNames,
+  readSocketPath,
+  readStoreUrl,
+  readToken,
+} from "./readers.js";
 
 export interface Settings {
   readonly home: string;
@@ -119,7 +128,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "time without activity after which the vault locks, in milliseconds or as 15m; 0 is never",
     shownDefault: "900000",
     fallback: () => 900_000,
-    read: duration(1, 365 * 24 * 3600 * 1000),
+    read: milliseconds(365 * 24 * 3600 * 1000),
   },
   token: {
     flag: null,

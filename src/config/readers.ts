@@ -15,14 +15,29 @@ export function integer(min: number, max: number): (text: string) => number {
 
 const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Reads 500ms, 30s, 15m, 2h or 90d; a bare number counts `bareUnitMs`. Returns milliseconds. */
-export function duration(bareUnitMs: number, maxMs: number): (text: string) => number {
-  return (text) => {
-    const [, number, unit] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])?$/.exec(text) ?? [];
-    const ms = Number(number) * (unitsInMs[unit ?? ""] ?? bareUnitMs);
-    if (Number.isInteger(ms) && ms <= maxMs) return ms;
-    throw new Problem(`a duration, such as 30s, 15m or 2h, of at most ${Math.floor(maxMs / 1000)} seconds`);
-  };
+/** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */
+export function duration(maxMs: number): (text: string) => number {
+  const meant = `a duration with its unit, such as 30d, 12h, 45m or 90s, of at most ${shown(maxMs)}`;
+  return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
+}
+
+/** Reads a duration for a setting whose name says that a number without a unit counts milliseconds. */
+export function milliseconds(maxMs: number): (text: string) => number {
+  const meant = `a number of milliseconds, or a duration such as 30s, 15m or 2h, of at most ${shown(maxMs)}`;
+  return (text) => durationOf(/^\d+$/.test(text) ? `${text}ms` : text, maxMs, meant);
+}
+
+function durationOf(text: string, maxMs: number, meant: string): number {
+  const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?)(ms|[smhd])$/.exec(text) ?? [];
+  const ms = Number(number) * (unitsInMs[unit] ?? Number.NaN);
+  if (Number.isInteger(ms) && ms <= maxMs) return ms;
+  throw new Problem(meant);
+}
+
+/** In the largest unit that gives a whole number. */
+function shown(ms: number): string {
+  const [unit = "ms", unitMs = 1] = Object.entries(unitsInMs).findLast(([, each]) => ms % each === 0) ?? [];
+  return `${ms / unitMs}${unit}`;
 }
 
 const hostName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;

@@ -50,7 +50,7 @@ export function createApp(
   app.use(sendErrors(service.log, routeOf));
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
-    contextOf(req as Request).report = observers.isEmpty ? null : report;
+    contextOf(req as Request).report = report;
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };

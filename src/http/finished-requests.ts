@@ -1,6 +1,7 @@
 /** Reports of finished requests to the observers, from what the request's context has gathered. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
+import type { Caller } from "../access/credentials.js";
 import { addressOf } from "../access/lockout.js";
 import { rootName } from "../access/token-request.js";
 import type { Log } from "../log.js";
@@ -18,7 +19,7 @@ export function reporter(observers: Observers, routeOf: (path: string) => string
       route: routeOf(target.path),
       status,
       code,
-      caller: caller === null || caller === "root" ? caller && rootName : caller.token.name,
+      caller: caller && nameOf(caller),
       address: addressOf(req),
       requestId,
       path,
@@ -31,6 +32,10 @@ export function reporter(observers: Observers, routeOf: (path: string) => string
       durationMs: performance.now() - started,
     });
   };
+}
+
+function nameOf(caller: Caller): string {
+  return caller === "root" ? rootName : caller.token.name;
 }
 
 /** Reports the request, at most once. `tag`: of the secret that was read or written. */

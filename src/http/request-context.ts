@@ -10,7 +10,7 @@ export interface RequestContext {
   readonly started: number;
   /** Whose token was accepted. */
   caller: Caller | null;
-  /** Reports the request to the observers; null when there are none, or when it is done. See `reportFinished`. */
+  /** Reports the request to the observers; null once that is done. See `reportFinished`. */
   report: ((req: Request, status: number, tag: string | null) => void) | null;
   // What is known of the request for the observers.
   secretPath: string | null;

@@ -2,24 +2,20 @@
 import type { Bytes } from "../../workers/protocol.js";
 import { signedOf } from "../audit/audit-format.js";
 import type { Judge } from "../audit/verify-log.js";
-import { systemFiles } from "../files/durable.js";
-import { currentGeneration } from "../storage/files/generations.js";
 import { Keys } from "./doctor/offline-keys.js";
 
 /**
- * Runs work with a judge that has the key of the home's current vault; null when there is no vault. The passphrase is wiped.
- * @throws VaultError UNAUTHORIZED
+ * Runs work with a judge that has the key of the vault with this header. The passphrase is wiped.
+ * @throws VaultError UNAUTHORIZED, INTEGRITY
  */
 export async function withOfflineJudge<T>(
-  vaultPath: string,
+  header: Bytes,
   passphrase: Bytes,
-  work: (judge: Judge | null) => Promise<T>,
+  work: (judge: Judge) => Promise<T>,
 ): Promise<T> {
   const keys = new Keys(passphrase);
   try {
-    const current = await currentGeneration(systemFiles, vaultPath);
-    if (current === null) return await work(null);
-    await keys.unlock(current.directory, current.header);
+    await keys.unlock("current", header);
     return await work((checkpoints) => keys.verifyCheckpoints(checkpoints.map(signedOf)));
   } finally {
     await keys.stop();

@@ -1,11 +1,13 @@
 /** Place of a vault, for maintenance without a server: a home with files, or a database. */
 import { resolve } from "node:path";
+import type { Bytes } from "../../workers/protocol.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { homeAt, openHome } from "../files/home.js";
 import { createLog } from "../log.js";
 import { FileStore } from "../storage/files/file-store.js";
+import { currentGeneration } from "../storage/files/generations.js";
 import { openStore } from "../storage/open-store.js";
 import { openDatabase } from "../storage/postgres/open-database.js";
 import type { PostgresStore } from "../storage/postgres/postgres-store.js";
@@ -14,24 +16,29 @@ import type { SecretStore } from "../storage/secret-store.js";
 /** `url` of a database, or the path of a home. */
 export type VaultPlace = { readonly home: string; readonly url: null } | { readonly home: null; readonly url: string };
 
+/** `creates`: missing tables are created, and old ones updated. Without them, a database has no vault. */
+export type Access = { readonly creates: boolean };
+export const reading: Access = { creates: false };
+export const creating: Access = { creates: true };
+
 /** @throws Problem */
 export function readPlace(text: string): VaultPlace {
   return isStoreUrl(text) ? { home: null, url: readStoreUrl(text) } : { home: resolve(text), url: null };
 }
 
-/** Returns null for a home without a vault. @throws StartError, also when a server uses it. */
+/** Creates nothing; returns null for a home without a vault. @throws StartError, also when a server uses it. */
 export async function openSource({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore | null> {
-  return url === null ? FileStore.openExisting(homeAt(home).vault) : openUnserved(url, passwordFile);
+  return url === null ? FileStore.openExisting(homeAt(home).vault) : openUnserved(url, passwordFile, reading);
 }
 
 /** Creates a missing home, or the tables of an empty database. @throws StartError, also when a server uses it. */
 export async function openTarget({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore> {
-  return url === null ? FileStore.open((await openHome(home)).vault) : openUnserved(url, passwordFile);
+  return url === null ? FileStore.open((await openHome(home)).vault) : openUnserved(url, passwordFile, creating);
 }
 
 /** Opens a database that no server uses. @throws StartError */
-export async function openUnserved(url: string, passwordFile: string | null): Promise<SecretStore> {
-  const store = await openDatabaseAt(url, passwordFile);
+export async function openUnserved(url: string, passwordFile: string | null, access: Access): Promise<SecretStore> {
+  const store = await openDatabaseAt(url, passwordFile, access);
   try {
     await refuseServed(store);
     return store;
@@ -43,13 +50,8 @@ export async function openUnserved(url: string, passwordFile: string | null): Pr
 
 /** @throws StartError when servers are connected to the store's database; a home is claimed instead. */
 export async function refuseServed(store: SecretStore): Promise<void> {
-  if (!isDatabase(store) || (await store.serverConnections()) === 0) return;
+  if (store.shared === undefined || (await store.shared.serverConnections()) === 0) return;
   throw new StartError(`servers are connected to ${store.vaultPath}: stop all of them, then run the command again`);
-}
-
-/** Without loading the class, which loads the client. */
-function isDatabase(store: SecretStore): store is PostgresStore {
-  return store.shared !== undefined;
 }
 
 const silent = createLog("error", () => {}, Date.now);
@@ -58,8 +60,24 @@ const silent = createLog("error", () => {}, Date.now);
 const storeConnections = 8;
 
 /** Opens a database that servers may be using; it takes no snapshots. @throws StartError */
-export function openDatabaseAt(store: string, storePasswordFile: string | null): Promise<PostgresStore> {
-  return openDatabase({ store, storePasswordFile, storeConnections, snapshotsAt: null, isServer: false }, silent);
+export function openDatabaseAt(
+  store: string,
+  passwordFile: string | null,
+  { creates }: Access,
+): Promise<PostgresStore> {
+  const settings = { store, storePasswordFile: passwordFile, storeConnections, snapshotsAt: null };
+  return openDatabase({ ...settings, isServer: false, creates }, silent);
+}
+
+/** Returns the header of a vault that servers may be using; null when there is none. @throws StartError */
+export async function readHeader(
+  vaultPath: string,
+  url: string | null,
+  passwordFile: string | null,
+): Promise<Bytes | null> {
+  if (url === null) return (await currentGeneration(systemFiles, vaultPath))?.header ?? null;
+  const store = await openDatabaseAt(url, passwordFile, reading);
+  return store.header().finally(() => store.close());
 }
 
 export type OpenedDatabase = { readonly store: SecretStore; readonly close: () => Promise<void> };

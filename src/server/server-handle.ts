@@ -14,11 +14,14 @@ export type Surroundings = {
   readonly clock?: Clock;
   readonly files?: FileOperations;
   readonly limits?: Partial<Limits>;
-  /** One more. */
+  /** Told of the same as the server's own observers. */
   readonly observer?: Observer;
   /** Accepts vaults of a lower scrypt cost than any setting can ask for. */
   readonly minScryptLogN?: number;
 };
+
+/** With the system's own where nothing was replaced. */
+export type CompleteSurroundings = Surroundings & Required<Pick<Surroundings, "clock" | "files">>;
 
 export interface Strongroom {
   readonly url: string;

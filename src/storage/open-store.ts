@@ -23,7 +23,7 @@ export type StoreOptions = {
   readonly files: FileOperations;
   readonly log: Log;
   readonly clock: Clock | undefined;
-  /** False for a command that opens the store in a server's place. */
+  /** False for a command that reads the store in a server's place; it creates nothing in a database. */
   readonly isServer?: boolean;
   /** Called once the home is claimed: what is slow and needs no claim can then run meanwhile. */
   readonly claimed: () => void;
@@ -59,7 +59,8 @@ async function openShared(options: StoreOptions, url: string): Promise<ClaimedSt
     claimed();
     const { openDatabase } = await import("./postgres/open-database.js");
     const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
-    const store = await openDatabase({ ...settings, store: url, snapshotsAt: home.vault, isServer }, log);
+    const role = { isServer, creates: isServer };
+    const store = await openDatabase({ ...settings, store: url, snapshotsAt: home.vault, ...role }, log);
     const hint = "the home also has a vault of files, which is not served: strongroom migrate copies it to a database";
     if (hasFiles) log.warn({ event: "unused-vault", hint });
     return { store, announce: claim.announce, release: claim.release };

@@ -46,6 +46,9 @@ export interface SharedStore {
   /** Checks whether another server has. @throws VaultError VAULT_LOCKED after calling back, UNAVAILABLE */
   confirm(): Promise<void>;
 
+  /** Returns how many connections the vault's servers have; this store's own do not count. @throws VaultError UNAVAILABLE */
+  serverConnections(): Promise<number>;
+
   /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
   alone(work: () => Promise<void>): Promise<boolean>;
 

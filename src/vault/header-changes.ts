@@ -17,6 +17,8 @@ export type HeaderChangesOptions = {
   readonly lock: ReadWriteLock;
   readonly log: Log;
   readonly others: OtherServers;
+  /** A new vault has replaced the current one. No operation runs meanwhile. */
+  readonly vaultReplaced: () => void;
 };
 
 export class HeaderChanges {
@@ -26,15 +28,25 @@ export class HeaderChanges {
   readonly #lock: ReadWriteLock;
   readonly #log: Log;
   readonly #others: OtherServers;
+  readonly #vaultReplaced: () => void;
   #inDoubt = false;
 
-  constructor({ store, header, keyState, lock, log, others }: HeaderChangesOptions) {
+  constructor({ store, header, keyState, lock, log, others, vaultReplaced }: HeaderChangesOptions) {
     this.#store = store;
     this.#header = header;
     this.#keyState = keyState;
     this.#lock = lock;
     this.#log = log;
     this.#others = others;
+    this.#vaultReplaced = vaultReplaced;
+  }
+
+  /**
+   * Starts a new vault with the header that the key worker has just proposed; returns where the old one is kept, or null.
+   * @throws VaultError UNAVAILABLE, with the old vault untouched; INTERNAL, with the new one locked
+   */
+  startNew(proposed: Bytes): Promise<string | null> {
+    return this.#lock.exclusive(() => this.#startNew(proposed));
   }
 
   /**
@@ -44,6 +56,16 @@ export class HeaderChanges {
    */
   replace(proposed: Bytes): Promise<void> {
     return this.#lock.exclusive(() => this.#replace(proposed));
+  }
+
+  /** As `replace`, but an unlock stands, under the old cost, when storage refuses. */
+  async raiseScryptCost(proposed: Bytes): Promise<void> {
+    try {
+      await this.replace(proposed);
+      this.#log.info({ event: "scrypt-cost-raised" });
+    } catch (error) {
+      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+    }
   }
 
   /** A thread that ended holds no proposal. */
@@ -69,6 +91,28 @@ export class HeaderChanges {
       if (bytes !== null) await this.#store.replaceHeader(bytes, bytes);
       this.#inDoubt = false;
     });
+  }
+
+  async #startNew(header: Bytes): Promise<string | null> {
+    let keptAt: string | null;
+    try {
+      keptAt = await this.#store.startNewVault(header);
+      this.#header.bytes = header;
+      this.#header.generation = this.#store.shared?.generation ?? null;
+    } catch (error) {
+      await this.discard();
+      throw error;
+    }
+    this.#vaultReplaced();
+    try {
+      await this.#keyState.adopt();
+      return keptAt;
+    } catch (cause) {
+      await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands
+      throw new VaultError("INTERNAL", "the key worker ended: the new vault exists and is locked, unlock it", {
+        cause,
+      });
+    }
   }
 
   async #replace(proposed: Bytes): Promise<void> {

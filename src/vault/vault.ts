@@ -70,7 +70,7 @@ export class Vault {
     const secrets = new VaultSecrets(entries, keyState, lock);
     const vaultReplaced = () => this.#vaultReplaced();
     const others = new OtherServers({ store, header, keyState, lock, clock, log, vaultReplaced });
-    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, others });
+    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, others, vaultReplaced });
     const parts = { store, keyState, lock, entries, headerChanges, clock, log };
     const resignRecords = async () => this.#keeper?.resign();
     const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
@@ -114,10 +114,10 @@ export class Vault {
     const init = () => this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
     const derived = this.#others.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
-    const keptAt = await this.#lock.exclusive(() => this.#startNewVault(header));
+    const keptAt = await this.#headerChanges.startNew(header);
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
-    this.#tell("init");
+    if (this.#keyState.unlocked) this.#tell("init");
     return { keptAt, locked: !this.#keyState.unlocked };
   }
 
@@ -144,8 +144,8 @@ export class Vault {
     }
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "unlocked" });
-    this.#tell("unlock");
-    if (header !== null) await this.#raiseScryptCost(header);
+    if (this.#keyState.unlocked) this.#tell("unlock");
+    if (header !== null) await this.#headerChanges.raiseScryptCost(header);
     this.#sweep.wake();
     return reply;
   }
@@ -197,38 +197,6 @@ export class Vault {
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {
     this.#observers.vaultEvent({ event, at: this.#clock.now() });
-  }
-
-  /** A disk that refuses leaves the old cost: the unlock stands. */
-  async #raiseScryptCost(header: Bytes): Promise<void> {
-    try {
-      await this.#headerChanges.replace(header);
-      this.#log.info({ event: "scrypt-cost-raised" });
-    } catch (error) {
-      this.#log.warn({ event: "scrypt-cost-not-raised", error });
-    }
-  }
-
-  async #startNewVault(header: Bytes): Promise<string | null> {
-    let keptAt: string | null;
-    try {
-      keptAt = await this.#store.startNewVault(header);
-      this.#header.bytes = header;
-      this.#header.generation = this.#store.shared?.generation ?? null;
-    } catch (error) {
-      await this.#headerChanges.discard();
-      throw error;
-    }
-    this.#vaultReplaced();
-    try {
-      await this.#keyState.adopt();
-      return keptAt;
-    } catch (cause) {
-      await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands
-      throw new VaultError("INTERNAL", "the key worker ended: the new vault exists and is locked, unlock it", {
-        cause,
-      });
-    }
   }
 }
 

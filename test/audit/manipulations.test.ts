@@ -131,6 +131,11 @@ describe(`an audit log (${manipulations} manipulations, seed ${runSeed})`, funct
     }
   });
 
+  it("shows a file whose number is far away, with 1,000 problems at most", async () => {
+    const { problems } = await verify(new Map(original).set(999_999_999_999, at(original, 1)), null);
+    expect(problems).to.have.lengthOf(1_000);
+  });
+
   it("is not protected behind its last checkpoint, except by a head that is kept elsewhere", async () => {
     const { header, groups } = parseLog(original);
     const forged = rebuilt(header, editRecord(groups, groups.length - 1));

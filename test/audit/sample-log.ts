@@ -17,7 +17,8 @@ import {
   signedOf,
 } from "../../src/audit/audit-format.js";
 import { textOfRecord } from "../../src/audit/audit-record.js";
-import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/audit-writer.js";
+import { AuditWriter, type WriterOptions } from "../../src/audit/audit-writer.js";
+import type { Signer } from "../../src/audit/checkpoint-signing.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
 import type { CheckpointVerdict } from "../../workers/protocol.js";

@@ -4,6 +4,8 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify-log.js";
+import { systemFiles } from "../../src/files/durable.js";
+import { OpenFile } from "../../src/files/open-file.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { type Fault, failingFiles, faults } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -117,6 +119,48 @@ describe("the audit log's writer", () => {
     expect(files).to.have.lengthOf(16);
     expect(files[0]).to.be.above(1);
     await mustVerify(directory);
+  });
+
+  it("goes on when an old file cannot be removed", async () => {
+    const { files, fail } = failingFiles();
+    const { writer, directory, logged } = newWriter({ files, limits: { maxFileBytes: 500 } });
+    fail("unlink", "EACCES");
+    for (let n = 0; n < 100; n++) {
+      writer.add(record(n));
+      await writer.flush();
+    }
+    await writer.close();
+    expect(pathsOf(await mustVerify(directory))).to.have.lengthOf(100);
+    expect(logged()).to.equal("");
+  });
+
+  it("ends a run, and makes its checkpoint, while each write finds another record", async () => {
+    const files = {
+      ...systemFiles,
+      open: async (...options: Parameters<typeof systemFiles.open>) => {
+        const handle = await systemFiles.open(...options);
+        const writeFile = (bytes: Uint8Array) => {
+          for (let n = 0; n < 500; n++) writer.add(record(n));
+          return OpenFile.prototype.writeFile.call(handle, bytes);
+        };
+        return Object.assign(handle, { writeFile });
+      },
+    };
+    const { writer, directory } = newWriter({ files });
+    writer.add(record(0));
+    for (let n = 0; n < 4; n++) await writer.flush();
+    const checkpoints = (await mustVerify(directory)).filter(({ event }) => event === "checkpoint");
+    expect(checkpoints.map(({ reason }) => reason)).to.include("records");
+  });
+
+  it("reports a record that comes after its end", async () => {
+    const { writer, directory, logged } = newWriter();
+    writer.add(record(0));
+    await writer.close();
+    writer.add(record(1));
+    await writer.flush();
+    expect(await mustVerify(directory)).to.have.lengthOf(1);
+    expect(logged()).to.include('"audit-lost"');
   });
 
   it("begins each file after a checkpoint of the one before", async () => {

@@ -49,7 +49,7 @@ describe("the clipboard", () => {
 
   async function copyAndWait([programs, display]: (typeof systems)[number]): Promise<void> {
     const fake = fakeClipboard(programs, display);
-    const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "2"]);
+    const said = await must(here(fake), ["get", "app/key", "-c", "--clear-after", "2s"]);
     expect(said, programs[0]).to.equal("app/key is in the clipboard for 2 s\n");
     expect(readFileSync(fake.held, "utf8"), programs[0]).to.equal("s3cr3t-canary");
     while (readFileSync(fake.held).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -58,7 +58,7 @@ describe("the clipboard", () => {
 
   it("is not cleared when it holds something else by then", async () => {
     const fake = fakeClipboard(["xsel"], { DISPLAY: ":0" });
-    await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1"]);
+    await must(here(fake), ["get", "app/key", "-c", "--clear-after", "1s"]);
     writeFileSync(fake.held, "something else");
     const looked = () => readFileSync(fake.log, "utf8").includes("--output");
     while (!looked()) await new Promise((resolve) => setTimeout(resolve, 20));

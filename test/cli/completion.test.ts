@@ -3,7 +3,6 @@ import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import pMap from "p-map";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
@@ -13,32 +12,43 @@ import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
 
-/** Prints the candidates for a line that ends at the cursor, one per line. */
-const programs: { readonly [S in Shell]: (script: string, words: readonly string[]) => readonly string[] } = {
-  bash: (script, words) => {
-    const program = `source "$1"; shift; COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-_strongroom; for found in "\${COMPREPLY[@]}"; do echo "$found"; done`;
-    return ["--norc", "-c", program, "bash", script, ...words];
-  },
-  zsh: (script, words) => {
-    const program = `autoload -U compinit; compinit -u -D; source "$1"; shift
-words=("$@"); CURRENT=$#; PREFIX="\${words[-1]}"
+/** Prints for each line, which ends at the cursor, its candidates and then a line that ends them. */
+const programs: { readonly [S in Shell]: (lines: readonly (readonly string[])[]) => string } = {
+  bash: (lines) => `source completion.bash
+try() { COMP_LINE="$*" COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+COMP_POINT=\${#COMP_LINE}; _strongroom; for found in "\${COMPREPLY[@]}"; do echo "$found"; done; echo ${mark}; }
+${calls(lines)}`,
+  zsh: (lines) => `autoload -U compinit; compinit -u -D; source completion.zsh
 compadd() { [[ "$1" == -S ]] && shift 2; shift; for it in "$@"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "$it"; done; true }
 _describe() { local it; for it in "\${(@P)2}"; do [[ "$it" == "$PREFIX"* ]] && print -r -- "\${it%%:*}"; done; true }
 _files() { print -r -- "a file" }
 _normal() { print -r -- "\${words[CURRENT]}.file" }
-_strongroom`;
-    return ["-f", "-c", program, "zsh", script, ...words];
-  },
-  fish: (script, words) => {
-    const line = words.join(" ");
-    return ["--no-config", "-c", `source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''`, script, line];
-  },
+try() { words=("$@"); CURRENT=$#; PREFIX="\${words[-1]}"; _strongroom; print -r -- ${mark} }
+${calls(lines)}`,
+  fish: (lines) => `source completion.fish
+function try; complete -C "$argv" | string replace -r '\\t.*' ''; echo ${mark}; end
+${calls(lines)}`,
 };
+
+const noStartFiles: { readonly [S in Shell]: string } = { bash: "--norc", zsh: "-f", fish: "--no-config" };
+
+const mark = "end of candidates";
+
+/** No word has a quote. */
+function calls(lines: readonly (readonly string[])[]): string {
+  return lines.map((words) => `try ${["strongroom", ...words].map((word) => `'${word}'`).join(" ")}\n`).join("");
+}
 
 const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
   ["a command", ["gener"], ["generate"]],
   ["several commands", ["un"], ["undo", "unlock"]],
+  ["a command behind flags", ["--json", "-q", "gener"], ["generate"]],
+  ["a command behind a flag's value", ["--home", "get", "gener"], ["generate"]],
+  ["a flag before the command", ["--jso"], ["--json"]],
+  ["a flag behind flags and the command", ["--json", "put", "x", "--from"], ["--from-file"]],
+  ["paths behind flags and the command", ["--timeout", "9s", "get", "app/db/n"], ["app/db/name"]],
+  ["a program behind flags and the command", ["-q", "run", "--", "cat", "a-f"], ["a-f.file"]],
+  ["no flag of a command that is only an argument", ["get", "put", "--from"], []],
   ["a flag", ["put", "x", "--from"], ["--from-file"]],
   ["a flag of serve", ["serve", "--scrypt"], ["--scrypt-log-n"]],
   ["words of a flag", ["put", "x", "--type", "pass"], ["password"]],
@@ -64,30 +74,33 @@ describe("completion", () => {
       await mustPut(started, path, "v");
   });
 
-  /** Holds the shells' scripts and a `strongroom` that runs this build. */
+  /** Runs `complete-paths` of this build, with more patience than at a prompt: other tests may keep the machine busy. */
+  const completePaths = `[ "$1" = complete-paths ] && shift && exec "${node}" "${mainFile}" complete-paths --timeout 60s "$@"`;
+
+  /** Holds the shells' scripts and a `strongroom` for them. */
   let directory = "";
   before(async () => {
     directory = temporaryDirectory();
-    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\nexec "${node}" "${mainFile}" "$@"\n`, { mode: 0o755 });
+    writeFileSync(join(directory, "strongroom"), `#!/bin/sh\n${completePaths}\n`, { mode: 0o755 });
     writeFileSync(join(directory, "a-f.file"), "");
     for (const shell of shells) {
       writeFileSync(join(directory, `completion.${shell}`), (await run(["completion", shell])).stdout);
     }
   });
 
-  const complete = (shell: Shell, words: readonly string[]) =>
-    runShell(shell, programs[shell](join(directory, `completion.${shell}`), ["strongroom", ...words]));
-
-  async function runShell(shell: Shell, args: readonly string[]): Promise<string[]> {
+  /** Returns the sorted candidates of each line; one process completes all of them. */
+  async function complete(shell: Shell, lines: readonly (readonly string[])[]): Promise<string[][]> {
     const here = environment({ STRONGROOM_HOME: server().home });
-    const child = spawn(shell, args, {
+    const child = spawn(shell, [noStartFiles[shell], "-c", programs[shell](lines)], {
       cwd: directory,
       env: { ...here, PATH: `${directory}:${here["PATH"]}` },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { stdout, stderr } = await collect(child).ended;
     expect(stderr).to.equal("");
-    return stdout.split("\n").filter(Boolean).sort();
+    const found = stdout.split(`${mark}\n`).slice(0, -1);
+    expect(found).to.have.lengthOf(lines.length);
+    return found.map((text) => text.split("\n").filter(Boolean).sort());
   }
 
   for (const shell of shells) {
@@ -97,23 +110,29 @@ describe("completion", () => {
       });
 
       it(`${shell} completes commands, flags, words and paths`, async () => {
-        const found = await pMap(rows, ([, words]) => complete(shell, words), { concurrency: 4 });
+        const found = await complete(
+          shell,
+          rows.map(([, words]) => words),
+        );
         for (const [index, [what, , want]] of rows.entries()) {
           const typed = shell === "bash" ? want.map((word) => word.replace(/^DB=/, "")) : want; // bash keeps the part before =
           expect(found[index], what).to.deep.equal(typed);
         }
       });
 
-      it(`${shell} completes files behind a flag of one letter`, async () => {
+      it(`${shell} completes files behind a flag of one letter, and behind one before the command`, async () => {
         const file = shell === "zsh" ? "a file" : "a-f.file"; // of the stub above
-        expect(await complete(shell, ["inject", "-i", "a-f"])).to.deep.equal([file]);
+        const lines = [
+          ["inject", "-i", "a-f"],
+          ["--home", "a-f"],
+        ];
+        expect(await complete(shell, lines)).to.deep.equal([[file], [file]]);
       });
 
       it(`${shell} completes no paths while the vault is locked`, async () => {
         await mustLock(server());
         try {
-          expect(await complete(shell, ["get", "a"])).to.deep.equal([]);
-          expect(await complete(shell, ["gener"])).to.deep.equal(["generate"]);
+          expect(await complete(shell, [["get", "a"], ["gener"]])).to.deep.equal([[], ["generate"]]);
         } finally {
           await mustUnlock(server());
         }
@@ -139,7 +158,7 @@ describe("completion", () => {
 
   it("bash on a terminal completes quoted paths, variables and commands", async function () {
     if (!hasPython()) this.skip();
-    const show = `#!/bin/sh\n[ "$1" = complete-paths ] && exec "${node}" "${mainFile}" "$@"\nprintf '<%s>' "$@"; echo; echo done:\n`;
+    const show = `#!/bin/sh\n${completePaths}\nprintf '<%s>' "$@"; echo; echo done:\n`;
     const bin = temporaryDirectory();
     writeFileSync(join(bin, "strongroom"), show, { mode: 0o755 });
     writeFileSync(join(bin, "only-on-this-path"), "#!/bin/sh\n", { mode: 0o755 });

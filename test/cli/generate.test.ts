@@ -73,9 +73,9 @@ describe("strongroom generate", () => {
     "words with sets": { args: ["generate", "gen/x", "--sets", "hex", "--words", "4"], exit: 2, err: /--sets/ },
     "a separator without words": { args: ["generate", "gen/x", "--separator", "+"], exit: 2, err: /--words/ },
     "printed and copied": { args: ["generate", "gen/x", "-p", "-c"], exit: 2, err: /--copy/ },
-    "--clear-after without --copy": { args: ["generate", "gen/x", "--clear-after", "9"], exit: 2, err: /--copy/ },
+    "--clear-after without --copy": { args: ["generate", "gen/x", "--clear-after", "9s"], exit: 2, err: /--copy/ },
     "get with --clear-after but without --copy": {
-      args: ["get", "tls/key", "--clear-after", "9"],
+      args: ["get", "tls/key", "--clear-after", "9s"],
       exit: 2,
       err: /--copy/,
     },

@@ -51,7 +51,7 @@ describe("keys at the command line", () => {
     const { keys } = JSON.parse(await must(on(server), ["key", "ls", "--json"])) as { keys: { label: string }[] };
     expect(keys.map(({ label }) => label)).to.deep.equal(["passphrase", "laptop"]);
     expect((await strongroom(on(server), ["key", "rm", "desk"])).stderr).to.contain('there are "passphrase", "laptop"');
-    await must(on(server), ["key", "rm", "laptop", "--force"]);
+    await must(on(server), ["key", "rm", "laptop", "--yes"]);
     expect((await strongroom(on(server), ["key", "rm", "passphrase", "--force"])).code).to.equal(2);
     await mustLock(server);
     expect((await strongroom(on(server), ["unlock", "--passphrase-file", file])).code).to.equal(9);

@@ -113,7 +113,7 @@ describe("the command line in each state of the vault", () => {
         err: /unset it/,
       },
       "a response that takes too long": {
-        args: ["ls", "--timeout", "0.001"],
+        args: ["ls", "--timeout", "1ms"],
         exit: 10,
         err: /no response within 1 ms/,
       },

@@ -63,6 +63,19 @@ describe("text in columns", () => {
     expect(tableOf(asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
   });
 
+  for (const [zone, shown] of [
+    ["Asia/Kolkata", "2026-01-02 08:34+05:30"],
+    ["America/St_Johns", "2026-01-01 23:34-03:30"],
+  ] as const)
+    it(`has times of the machine's zone, ${zone}`, () => {
+      process.env["TZ"] = zone;
+      try {
+        expect(tableOf(asPaths([entry("a")]))).to.equal(`a  password     ${shown}\n`);
+      } finally {
+        process.env["TZ"] = "UTC";
+      }
+    });
+
   it("forms a table along a tree", () => {
     expect(tableOf(asTree([entry("a/b"), entry("a/c", "d")])).split("\n")).to.deep.equal([
       "a/",

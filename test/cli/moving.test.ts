@@ -85,8 +85,8 @@ describe("mv, cp and rm", () => {
       "of an empty path": { args: ["rm", "-f", "tls/key", ""], exit: 2, err: /empty/ },
       "of a path with an empty segment": { args: ["rm", "-f", "a//b"], exit: 2, err: /a\/\/b: / },
       "of a folder": { args: ["rm", "-f", "many/"], exit: 2, err: /many\/: / },
-      "without a terminal": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--force/ },
-      "with --non-interactive": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--force/ },
+      "without a terminal": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--yes/ },
+      "with --non-interactive": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--yes/ },
       "of a missing secret": {
         args: ["rm", "-f", "many/kept", "many/none"],
         exit: 4,
@@ -104,7 +104,7 @@ describe("mv, cp and rm", () => {
       const listed = await strongroom(here(), ["ls", "damaged/"]);
       expect(listed).to.include({ code: 12, stdout: "damaged/b\n" });
       expect(listed.stderr).to.contain("damaged/a");
-      expect(await must(here(), ["rm", "--force", "damaged/a"])).to.equal("deleted: damaged/a\n");
+      expect(await must(here(), ["rm", "--yes", "damaged/a"])).to.equal("deleted: damaged/a\n");
       expect(await must(here(), ["ls", "damaged/"])).to.equal("damaged/b\n");
     });
 

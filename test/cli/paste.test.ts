@@ -127,7 +127,7 @@ describe("pastes at hidden prompts", () => {
     "the question of rm": {
       args: ["rm", "paste/kept"],
       before: [],
-      question: "Delete paste/kept? [y/N]",
+      question: "Delete paste/kept with its history? [y/N]",
       on: server,
       afterwards: [["get", "paste/kept"], 0],
     },
@@ -158,7 +158,11 @@ describe("pastes at hidden prompts", () => {
 
     it("a yes and what a paste has behind it is no yes", async () => {
       const keys = "y\rrm -rf something\r";
-      const done = await runOnTerminal(["rm", "paste/kept"], { question: "Delete paste/kept? [y/N]", keys }, here());
+      const done = await runOnTerminal(
+        ["rm", "paste/kept"],
+        { question: "Delete paste/kept with its history? [y/N]", keys },
+        here(),
+      );
       mustLeaveNothing(done);
       expect(done.code, done.shown).to.equal(2);
       expect(done.shown).to.contain("[y/N] y\r\n").and.contain("several lines were typed as one answer");

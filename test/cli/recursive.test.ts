@@ -96,7 +96,7 @@ describe("mv, cp and rm of folders", () => {
   it("rm -r deletes folders and secrets, and leaves the secret and the folder of similar names", async () => {
     const folder = await newFolder();
     await mustPut(server(), folder, "v");
-    const { deleted } = JSON.parse(await must(here(), ["rm", "-rf", folder, `${folder}-longer/a`, "--json"]));
+    const { deleted } = JSON.parse(await must(here(), ["rm", "-ry", folder, `${folder}-longer/a`, "--json"]));
     expect(deleted).to.deep.equal([`${folder}/a`, `${folder}/b/c`, `${folder}-longer/a`]);
     expect(await paths(folder)).to.deep.equal([folder]);
   });
@@ -104,7 +104,7 @@ describe("mv, cp and rm of folders", () => {
   it("rm -r asks with the number of secrets", async function () {
     if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
     const folder = await newFolder();
-    const question = `Delete ${folder}/ (2 secrets)? [y/N] `;
+    const question = `Delete ${folder}/ (2 secrets) with their history? [y/N] `;
     expect((await runOnTerminal(["rm", "-r", folder], { question, keys: "\r" }, here())).code).to.equal(13);
     expect((await runOnTerminal(["rm", "-r", folder], { question, keys: "y\r" }, here())).code).to.equal(0);
     expect(await paths(`${folder}/`)).to.deep.equal([]);

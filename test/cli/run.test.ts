@@ -249,6 +249,8 @@ describe("strongroom run, through the real command", () => {
       const touch = ["--", "touch", marker];
       const missing = ["run", "--set", "A=no/a", "--set", "B=no/b", "--set", "C=app/pin", ...touch];
       mustRefuseWith(await strongroom(server(), missing), 4, "no/a, no/b");
+      const misspelled = ["run", "--set", "A=app/pni", ...touch];
+      mustRefuseWith(await strongroom(server(), misspelled), 4, "no secret at app/pni. Did you mean app/pin?");
       mustRefuseWith(await strongroom(server(), ["run", "--prefix", "nothing/", ...touch]), 4, "nothing/");
       mustRefuseWith(
         await strongroom(server(), ["run", ...touch]),

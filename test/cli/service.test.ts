@@ -100,6 +100,8 @@ describe("strongroom service", () => {
   it("install --print only shows the unit, and refuses a token in the environment and invalid settings", async () => {
     const user = newUser();
     const { code, stdout } = await user.run("install", "--print");
+    const asJson = JSON.parse((await user.run("install", "--print", "--json")).stdout);
+    expect(asJson).to.deep.equal({ file: user.file, text: stdout });
     expect(code).to.equal(0);
     expect(stdout).to.match(/^\[Unit\]\n[\s\S]*# Written by strongroom service install\.\n$/);
     expect(existsSync(user.file)).to.equal(false);

@@ -99,7 +99,7 @@ describe("the command line on a terminal", () => {
   });
 
   it("rm asks and deletes only after a yes", async () => {
-    const question = "Delete rm/a, rm/b? [y/N]";
+    const question = "Delete rm/a, rm/b with their history? [y/N]";
     for (const [keys, exit, left] of [
       ["\r", 13, "rm/a\nrm/b\n"],
       ["n\r", 13, "rm/a\nrm/b\n"],

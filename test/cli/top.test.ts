@@ -85,7 +85,7 @@ describe("strongroom top", () => {
   it("redraws the screen on a terminal until Ctrl-C, and shows the cursor again", async function () {
     if (!hasPython()) this.skip();
     const step = { question: "the last ", keys: "\u0003" };
-    const { code, shown } = await runOnTerminal(["top", "--interval", "1"], [step], here());
+    const { code, shown } = await runOnTerminal(["top", "--interval", "1s"], [step], here());
     expect(code).to.equal(0);
     expect(shown.split("\u001b[H").length).to.be.above(2);
     expect(shown.endsWith("\u001b[?25h")).to.equal(true);

@@ -19,10 +19,11 @@ describe("history, undo and get --version", () => {
     await mustPut(on, path, { value: "three" });
   }
 
-  const time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\dZ";
+  const time = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d\\+05:30";
   testRows(here, {
-    "a table": {
+    "a table with this machine's times": {
       args: ["history", "app/key"],
+      more: { TZ: "Asia/Kolkata" },
       exit: 0,
       out: new RegExp(`^3  ${time}  -\n2  ${time}  api-key\n1  ${time}  password     First\n$`),
     },
@@ -106,7 +107,7 @@ describe("history, undo and get --version", () => {
   });
 
   it("history --prune --yes deletes all versions but the newest", async () => {
-    expect(await must(here(), ["history", "pruned/key", "--prune", "--yes"])).to.equal(
+    expect(await must(here(), ["history", "pruned/key", "--prune", "-y"])).to.equal(
       "pruned/key: 2 earlier versions deleted\n",
     );
     expect((await strongroom(here(), ["get", "pruned/key", "--version", "2"])).code).to.equal(4);

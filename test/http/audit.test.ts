@@ -68,6 +68,11 @@ describe("the audit log of a server", () => {
     ["a get", get("app/a"), [{ event: "get", ...by, path: "app/a", etag: "tag", status: 200 }]],
     ["a get of no secret", get("app/n"), [{ event: "get", ...by, path: "app/n", status: 404, code: "NOT_FOUND" }]],
     ["an invalid path", get("a//b"), [{ event: "get", ...by, status: 400, code: "BAD_REQUEST" }]],
+    [
+      "a list of a prefix that no path can begin with",
+      { path: "/v1/secrets?prefix=app//a" },
+      [{ event: "list", ...by, prefix: "", count: 0, status: 200 }],
+    ],
     ["a list", { path: "/v1/secrets?prefix=app/" }, [{ event: "list", ...by, prefix: "app/", count: 1, status: 200 }]],
     [
       "a list with a slash at its end",

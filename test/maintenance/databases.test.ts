@@ -1,10 +1,10 @@
 /** Servers and maintenance on a real PostgreSQL: settings, migration, backup, restore and doctor. */
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-store.js";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
-import { openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
+import { creating, openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { bytes } from "../storage/contract-engine.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
@@ -24,9 +24,9 @@ import {
 } from "../support/test-client.js";
 import { headerOfVersion1 } from "../vectors/frozen-headers.js";
 
-function passphraseFile(): string {
+function passphraseFile(text = passphrase): string {
   const file = join(temporaryDirectory(), "passphrase");
-  writeFileSync(file, passphrase, { mode: 0o600 });
+  writeFileSync(file, text, { mode: 0o600 });
   return file;
 }
 
@@ -55,7 +55,7 @@ describe("a vault in a database", () => {
       documents: new Map([["tokens", bytes("tokens")]]),
       generations: 1,
     });
-    const database = await openDatabaseAt(url, null);
+    const database = await openDatabaseAt(url, null, creating);
     try {
       const checks = { understood: async () => true, refuseServed };
       const stopping = new AbortController();
@@ -145,7 +145,7 @@ describe("a vault in a database", () => {
 
     /** It ends after the archive was verified, when secrets are being written. */
     async function interruptedRestore(file: string, url: string): Promise<void> {
-      const store = await openDatabaseAt(url, null);
+      const store = await openDatabaseAt(url, null, creating);
       try {
         const stopping = new AbortController();
         let furthest = 0;
@@ -175,6 +175,23 @@ describe("a vault in a database", () => {
       const { first, url } = served();
       const refused = await startTestServer({ home: first.home, store: url }).catch((error: Error) => error.message);
       expect(refused).to.match(/another server \(pid \d+\) already serves/);
+    });
+
+    it("has audit logs that audit verify --open checks with the header in the database", async () => {
+      const { first, url } = served();
+      const verify = (...flags: string[]) => run(["audit", "verify", ...flags], { STRONGROOM_HOME: first.home });
+      const open = ["--passphrase-file", passphraseFile()];
+      const { ok, covered } = JSON.parse(must(await verify(...open, "--json", "--store", url)));
+      expect(ok).to.equal(true);
+      expect(covered).to.be.above(0);
+      const empty = await emptyDatabase();
+      const outcomes = [
+        await verify(...open), // the home's files have no vault
+        await verify(...open, "--store", empty.url),
+        await verify("--passphrase-file", passphraseFile("wrong"), "--store", url),
+        await verify("--store", url),
+      ];
+      expect(outcomes.map(({ code }) => code)).to.deep.equal([8, 8, 9, 2]);
     });
 
     it("is checked by doctor: no findings, then one for everything that was changed by hand", async () => {
@@ -207,9 +224,56 @@ describe("a vault in a database", () => {
     }
   });
 
+  describe("without a vault", () => {
+    const backedUp = shared(async () => {
+      const source = await startTestServer(realScryptCost);
+      await mustInit(source);
+      const file = join(temporaryDirectory(), "backup.tar");
+      must(await run(["backup", file], { STRONGROOM_HOME: source.home }));
+      return file;
+    });
+
+    const commands: readonly (readonly [line: string, code: number, says: RegExp])[] = [
+      ["doctor --store URL --home HOME", 8, /there is no vault in postgres:/],
+      ["restore FILE --dry-run --store URL --home HOME", 0, /0 secrets could be restored into postgres:/],
+      ["migrate --from URL --to HOME", 8, /there is no vault in .*: nothing to migrate/],
+      ["backup HOME.tar --store URL --home HOME", 8, /there is no vault in .*: nothing to save/],
+    ];
+    for (const [line, code, says] of commands) {
+      it(`gets no tables from ${line}`, async () => {
+        const { name, url } = await emptyDatabase();
+        const home = join(temporaryDirectory(), "home");
+        const given = line.replaceAll("URL", url).replaceAll("HOME", home).replace("FILE", backedUp());
+        const ended = await run(given.split(" "));
+        expect(ended.stdout + ended.stderr).to.match(says);
+        expect(ended.code).to.equal(code);
+        expect(await hasTables(name)).to.equal(false);
+        expect(existsSync(home)).to.equal(line.startsWith("backup"));
+      });
+    }
+
+    it("gets its tables from doctor --fix, which the owner of the tables runs", async () => {
+      const { name, url } = await emptyDatabase();
+      const doctor = (...flags: string[]) => run(["doctor", "--store", url, "--home", temporaryDirectory(), ...flags]);
+      expect((await doctor("--fix")).code).to.equal(8);
+      expect(await hasTables(name)).to.equal(true);
+      await postgres().sql(name, "UPDATE strongroom.schema_version SET version = version - 1");
+      const { code, stderr } = await doctor();
+      expect([code, stderr]).to.deep.equal([
+        1,
+        "strongroom: the database belongs to an earlier strongroom: start a server of this version on it, or run strongroom doctor --fix\n",
+      ]);
+    });
+
+    async function hasTables(name: string): Promise<unknown> {
+      const [row] = await postgres().sql(name, "SELECT to_regnamespace('strongroom') IS NOT NULL AS found");
+      return row?.["found"];
+    }
+  });
+
   it("refuses a start on a migration that has not ended, and doctor says so", async () => {
     const { url } = await emptyDatabase();
-    const database = await openDatabaseAt(url, null);
+    const database = await openDatabaseAt(url, null, creating);
     await database.startNewVault(bytes('{"format":"strongroom unfinished vault","source":"x"}\n'));
     await database.close();
     const message = await startTestServer({ store: url }).catch((error: Error) => error.message);

@@ -12,10 +12,12 @@ const members = {
   ...{ header: 0, count: 0, list: 3, read: 2, commit: 1, startNewVault: 1, replaceHeader: 2 },
   ...{ readDocument: 1, writeDocument: 3, snapshot: 0, freeze: 1, close: 0 },
 };
-const sharedMembers = { onReplaced: 1, confirm: 0, alone: 1, commitOn: 2, documentTag: 1, listWithHeads: 4 };
+const sharedMembers = {
+  ...{ onReplaced: 1, confirm: 0, serverConnections: 0, alone: 1, commitOn: 2, documentTag: 1, listWithHeads: 4 },
+};
 
 /** Those of no call of their own, and those whose call has another name. */
-const unreported = new Set(["close", "onReplaced", "alone"]);
+const unreported = new Set(["close", "onReplaced", "serverConnections", "alone"]);
 const reportedAs = new Map([
   ["commitOn", "commit"],
   ["listWithHeads", "list"],

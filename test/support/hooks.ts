@@ -3,6 +3,7 @@ import { cleanUpMark, cleanUpTo, preferMemory } from "./clean-up.js";
 import { takeViolations } from "./contract-judge.js";
 
 preferMemory();
+process.env["TZ"] = "UTC"; // tables show local times
 
 let beforeTest = 0;
 const violations: string[] = [];

@@ -19,7 +19,7 @@ type Environment = Readonly<Record<string, string>>;
 export function environment(more: Environment): NodeJS.ProcessEnv {
   const home = temporaryDirectory();
   const path = process.env["PATH"] ?? "";
-  return { PATH: path, HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
+  return { PATH: path, TZ: "UTC", HOME: home, XDG_DATA_HOME: join(home, "data"), TMPDIR: home, ...more };
 }
 
 /** Runs the command to its end. */

@@ -1,5 +1,6 @@
 /** Records of the audit log as lines for people, and which of them were asked for. */
 import type { AuditRecord, StrongroomClient } from "../../client/client.js";
+import { localMillisecond } from "../session/local-time.js";
 import { type OutputFlags, printable } from "../session/output.js";
 
 export type Filter = {
@@ -53,5 +54,7 @@ function textOf({ seq, time, event, token, address, path, status, code, ...rest 
     ...(batch ? ["in a batch"] : []),
     ...others,
   ];
-  return printable(`${time.replace("T", " ")}  ${parts.join("  ")}`);
+  const date = new Date(time);
+  const shown = Number.isNaN(date.getTime()) ? time : localMillisecond(date); // a file may have been edited
+  return printable(`${shown}  ${parts.join("  ")}`);
 }

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
@@ -26,17 +26,19 @@ export type ClearOrder = {
 export function withClipboard(command: Command): Command {
   const changed = command
     .option("-c, --copy", "copy the value to the clipboard instead of printing it")
-    .option(
-      "--clear-after <duration>",
-      "clear the clipboard after this time, such as 45 or 2m, if it still holds the value; 0: never",
-      clearingTime,
-      45,
+    .addOption(
+      new Option(
+        "--clear-after <duration>",
+        "clear the clipboard after this time, such as 30s or 2m, if it still holds the value; 0: never",
+      )
+        .argParser(clearingTime)
+        .default(45, "45s"),
     );
   return onlyWith(changed, "clearAfter", "copy");
 }
 
 function clearingTime(text: string): number {
-  return Math.ceil(duration(1000, 99_999_000)(text) / 1000);
+  return Math.ceil(duration(99_999_000)(text) / 1000);
 }
 
 /** @throws CommandFailure */

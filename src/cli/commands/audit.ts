@@ -10,6 +10,7 @@ import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-judge.js";
+import { readHeader } from "../../maintenance/vault-place.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
 import { type ShowFlags, showRecords, tailRecords } from "../audit/show-audit.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
@@ -18,14 +19,18 @@ import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
+import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = ShowFlags & PassphraseSource & { readonly head?: string; readonly open?: true };
+type Flags = ShowFlags & PassphraseSource & StoreFlags & { readonly head?: string; readonly open?: true };
 
 /** What each action takes: a flag's spelling by its name. */
 const actions: Readonly<Record<Action, Readonly<Partial<Record<keyof Flags, string>>>>> = {
   show: { token: "--token", path: "--path", since: "--since", limit: "--limit" },
   tail: { token: "--token", path: "--path", limit: "--limit", follow: "--follow" },
-  verify: { head: "--head", open: "--open", passphraseFile: "--passphrase-file", passphraseFd: "--passphrase-fd" },
+  verify: {
+    ...{ head: "--head", open: "--open", passphraseFile: "--passphrase-file", passphraseFd: "--passphrase-fd" },
+    ...{ store: "--store", storePasswordFile: "--store-password-file" },
+  },
   head: {},
 };
 
@@ -36,7 +41,7 @@ export function define(command: Command): void {
     .description(
       "The audit log records who did what, and when. show prints the latest records, or those that the flags choose, tail " +
         "the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints an unlocked " +
-        "server or, with --open, the passphrase. head prints where the log ends: keep it elsewhere, for verify --head.",
+        "server or, with --open, the passphrase (with --store for a vault in a database). head prints where the log ends: keep it elsewhere, for verify --head.",
     )
     .addArgument(new Argument("<action>").choices(Object.keys(actions)))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
@@ -46,13 +51,12 @@ export function define(command: Command): void {
     .option("-f, --follow", "tail: go on with the records that come")
     .option("--head <file>", "verify: the log must still begin as when this head was printed", nonEmpty)
     .option("--open", "verify: check the checkpoints with the passphrase. Implied by --passphrase-file and -fd");
-  withOutput(withConnection(withPassphrase(command))).action(audit);
+  withOutput(withConnection(withPassphrase(withStore(command)))).action(audit);
 }
 
 function readTime(text: string): Date {
-  const time = /^\d+(?:ms|[smhd])$/.test(text)
-    ? Date.now() - duration(1, 100 * 365 * 86_400_000)(text)
-    : Date.parse(text);
+  if (/^\d+(?:ms|[smhd])$/.test(text)) return new Date(Date.now() - duration(100 * 365 * 86_400_000)(text));
+  const time = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN; // the parser makes a date of 5, too
   if (Number.isNaN(time)) throw new Problem("a duration, such as 2h, or a time, such as 2026-03-01T12:00Z");
   return new Date(time);
 }
@@ -86,6 +90,7 @@ async function verify(flags: Flags): Promise<void> {
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const head = flags.head === undefined ? null : await readHead(flags.head);
   const isOpened = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
+  if (flags.store !== undefined && !isOpened) throw new CommandFailure("usage", unusedStore);
   const log = await verifyLog(auditDirectory(home.path), head);
   const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
@@ -105,19 +110,23 @@ async function readHead(file: string): Promise<LogHead> {
   throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
 }
 
-const noVaultHere = "there is no vault in the home's files: unlock its server, and leave out --open";
+const unusedStore = "--store has no effect without --open: add it, or leave --store out";
 
 async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
+  const { store, storePasswordFile } = storeSettings(flags);
+  const header = await readHeader(vaultPath, store, storePasswordFile);
+  if (header === null) throw noVault(store === null ? "the home's files" : "the database");
   const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
   try {
-    return await withOfflineJudge(vaultPath, passphrase, (judge) => {
-      if (judge === null) throw new CommandFailure("notInitialized", noVaultHere);
-      return judgeCheckpoints(log, judge);
-    });
+    return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));
   } catch (error) {
     if (!(error instanceof VaultError)) throw error;
     throw new CommandFailure(error.code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[error.code], error.message);
   }
+}
+
+function noVault(place: string): CommandFailure {
+  return new CommandFailure("notInitialized", `there is no vault in ${place}: name another with --home or --store`);
 }
 
 /** Returns null when no server runs here, or its vault is locked. */

@@ -1,6 +1,7 @@
 /** `strongroom completion`: the specification of all commands, taken from the parser. */
 import { Argument, type Command, type Option } from "commander";
 import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../completion/completion-scripts.js";
+import { leadingOptions } from "../session/global-flags.js";
 
 const details = `
 bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc
@@ -15,7 +16,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .addHelpText("after", details)
     .action((shell: keyof typeof scripts) => {
-      process.stdout.write(scripts[shell](specsOf(command.parent)));
+      process.stdout.write(scripts[shell](specsOf(command.parent), leadingOptions().map(flagOf)));
     });
 }
 

@@ -1,5 +1,6 @@
 /** `strongroom doctor`: flags, passphrase, and printing of the findings. */
 import type { Command } from "commander";
+import { isStoreUrl } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
@@ -23,7 +24,10 @@ export function define(command: Command): void {
         "token, the certificate and the audit log. A server may run meanwhile, locked or unlocked; it is not disturbed. With a database " +
         "(--store), its secrets are checked instead of the home's.",
     )
-    .option("--fix", "fix what is safe to fix, and say what was done")
+    .option(
+      "--fix",
+      "fix what is safe to fix, and say what was done; with a database, also create or update its tables",
+    )
     .option(
       "--open",
       "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
@@ -37,8 +41,9 @@ async function doctor(flags: Flags): Promise<void> {
   const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
   const { store, storePasswordFile } = storeSettings(flags);
-  const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile);
-  const options = { fix: flags.fix === true, passphrase, store: opened };
+  const fix = flags.fix === true;
+  const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile, { creates: fix });
+  const options = { fix, passphrase, store: opened };
   const diagnosis = await diagnose(home, options).finally(() => opened?.close());
   if (flags.json) printJson(asJson(diagnosis));
   else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens));
@@ -113,8 +118,9 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
     : "; or run strongroom doctor --fix";
 }
 
-function about({ home, server, current, kept, secrets, opened }: Diagnosis, wanted: boolean): string[] {
-  if (current === null) return [`${printable(home)}: there is no current vault\n`];
+function about(diagnosis: Diagnosis, wanted: boolean): string[] {
+  const { home, server, current, kept, secrets, opened } = diagnosis;
+  if (current === null) return [`${printable(placeOf(diagnosis))}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
     `${printable(home)}: vault ${current}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
@@ -124,8 +130,14 @@ function about({ home, server, current, kept, secrets, opened }: Diagnosis, want
   ];
 }
 
-function verdict({ findings, current, home }: Diagnosis, paint: ReturnType<typeof painter>): string {
+function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>): string {
+  const { findings, current } = diagnosis;
   if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
   if (current !== null) return `${paint("green", "no problems found")}\n`;
-  return `there is no vault in ${printable(home)}: init one, or name another home with --home\n`;
+  return `there is no vault in ${printable(placeOf(diagnosis))}: init one, or name another place\n`;
+}
+
+/** Where the vault is looked for: the home, or the database. */
+function placeOf({ home, vaultPath }: Diagnosis): string {
+  return isStoreUrl(vaultPath) ? vaultPath : home;
 }

@@ -7,7 +7,7 @@ import { editBytes } from "../prompt/editor.js";
 import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { getIfThere } from "../session/fetch-secrets.js";
+import { getIfThere } from "../session/missing-secrets.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
 import { isConflict, mustBePath } from "../session/secret-arguments.js";
 import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";

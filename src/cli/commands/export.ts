@@ -9,8 +9,8 @@ import { exportLine } from "../run/shell-quote.js";
 import { namesFor } from "../run/variable-names.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { listSecrets, refuseMissing, secretsAt } from "../session/fetch-secrets.js";
-import { explainEmptyFolder } from "../session/missing-secrets.js";
+import { listSecrets, secretsAt } from "../session/fetch-secrets.js";
+import { explainEmptyFolder, noSecretsAt } from "../session/missing-secrets.js";
 import { counted, printable, printJson } from "../session/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
 import { noBar, type Progress, progressBar } from "../session/progress.js";
@@ -130,8 +130,8 @@ async function* secretsOf(client: StrongroomClient, entries: readonly SecretEntr
   const paths = entries.map(({ path }) => path);
   let done = 0;
   for await (const [path, secret] of secretsAt(client, paths)) {
-    if (secret === undefined) refuseMissing([path]);
-    else yield secret;
+    if (secret === undefined) throw await noSecretsAt(client, [path]);
+    yield secret;
     bar.show(++done, entries.length);
   }
 }

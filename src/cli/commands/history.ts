@@ -2,11 +2,12 @@
 import type { Command } from "commander";
 import type { SecretHistory, StrongroomClient } from "../../client/client.js";
 import { shortened } from "../listing/text-width.js";
-import { mustConfirm } from "../prompt/confirm.js";
+import { mustConfirm, withYes } from "../prompt/confirm.js";
 import { mustGetHistory } from "../secrets/secret-versions.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
+import { localMinute } from "../session/local-time.js";
 import { counted, type OutputFlags, painter, printable, printJson, report, withResult } from "../session/output.js";
 import { isConflict, mustBePath } from "../session/secret-arguments.js";
 
@@ -20,8 +21,8 @@ export function define(command: Command): void {
     )
     .argument("<path>", "the secret's path")
     .option("--prune", "delete all earlier versions permanently")
-    .option("--yes", "do not ask")
     .option("--dry-run", "show what --prune would delete, without doing it");
+  withYes(command);
   for (const flag of ["yes", "dryRun"]) onlyWith(command, flag, "prune");
   withResult(withConnection(command)).action(history);
 }
@@ -42,7 +43,7 @@ function printVersions({ versions }: SecretHistory): void {
   const width = String(versions[0]?.version ?? "").length;
   for (const { version, updatedAt, metadata } of versions) {
     const type = (metadata.type ?? "-").padEnd("oauth-token".length);
-    const row = `${String(version).padStart(width)}  ${updatedAt.slice(0, 16).replace("T", " ")}Z  ${type}`;
+    const row = `${String(version).padStart(width)}  ${localMinute(new Date(updatedAt))}  ${type}`;
     const left = (process.stdout.columns ?? Number.POSITIVE_INFINITY) - row.length - 2;
     const description = shortened(printable(metadata.description ?? ""), left);
     process.stdout.write(`${`${row}  ${description && paint("dim", description)}`.trimEnd()}\n`);
@@ -56,7 +57,7 @@ async function prune({ path, versions, damaged = 0 }: SecretHistory, flags: Flag
     return report(flags, { dryRun: true, path }, `${earlier} of ${path} would be deleted: nothing was done`);
   if (versions.length - 1 + damaged === 0)
     return report(flags, { path }, `${path} has no earlier versions: nothing was done`);
-  if (!flags.yes) await mustConfirm(`Delete ${earlier} of ${shown} permanently?`, flags.nonInteractive, "--yes");
+  await mustConfirm(`Delete ${earlier} of ${shown} permanently?`, flags);
   await withClient(flags, (client) => pruneUnchanged(client, path, versions[0]?.etag));
   report(flags, { path }, `${path}: ${earlier} deleted`);
 }

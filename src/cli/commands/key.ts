@@ -7,11 +7,12 @@ import { createKey, keyAdvice } from "../keys/create-key.js";
 import { findKeyring } from "../keys/desktop-keyring.js";
 import { splitKey } from "../keys/shares.js";
 import { padded, widthOf } from "../listing/text-width.js";
-import { mustConfirm } from "../prompt/confirm.js";
+import { mustConfirm, withYes } from "../prompt/confirm.js";
 import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
+import { localDate } from "../session/local-time.js";
 import { type OutputFlags, printable, printJson, printLine, report, withResult } from "../session/output.js";
 import { checkTarget, writeOut } from "../session/plaintext-file.js";
 
@@ -21,6 +22,7 @@ type Flags = OutputFlags &
     readonly label?: string;
     readonly output?: string;
     readonly force?: true;
+    readonly yes?: true;
     readonly keyring?: true;
     readonly shares?: number;
     readonly threshold?: number;
@@ -31,7 +33,7 @@ const actions: Readonly<Record<string, readonly (keyof Flags)[]>> = {
   create: ["label", "output", "force", "keyring"],
   split: ["label", "output", "force", "shares", "threshold"],
   ls: [],
-  rm: ["force"],
+  rm: ["force", "yes"],
 };
 
 export function define(command: Command): void {
@@ -45,11 +47,11 @@ export function define(command: Command): void {
     .argument("[key]", "for rm: the key's label or id")
     .option("--label <text>", "name of the new key (recovery)", nonEmpty)
     .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)
-    .option("--force", "replace the output file; delete without asking")
+    .option("--force", "replace the output file; rm: the same as --yes")
     .addOption(new Option("--keyring", "create: store the key in the desktop's keyring").conflicts("output"))
     .addOption(new Option("--shares <number>", "split: how many shares to make (5)").argParser(count))
     .addOption(new Option("--threshold <number>", "split: how many of them give the key (3)").argParser(count));
-  withResult(withConnection(withPassphrase(command))).action(key);
+  withResult(withConnection(withPassphrase(withYes(command)))).action(key);
 }
 
 async function key(action: string, name: string | undefined, flags: Flags): Promise<void> {
@@ -114,14 +116,14 @@ async function list(flags: Flags): Promise<void> {
   const labels = found.keys.map(({ label }) => printable(label));
   const width = Math.max(...labels.map((label) => widthOf(label)));
   for (const [i, { id, createdAt }] of found.keys.entries()) {
-    printLine(`${padded(labels[i] ?? "", width)}  ${createdAt.slice(0, 10)}  ${id}`);
+    printLine(`${padded(labels[i] ?? "", width)}  ${localDate(new Date(createdAt))}  ${id}`);
   }
 }
 
 async function remove(name: string, flags: Flags): Promise<void> {
   const { keys } = await withClient(flags, (client) => client.keys());
   const { id, label } = mustFind(keys, name);
-  if (!flags.force) await mustConfirm(`Delete the key "${printable(label)}"?`, flags.nonInteractive);
+  if (!flags.force) await mustConfirm(`Delete the key "${printable(label)}"?`, flags);
   const { message } = await withClient(flags, (client) => client.deleteKey(id));
   report(flags, { id, label }, message);
 }

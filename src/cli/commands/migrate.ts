@@ -61,6 +61,7 @@ async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
     const source = await openSource(from, passwordFile);
     if (source === null) throw nothingIn(from);
     opened.push(source);
+    if ((await source.header()) === null) throw nothingIn(from); // before anything is created
     const target = await openTarget(to, passwordFile);
     opened.push(target);
     const checks = { understood: (header: Bytes) => keys.understands(header), refuseServed };

@@ -4,8 +4,7 @@ import type { Secret, StrongroomClient } from "../../client/client.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
 import { isUrlOfCodes, oneTimeCode } from "../one-time/one-time-code.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { getIfThere } from "../session/fetch-secrets.js";
-import { mustGet } from "../session/missing-secrets.js";
+import { getIfThere, mustGet } from "../session/missing-secrets.js";
 import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../session/output.js";
 import { mustBePath } from "../session/secret-arguments.js";
 

@@ -9,7 +9,7 @@ import { type Home, homeAt, openHome } from "../../files/home.js";
 import { judge, restore as restoreVault, type Understood } from "../../maintenance/backup/restore-backup.js";
 import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
-import { openUnserved } from "../../maintenance/vault-place.js";
+import { creating, openUnserved, reading } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -33,6 +33,7 @@ export function define(command: Command): void {
 async function restore(file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, process.env);
   const { store, storePasswordFile } = storeSettings(flags);
+  const access = flags.dryRun ? reading : creating;
   await mustBeReadable(file); // before a home is created for it
   const keys = new Keys(null);
   const understood: Understood = (header) => keys.understands(header);
@@ -40,7 +41,7 @@ async function restore(file: string, flags: Flags): Promise<void> {
     const restored =
       store === null
         ? await restoreFiles(file, path, understood, flags)
-        : await restoreDatabase(file, await openUnserved(store, storePasswordFile), understood, flags);
+        : await restoreDatabase(file, await openUnserved(store, storePasswordFile, access), understood, flags);
     const { place, ...facts } = restored;
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, ...facts });
     else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, place, flags.dryRun === true));

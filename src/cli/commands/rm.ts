@@ -1,7 +1,7 @@
 /** `strongroom rm`: asks first, and deletes all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { mustConfirm } from "../prompt/confirm.js";
+import { mustConfirm, withYes } from "../prompt/confirm.js";
 import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../secrets/all-or-nothing.js";
 import { folderPrefix, listFolder } from "../secrets/folder.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
@@ -14,9 +14,9 @@ type Flags = OutputFlags &
   ConnectionFlags &
   StepFlags & {
     readonly force?: true;
+    readonly yes?: true;
     readonly recursive?: true;
     readonly dryRun?: true;
-    readonly nonInteractive?: true;
   };
 
 /** `shown`: what the user is told, folders by their names. */
@@ -27,9 +27,9 @@ export function define(command: Command): void {
     .description("Deletes secrets and their earlier versions permanently: all of them or, if one does not exist, none.")
     .argument("<path...>", "the secrets' paths; with -r, folders too")
     .option("-r, --recursive", "delete folders with all that is in them")
-    .option("-f, --force", "do not ask")
-    .option("--non-interactive", "never prompt: fail without --force");
-  withOutput(withConnection(withDryRun(withSteps(command)))).action(rm);
+    .option("-f, --force", "the same as --yes")
+    .option("--non-interactive", "never prompt: fail without --yes");
+  withOutput(withConnection(withDryRun(withSteps(withYes(command))))).action(rm);
 }
 
 async function rm(given: readonly string[], flags: Flags): Promise<void> {
@@ -39,9 +39,13 @@ async function rm(given: readonly string[], flags: Flags): Promise<void> {
   if (flags.dryRun) {
     return report(flags, { dryRun: true, deleted: paths }, `would be deleted: ${names}: nothing was done`);
   }
-  if (!flags.force) await mustConfirm(`Delete ${shown.map(printable).join(", ")}?`, flags.nonInteractive);
+  if (!flags.force) await mustConfirm(questionOf(shown, paths.length), flags);
   await withClient(flags, (client) => deleteAll(client, paths));
   report(flags, { deleted: paths }, `deleted: ${names}`);
+}
+
+function questionOf(shown: readonly string[], count: number): string {
+  return `Delete ${shown.map(printable).join(", ")} with ${count === 1 ? "its" : "their"} history?`;
 }
 
 async function mustFind(client: StrongroomClient, given: readonly string[], flags: Flags): Promise<Found> {

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
 import { keyProblem } from "../keys/key-problem.js";
-import { mustConfirm } from "../prompt/confirm.js";
+import { mustConfirm, withYes } from "../prompt/confirm.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { askHidden } from "../prompt/terminal.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
@@ -30,9 +30,8 @@ export function define(command: Command): void {
         "you give their texts; all others are dropped. The passphrase stays: change it too if it was stolen.",
     )
     .addOption(keep.argParser(labelAndFile))
-    .option("--yes", "do not ask")
     .option("--no-wait", "do not wait until all secrets are sealed anew");
-  withOutput(withConnection(withPassphrase(command))).action(rotateKey);
+  withOutput(withConnection(withPassphrase(withYes(command)))).action(rotateKey);
 }
 
 function labelAndFile(text: string, before?: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
@@ -91,7 +90,7 @@ async function confirmDropped(
   const dropped = labels.filter((label) => !kept.has(label)).map((label) => `"${printable(label)}"`);
   const what =
     dropped.length === 0 ? "All keys are kept." : `These keys will open nothing any more: ${dropped.join(", ")}.`;
-  await mustConfirm(`${what} Rotate the master key?`, flags.nonInteractive, "--yes");
+  await mustConfirm(`${what} Rotate the master key?`, flags);
 }
 
 async function finish({ message, removed }: Rotated, flags: Flags): Promise<void> {

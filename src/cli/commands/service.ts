@@ -38,10 +38,15 @@ async function service(action: string, flags: Flags): Promise<void> {
 
 async function install(manager: ServiceManager, flags: Flags): Promise<void> {
   const plan = planService(flags.home);
-  if (flags.print) return void process.stdout.write(serviceFile(manager, plan));
+  if (flags.print) return print(manager.file, serviceFile(manager, plan), flags);
   await installService(manager, plan);
   const next = `unlock the vault with  strongroom unlock; ${manager.hint}`;
   report(flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
+}
+
+function print(file: string, text: string, { json }: Flags): void {
+  if (json) printJson({ file, text });
+  else process.stdout.write(text);
 }
 
 async function status(manager: ServiceManager, flags: Flags): Promise<void> {

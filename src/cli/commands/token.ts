@@ -15,6 +15,7 @@ import { namesServer, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty, onlyWith, RepeatableOption } from "../session/flags.js";
 import { printable, printJson, printLine, report, withDryRun, withResult } from "../session/output.js";
+import { canonicalPath } from "../session/references.js";
 import {
   createToken,
   listTokens,
@@ -54,20 +55,22 @@ export function define(command: Command): void {
       new RepeatableOption(
         "--path <path>",
         "create: a secret, or with a slash at the end a subtree; may be repeated; default: all",
-      ).argParser((path: string, before: readonly string[] = []) => [...before, nonEmpty(path)]),
+      ).argParser(readPaths),
     )
     .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
-    .option(
-      "--ttl <duration>",
-      "create: how long it is valid, 0 is forever; default: 90d",
-      duration(1000, 100 * yearMs),
-    )
-    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(1000, 30 * 24 * 3600 * 1000))
+    .option("--ttl <duration>", "create: how long it is valid, 0 is forever; default: 90d", duration(100 * yearMs))
+    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(30 * 24 * 3600 * 1000))
     .option("-o, --output <file>", "create, rotate: write the token into a new file (0600)", nonEmpty)
     .option("--force", "replace the output file if it exists")
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
   onlyWith(command, "force", "output");
   withResult(withConnection(withDryRun(command))).action(token);
+}
+
+function readPaths(path: string, before: readonly string[] = []): string[] {
+  const secret = path.startsWith("/") ? path : path.replace(/\/$/, ""); // a leading slash is reported with the whole path
+  canonicalPath(secret, `--path ${printable(path)}`);
+  return [...before, path.normalize("NFC")];
 }
 
 function readScopes(text: string): string[] {

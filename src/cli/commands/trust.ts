@@ -7,6 +7,7 @@ import { quoted } from "../../files/home.js";
 import { exits, withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
+import { localMinute } from "../session/local-time.js";
 import { type OutputFlags, printable, printJson, withResult } from "../session/output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
@@ -37,14 +38,16 @@ async function trust(flags: Flags): Promise<void> {
   const { certificate, certificateSource: file } = await find(flags);
   const { fingerprint256, subjectAltName = "", validTo } = new X509Certificate(certificate);
   const names = subjectAltName.replace(/\b(?:DNS|IP Address):/g, "");
-  const validUntil = new Date(validTo).toISOString();
-  if (flags.json) return printJson({ path: file, sha256: fingerprint256, names: names.split(", "), validUntil });
+  const end = new Date(validTo);
+  if (flags.json) {
+    return printJson({ path: file, sha256: fingerprint256, names: names.split(", "), validUntil: end.toISOString() });
+  }
   const shown = printable(quoted(file));
   const about = [
     ["certificate", printable(file)],
     ["SHA-256", fingerprint256],
     ["names", printable(names)],
-    ["valid until", validUntil],
+    ["valid until", localMinute(end)],
   ] as const;
   process.stdout.write(`${rows(about)}
 The strongroom command and its client library trust it already. For other programs:

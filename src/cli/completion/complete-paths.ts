@@ -1,19 +1,23 @@
 /** Hidden command for the completion scripts: paths that start as typed, up to the next slash. Never an error. */
 import type { Command } from "commander";
 import { StrongroomClient } from "../../client/client.js";
+import { duration } from "../../config/readers.js";
 import { canonical } from "../session/secret-arguments.js";
 
 /** A user is waiting at the prompt. */
-const timeoutMs = 2000;
+const usualMs = 2000;
 
 export function define(command: Command): void {
-  command.argument("[prefix]").action(async (prefix = "") => {
-    const found = await candidates(canonical(prefix)).catch(() => []); // locked or unreachable: no candidates
-    process.stdout.write(found.map((path) => `${path}\n`).join(""));
-  });
+  command
+    .argument("[prefix]")
+    .option("--timeout <duration>", "how long the server may take", duration(60_000), usualMs)
+    .action(async (prefix: string | undefined, { timeout }: { readonly timeout: number }) => {
+      const found = await candidates(canonical(prefix ?? ""), timeout).catch(() => []); // locked or unreachable: none
+      process.stdout.write(found.map((path) => `${path}\n`).join(""));
+    });
 }
 
-async function candidates(prefix: string): Promise<string[]> {
+async function candidates(prefix: string, timeoutMs: number): Promise<string[]> {
   const client = new StrongroomClient({ timeoutMs });
   const signal = AbortSignal.timeout(timeoutMs);
   const found = new Set<string>();

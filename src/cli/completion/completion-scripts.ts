@@ -22,12 +22,14 @@ export type CommandSpec = {
   readonly argument: Completable;
 };
 
-export const scripts = { bash, zsh, fish };
+/** `leading`: the flags that may come before the command's name. */
+type Script = (commands: readonly CommandSpec[], leading: readonly FlagSpec[]) => string;
 
-function bash(commands: readonly CommandSpec[]): string {
+const bash: Script = (commands, leading) => {
+  const all = [withoutCommand(leading), ...commands];
   return `# completion of strongroom for bash
 _strongroom() {
-  local rest="\${COMP_LINE:0:COMP_POINT}" word previous kind=any flags="" i behind=0
+  local rest="\${COMP_LINE:0:COMP_POINT}" word previous command="" kind=any flags="" i behind=0 at=1 last
   local -a words=()
   COMPREPLY=()
   # bash splits words at : and = too: what no space separates on the line belongs together
@@ -39,20 +41,25 @@ _strongroom() {
     rest="\${rest#"$word"}"
     if [[ $word == -- && $behind == 0 && $i -lt $COMP_CWORD ]]; then behind=$((i + 1)); fi
   done
-  word="\${words[\${#words[@]}-1]}" previous=""
-  if ((\${#words[@]} > 1)); then previous="\${words[\${#words[@]}-2]}"; fi
-  if [[ \${words[1]} == run && $behind != 0 ]]; then _strongroom_program "$behind"; return; fi
+  last=$((\${#words[@]} - 1)) word="\${words[\${#words[@]}-1]}" previous=""
+  if ((last > 0)); then previous="\${words[last-1]}"; fi
+  while ((at < last)); do
+    case "\${words[at]}" in
+${leadingBranches(leading)}
+    esac
+  done
+  if [[ $command == run && $behind != 0 ]]; then _strongroom_program "$behind"; return; fi
   local IFS=$'\\n'
-  if ((\${#words[@]} == 2)); then
+  if ((at == last)) && [[ $word != -* ]]; then
     COMPREPLY=($(compgen -W ${lines(commands.flatMap(({ names }) => names))} -- "$word"))
     return
   fi
-  case "\${words[1]}" in
-${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
+  case "$command" in
+${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
   if [[ $word == --*=* ]]; then previous="\${word%%=*}" word="\${word#*=}"; fi
-  case "\${words[1]}:$previous" in
-${valueBranches(commands)}
+  case "$command:$previous" in
+${valueBranches(all)}
     *) if [[ $word == -* ]]; then kind="$flags"; fi ;;
   esac
   case "$kind" in
@@ -103,31 +110,38 @@ _strongroom_paths() {
 }
 complete -F _strongroom strongroom
 `;
-}
+};
 
-function zsh(commands: readonly CommandSpec[]): string {
+const zsh: Script = (commands, leading) => {
+  const all = [withoutCommand(leading), ...commands];
   const described = commands.map(({ names: [name = ""], summary }) => `'${name}:${summary.replace(/'/g, "'\\''")}'`);
   return `#compdef strongroom
 _strongroom() {
-  local kind=any flags=""
+  local kind=any flags="" command=""
+  local -i at=2
   local -a found
-  if ((CURRENT == 2)); then
+  while ((at < CURRENT)); do
+    case "\${words[at]}" in
+${leadingBranches(leading)}
+    esac
+  done
+  if ((at == CURRENT)) && [[ "$PREFIX" != -* ]]; then
     found=(${described.join(" ")})
     _describe command found
     return
   fi
   local behind="\${words[(i)--]}"
-  if [[ "\${words[2]}" == run ]] && ((behind < CURRENT)); then
+  if [[ "$command" == run ]] && ((behind < CURRENT)); then
     shift $behind words
     ((CURRENT -= behind))
     _normal
     return
   fi
-  case "\${words[2]}" in
-${branches(commands, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
+  case "$command" in
+${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
-  case "\${words[2]}:\${words[CURRENT-1]}" in
-${valueBranches(commands)}
+  case "$command:\${words[CURRENT-1]}" in
+${valueBranches(all)}
     *) if [[ $PREFIX == -* ]]; then kind="$flags"; fi ;;
   esac
   case "$kind" in
@@ -148,25 +162,53 @@ ${valueBranches(commands)}
 }
 if [[ "\${funcstack[1]}" == _strongroom ]]; then _strongroom "$@"; else compdef _strongroom strongroom; fi
 `;
-}
+};
 
-function fish(commands: readonly CommandSpec[]): string {
+const fish: Script = (commands, leading) => {
   const rows = commands.flatMap(({ names, summary, flags, argument }) => {
-    const behind = `complete -c strongroom -n '__fish_seen_subcommand_from ${names.join(" ")}'`;
+    const behind = `complete -c strongroom -n '__strongroom_in ${names.join(" ")}'`;
     return [
-      `complete -c strongroom -n __fish_use_subcommand -a '${names.join(" ")}' -d ${fishText(summary)}`,
+      `complete -c strongroom -n __strongroom_starts -a '${names.join(" ")}' -d ${fishText(summary)}`,
       `${argument === "program" ? behind.replace(/'$/, "; and __strongroom_runs'") : behind}${fishCandidates(argument)}`,
-      ...flags.map(({ name, short, summary, value }) => {
-        const takes = value === null ? "" : `${value === "files" ? " -r" : " -x"}${fishCandidates(value)}`;
-        const letter = short === null ? "" : ` -s ${short.slice(1)}`;
-        return `${behind} -l ${name.slice(2)}${letter}${takes} -d ${fishText(summary)}`;
-      }),
+      ...flags.map((flag) => `${behind}${fishFlag(flag)}`),
     ];
   });
-  return `# completion of strongroom for fish\n${fishFunctions}complete -c strongroom -f\n${rows.join("\n")}\n`;
+  const before = leading.map((flag) => `complete -c strongroom -n __strongroom_starts${fishFlag(flag)}`);
+  const all = ["complete -c strongroom -f", ...before, ...rows].join("\n");
+  return `# completion of strongroom for fish\n${fishFunctions(leading)}${all}\n`;
+};
+
+export const scripts = { bash, zsh, fish };
+
+function fishFlag({ name, short, summary, value }: FlagSpec): string {
+  const takes = value === null ? "" : `${value === "files" ? " -r" : " -x"}${fishCandidates(value)}`;
+  const letter = short === null ? "" : ` -s ${short.slice(1)}`;
+  return ` -l ${name.slice(2)}${letter}${takes} -d ${fishText(summary)}`;
 }
 
-const fishFunctions = `function __strongroom_typed
+const fishFunctions = (leading: readonly FlagSpec[]) => `function __strongroom_command
+    set -l words (commandline -opc)
+    set -e words[1]
+    while set -q words[1]
+        switch $words[1]
+            case ${withValues(leading).join(" ")}
+                set -e words[1]
+                set -q words[1]; and set -e words[1]
+            case '-*'
+                set -e words[1]
+            case '*'
+                printf '%s\\n' $words[1]
+                return
+        end
+    end
+end
+function __strongroom_starts
+    not count (__strongroom_command) >/dev/null
+end
+function __strongroom_in
+    contains -- (__strongroom_command) $argv
+end
+function __strongroom_typed
     commandline -ct | string replace -r '^["\\']' '' | string replace -ar '\\\\\\\\(.)' '$1'
 end
 function __strongroom_paths
@@ -198,10 +240,26 @@ function fishText(text: string): string {
   return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }
 
+/** What may be typed before a command's name, as a command without a name. */
+function withoutCommand(leading: readonly FlagSpec[]): CommandSpec {
+  return { names: [""], summary: "", flags: leading, argument: "any" };
+}
+
+function withValues(flags: readonly FlagSpec[]): string[] {
+  return flags.filter(({ value }) => value !== null).map(({ name }) => name);
+}
+
+/** What bash and zsh do with the word at `at` while they look for the command's name. */
+function leadingBranches(leading: readonly FlagSpec[]): string {
+  return `      ${withValues(leading).join("|")}) ((at += 2)) ;;
+      -*) ((at += 1)) ;;
+      *) command="\${words[at]}"; break ;;`;
+}
+
 /** A branch for each command: its flags, and the kind of its argument. */
 function branches(commands: readonly CommandSpec[], more: (command: CommandSpec) => string): string {
   return commands
-    .map((command) => `    ${command.names.join("|")}) kind=${kindOf(command.argument)}; ${more(command)} ;;`)
+    .map((command) => `    ${command.names.join("|") || "''"}) kind=${kindOf(command.argument)}; ${more(command)} ;;`)
     .join("\n");
 }
 

@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import type { SecretEntry, SecretList } from "../../client/client.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { localMinute } from "../session/local-time.js";
 import { type OutputFlags, painter, printable, printJson, withResult } from "../session/output.js";
 import { type TreeRow, treeOf } from "./path-tree.js";
 import { padded, shortened, widthOf } from "./text-width.js";
@@ -68,14 +69,12 @@ export function tableOf(rows: readonly TreeRow<SecretEntry>[], columns = Number.
     const label = labels[i] ?? "";
     if (item === undefined) return label;
     const { metadata, updatedAt } = item;
-    const row = [padded(label, width), padded(metadata.type ?? "-", typeWidth), minuteOf(updatedAt)].join(gap);
+    const row = [padded(label, width), padded(metadata.type ?? "-", typeWidth), localMinute(new Date(updatedAt))].join(
+      gap,
+    );
     const room = columns - widthOf(row) - gap.length;
     const description = shortened(printable(metadata.description ?? ""), room);
     return description === "" ? row : `${row}${gap}${paint("dim", description)}`;
   });
   return lines.map((line) => `${line}\n`).join("");
-}
-
-function minuteOf(time: string): string {
-  return `${time.slice(0, 16).replace("T", " ")}Z`;
 }

@@ -1,4 +1,5 @@
 /** Yes-or-no questions, asked on the terminal whatever standard input is. */
+import type { Command } from "commander";
 import { CommandFailure } from "../session/exit-codes.js";
 import { askShown } from "./terminal.js";
 
@@ -14,15 +15,20 @@ export async function confirm(question: string): Promise<boolean | null> {
   return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
 }
 
-/** Returns only after a yes. `flag`: skips the question. @throws CommandFailure aborted; usage, without a terminal */
-export async function mustConfirm(
-  question: string,
-  nonInteractive: boolean | undefined,
-  flag = "--force",
-): Promise<void> {
+/** The values of the flags that decide whether a question is asked. */
+export type ConfirmFlags = { readonly yes?: true; readonly nonInteractive?: true };
+
+/** Adds the flag that is a yes to `mustConfirm`. */
+export function withYes(command: Command): Command {
+  return command.option("-y, --yes", "do not ask");
+}
+
+/** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
+export async function mustConfirm(question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
+  if (yes) return;
   const answer = nonInteractive ? null : await confirm(question);
   if (answer === true) return;
   if (answer === false) throw new CommandFailure("aborted", "nothing was done");
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
-  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use ${flag} to skip it`);
+  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use --yes to skip it`);
 }

@@ -40,7 +40,7 @@ async function judge(estimate: Estimate, passphrase: Bytes): Promise<void> {
   process.stderr.write(`strength: ${text}\n`);
   if (score >= goodScore) return;
   process.stderr.write(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
-  await mustConfirm("Use it anyway?", false);
+  await mustConfirm("Use it anyway?", {});
 }
 
 async function isRepeated(source: PassphraseSource, first: Bytes): Promise<boolean> {

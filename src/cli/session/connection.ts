@@ -4,6 +4,7 @@ import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/
 import { UnlockingClient } from "../prompt/unlocking-client.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { connectionOptions, homeOption } from "./global-flags.js";
+import { localMinute } from "./local-time.js";
 import { printable } from "./output.js";
 
 /** The values of the flags of `withConnection`. */
@@ -63,9 +64,8 @@ export async function withClient<T>(
 }
 
 function warnOfEnd(expiresAt: Date): void {
-  const minute = `${expiresAt.toISOString().slice(0, 16).replace("T", " ")}Z`;
   const remedy = "renew it with the root token:  strongroom token rotate NAME";
-  process.stderr.write(`warning: this token ends at ${minute}: ${remedy}\n`);
+  process.stderr.write(`warning: this token ends at ${localMinute(expiresAt)}: ${remedy}\n`);
 }
 
 export const exits: Readonly<Record<ErrorCode, ExitName>> = {

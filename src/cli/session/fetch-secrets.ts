@@ -3,6 +3,7 @@ import type { Secret, SecretEntry, StrongroomClient } from "../../client/client.
 import { readMany, secretOf } from "../../client/reading-many.js";
 import { folderPrefix } from "../secrets/folder.js";
 import { CommandFailure } from "./exit-codes.js";
+import { noSecretsAt } from "./missing-secrets.js";
 import { printable } from "./output.js";
 
 /**
@@ -20,7 +21,7 @@ export async function listSecrets(client: StrongroomClient, folder = ""): Promis
   throw new CommandFailure("findings", `damaged secrets: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
 }
 
-/** @throws CommandFailure notFound, that lists all missing paths */
+/** @throws CommandFailure notFound, with a suggestion, or the list of all missing paths */
 export async function fetchSecrets(
   client: StrongroomClient,
   paths: Iterable<string>,
@@ -31,7 +32,7 @@ export async function fetchSecrets(
     if (secret === undefined) missing.push(path);
     else secrets.set(path, secret);
   }
-  refuseMissing(missing);
+  if (missing.length > 0) throw await noSecretsAt(client, missing);
   return secrets;
 }
 
@@ -41,16 +42,4 @@ export async function* secretsAt(client: StrongroomClient, paths: readonly strin
   for await (const results of readMany((gets) => client.batch(gets), paths)) {
     for (const result of results) yield [paths[done++] ?? "", secretOf(result)] as const;
   }
-}
-
-/** @throws CommandFailure notFound, unless nothing is missing */
-export function refuseMissing(missing: readonly string[]): void {
-  if (missing.length === 0) return;
-  const names = missing.toSorted().map(printable).join(", ");
-  throw new CommandFailure("notFound", `no secret at ${names}: store it, or correct the path`);
-}
-
-/** Returns the secret, or null when the path has none. */
-export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
-  return (await client.getOrUndefined(path)) ?? null;
 }

@@ -13,20 +13,29 @@ export function connectionOptions(): Option[] {
   const address = "the server's address (STRONGROOM_ADDRESS; the one recorded in the home)";
   const tokenFile = "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)";
   const cacert = "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)";
-  const timeout = "how long to wait for a response, such as 30 or 2m; 0 waits forever (30s)";
+  const timeout = "how long to wait for a response, such as 10s or 2m; 0 waits forever (30s)";
   return [
     homeOption(),
     new Option("--address <url>", address).argParser(nonEmpty),
     new Option("--token-file <file>", tokenFile).argParser(nonEmpty),
     new Option("--cacert <file>", cacert).argParser(nonEmpty),
-    new Option("--timeout <duration>", timeout).argParser(duration(1000, 999_999_000)),
+    new Option("--timeout <duration>", timeout).argParser(duration(999_999_000)),
     new Option("--non-interactive", "never prompt: fail when the vault is locked"),
+  ];
+}
+
+/** The flags that may come before the command's name. */
+export function leadingOptions(): Option[] {
+  return [
+    ...connectionOptions(),
+    new Option("--json", "print one JSON object"),
+    new Option("-q, --quiet", "print only errors"),
   ];
 }
 
 /** Moves the flags before the command's name behind it. For `help`, they have no meaning. */
 export function commandFirst(args: readonly string[]): readonly string[] {
-  const count = countLeading(args, [...connectionOptions(), new Option("--json"), new Option("-q, --quiet")]);
+  const count = countLeading(args, leadingOptions());
   const [name, ...rest] = args.slice(count);
   if (name === undefined || name.startsWith("-")) return args;
   return name === "help" ? [name, ...rest] : [name, ...args.slice(0, count), ...rest];

@@ -2,15 +2,27 @@
 import { type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { folderPrefix } from "../secrets/folder.js";
 import { CommandFailure } from "./exit-codes.js";
-import { getIfThere } from "./fetch-secrets.js";
 import { printable } from "./output.js";
 import { suggestion } from "./suggestion.js";
+
+/** Returns the secret, or null when the path has none. */
+export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
+  return (await client.getOrUndefined(path)) ?? null;
+}
 
 /** @throws CommandFailure notFound, with a suggestion */
 export async function mustGet(client: StrongroomClient, path: string): Promise<Secret> {
   const secret = await getIfThere(client, path);
   if (secret !== null) return secret;
-  throw new CommandFailure("notFound", await explainMissing(client, path));
+  throw await noSecretsAt(client, [path]);
+}
+
+/** Returns the failure for missing paths: a suggestion for one, a list of several. */
+export async function noSecretsAt(client: StrongroomClient, missing: readonly string[]): Promise<CommandFailure> {
+  const [first = "", ...others] = missing;
+  if (others.length === 0) return new CommandFailure("notFound", await explainMissing(client, first));
+  const names = missing.toSorted().map(printable).join(", ");
+  return new CommandFailure("notFound", `no secret at ${names}: store them, or correct the paths`);
 }
 
 /** Returns what to say of a path that has no secret; `asFolder`: what to do if it is a folder. */

@@ -2,6 +2,7 @@
 import { type NewToken, type StrongroomClient, StrongroomError, type Token } from "../../client/client.js";
 import { type ConnectionFlags, withClient } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
+import { localMinute } from "../session/local-time.js";
 import { type OutputFlags, painter, printable, printJson, printLine, report } from "../session/output.js";
 import { checkTarget, writeOut } from "../session/plaintext-file.js";
 
@@ -69,7 +70,7 @@ export async function listTokens(flags: ServedFlags): Promise<void> {
   const paint = painter(process.stdout);
   for (const token of tokens) {
     const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
-    const used = token.lastUsedAt === null ? "never used" : `used ${minuteOf(token.lastUsedAt)}`;
+    const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
     const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${isOver ? "expired" : "ends"} ${endOf(token)}, ${used}`;
     process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
@@ -101,11 +102,7 @@ function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
 }
 
 function endOf({ expiresAt }: Pick<Token, "expiresAt">): string {
-  return expiresAt === null ? "never" : minuteOf(expiresAt);
-}
-
-function minuteOf(time: string): string {
-  return `${time.slice(0, 16).replace("T", " ")}Z`;
+  return expiresAt === null ? "never" : localMinute(new Date(expiresAt));
 }
 
 function secondsOf(ms: number | undefined): number | undefined {

@@ -4,7 +4,7 @@
  */
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
-import { Batch } from "../migrate/copy-secrets.js";
+import { CommitBuffer } from "../migrate/copy-secrets.js";
 import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
@@ -35,15 +35,15 @@ export async function restoreIntoStore(
 }
 
 async function writeSecrets(file: string, store: SecretStore, understood: Understood, watch: Watch): Promise<void> {
-  const batch = new Batch(store);
+  const buffer = new CommitBuffer(store);
   const write: Take = async (name, blob) => {
     if (name === headerName) return;
-    batch.add(secretOf(file, name), blob);
-    if (batch.isFull) await batch.commit();
+    buffer.add(secretOf(file, name), blob);
+    if (buffer.isFull) await buffer.commit();
   };
   try {
     await readAll(file, write, understood, watch);
-    await batch.commit();
+    await buffer.commit();
   } catch (error) {
     if (!watch.signal.aborted) throw error;
     throw new BackupError("aborted", "interrupted: run the same command again to go on");

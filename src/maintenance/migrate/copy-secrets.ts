@@ -29,24 +29,24 @@ export async function copySecrets(
   { tick, signal }: Watch,
 ): Promise<number> {
   const total = await from.count();
-  const batch = new Batch(to);
+  const buffer = new CommitBuffer(to);
   const copyOne = async (path: string) => {
     const blob = await mustRead(from, path);
-    if (!resumed || !same(blob, await to.read(path))) batch.add(path, blob);
+    if (!resumed || !same(blob, await to.read(path))) buffer.add(path, blob);
   };
   let done = 0;
   for await (const paths of slicesOf(from, readsAtOnce, signal)) {
     await Promise.all(paths.map(copyOne));
-    if (batch.isFull) await batch.commit();
+    if (buffer.isFull) await buffer.commit();
     done += paths.length;
     tick("copying", done, total);
   }
-  await batch.commit();
-  return batch.committed;
+  await buffer.commit();
+  return buffer.committed;
 }
 
 /** Gathers secrets for commits of a useful size. */
-export class Batch {
+export class CommitBuffer {
   committed = 0;
   readonly #store: SecretStore;
   #changes: Change[] = [];

@@ -1,10 +1,12 @@
 /** Small documents of one vault: a file each, beside its header, replaced durably. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type FileOperations, replaceFile } from "../../files/durable.js";
 import { readFileBytes } from "../../files/read-file.js";
 import { documentName, maxDocumentBytes, type StoredDocument } from "../secret-store.js";
+import { cannotRead, cannotWrite } from "./store-errors.js";
 
 const suffix = ".document";
 
@@ -18,28 +20,47 @@ export function documentFile(name: string): string {
   return name + suffix;
 }
 
-export async function readDocument(
-  files: FileOperations,
-  directory: string,
-  name: string,
-): Promise<StoredDocument | null> {
-  const bytes = await readFileBytes(files, join(directory, documentFile(name)), maxDocumentBytes);
-  return bytes && { bytes, tag: documentTag(bytes) };
-}
+export class Documents {
+  readonly #files: FileOperations;
+  readonly #directory: string;
+  /** Writes run one at a time. */
+  readonly #writes = pLimit(1);
 
-/** Returns the new tag; null unless the current one is `expected`. Calls must not overlap. */
-export async function writeDocument(
-  files: FileOperations,
-  directory: string,
-  name: string,
-  bytes: Bytes,
-  expected: string | null,
-): Promise<string | null> {
-  const current = await readDocument(files, directory, name);
-  if ((current?.tag ?? null) !== expected) return null;
-  if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
-  await replaceFile(files, join(directory, documentFile(name)), bytes);
-  return documentTag(bytes);
+  constructor(files: FileOperations, directory: string) {
+    this.#files = files;
+    this.#directory = directory;
+  }
+
+  /** See `SecretStore.readDocument`. */
+  read(name: string): Promise<StoredDocument | null> {
+    return this.#read(name).catch((error: unknown) => {
+      throw cannotRead(error);
+    });
+  }
+
+  /** See `SecretStore.writeDocument`. */
+  write(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    return this.#writes(() => this.#replace(name, bytes, expected)).catch((error: unknown) => {
+      throw cannotWrite(error);
+    });
+  }
+
+  async #read(name: string): Promise<StoredDocument | null> {
+    const bytes = await readFileBytes(this.#files, this.#fileOf(name), maxDocumentBytes);
+    return bytes && { bytes, tag: documentTag(bytes) };
+  }
+
+  async #replace(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    const current = await this.#read(name);
+    if ((current?.tag ?? null) !== expected) return null;
+    if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
+    await replaceFile(this.#files, this.#fileOf(name), bytes);
+    return documentTag(bytes);
+  }
+
+  #fileOf(name: string): string {
+    return join(this.#directory, documentFile(name));
+  }
 }
 
 function documentTag(bytes: Bytes): string {

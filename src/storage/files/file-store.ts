@@ -1,77 +1,42 @@
-/** Secret store on files: the claim on the vault's directory, the current vault in it, and errors for clients. */
-import { join } from "node:path";
-import pLimit from "p-limit";
+/** Secret store on files: the claim on the vault's directory, the current vault in it, and its snapshots. */
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, systemClock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
-import {
-  type FileOperations,
-  ignoring,
-  makeDirectory,
-  missingAsNull,
-  moveIntoPlace,
-  syncDirectory,
-  systemFiles,
-} from "../../files/durable.js";
-import { tagHeadBytes, tagOf } from "../blob-tag.js";
+import { type FileOperations, missingAsNull, systemFiles } from "../../files/durable.js";
 import type { Change, CommitResult, Reader, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
-import { BatchTree } from "./batch-tree.js";
 import { type Claim, claimVault } from "./claim.js";
 import type { Announcement } from "./claim-holder.js";
-import { readDocument, writeDocument } from "./documents.js";
-import {
-  currentGeneration,
-  findRestored,
-  finishRestored,
-  headerFile,
-  removeRestoredMark,
-  switchGeneration,
-  UncertainSwitch,
-} from "./generations.js";
-import { removeLeftovers } from "./leftovers.js";
+import { CurrentVault, type LoadedVault } from "./current-vault.js";
+import { currentGeneration, findRestored, switchGeneration, UncertainSwitch } from "./generations.js";
 import { SnapshotHolder } from "./snapshot-holder.js";
-import {
-  cannotRead,
-  cannotWrite,
-  lostSecrets,
-  readFailure,
-  removalFailure,
-  snapshotFailure,
-  unavailable,
-  writeFailure,
-} from "./store-errors.js";
-import { readTree } from "./tree-scan.js";
-
-/** Bounds the number of open files under load. */
-const readsAtOnce = 64;
-const writesAtOnce = 32;
-
-/** Larger than any blob we write. Protects memory against a planted file. */
-const maxBlobBytes = 2 ** 30;
+import { lostSecrets, snapshotFailure, unavailable } from "./store-errors.js";
 
 export class FileStore implements SecretStore {
   readonly vaultPath: string;
-  /** Number of foreign files found in the tree at start. */
-  foreignFiles = 0;
-  /** The directory of secrets was missing, and an empty one was created. */
-  madeSecrets = false;
+  /** See `LoadedVault`. */
+  readonly foreignFiles: number;
+  readonly madeSecrets: boolean;
   readonly #files: FileOperations;
   readonly #claim: Claim;
   readonly #snapshots: SnapshotHolder;
-  readonly #reads = pLimit(readsAtOnce);
-  readonly #writes = pLimit(writesAtOnce);
-  /** Document writes run one at a time. */
-  readonly #documents = pLimit(1);
-  #current: BatchTree | null = null;
-  #header: Bytes | null = null;
+  #current: CurrentVault | null;
   /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
 
-  private constructor(vaultPath: string, files: FileOperations, claim: Claim, clock: Clock) {
+  private constructor(
+    vaultPath: string,
+    files: FileOperations,
+    claim: Claim,
+    clock: Clock,
+    loaded: LoadedVault | null,
+  ) {
     this.vaultPath = vaultPath;
+    this.foreignFiles = loaded?.foreignFiles ?? 0;
+    this.madeSecrets = loaded?.madeSecrets ?? false;
     this.#files = files;
     this.#claim = claim;
     this.#snapshots = new SnapshotHolder(files, clock);
+    this.#current = loaded?.vault ?? null;
   }
 
   /**
@@ -84,13 +49,12 @@ export class FileStore implements SecretStore {
     claimed: () => void = () => {},
     clock = systemClock,
   ): Promise<FileStore> {
-    const store = new FileStore(vaultPath, files, await claimVault(vaultPath), clock);
+    const claim = await claimVault(vaultPath);
     try {
       claimed();
-      await store.#load();
-      return store;
+      return new FileStore(vaultPath, files, claim, clock, await CurrentVault.load(files, vaultPath));
     } catch (error) {
-      await store.close();
+      await claim.release();
       throw error;
     }
   }
@@ -106,7 +70,7 @@ export class FileStore implements SecretStore {
   }
 
   async header(): Promise<Bytes | null> {
-    return this.#header?.slice() ?? null;
+    return this.#current?.header ?? null;
   }
 
   async count(): Promise<number> {
@@ -117,29 +81,12 @@ export class FileStore implements SecretStore {
     return this.#current?.names.list(prefix, after, limit) ?? [];
   }
 
-  async read(path: string, first = maxBlobBytes): Promise<Bytes | null> {
-    const current = this.#current;
-    if (current === null) return null;
-    try {
-      return await this.#reads(() => current.read(path, first));
-    } catch (error) {
-      throw readFailure(path, error);
-    }
+  read(path: string, first?: number): Promise<Bytes | null> {
+    return this.#current?.read(path, first) ?? Promise.resolve(null);
   }
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
-    const current = this.#mustHaveVault();
-    this.#snapshots.refuseFrozen();
-    for (const [refused, change] of changes.entries()) {
-      if (!(await this.#isAsExpected(current, change))) return { committed: false, refused };
-    }
-    const [only, another] = changes;
-    if (only === undefined) return { committed: true };
-    if (another === undefined) return this.#commitOne(current, only);
-    await current.commit(new Map(changes.map(({ path, blob }) => [path, blob]))).catch((error: unknown) => {
-      throw cannotWrite(error);
-    });
-    return { committed: true };
+    return this.#mustBeWritable().commit(changes);
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
@@ -147,9 +94,8 @@ export class FileStore implements SecretStore {
     try {
       await this.#current?.drain(); // the old vault is kept whole
       const before = this.#current?.generation ?? null;
-      const generation = await switchGeneration(this.#files, this.vaultPath, header, before);
-      this.#current = new BatchTree(this.#files, generation, []);
-      this.#header = header.slice();
+      const generation = await switchGeneration(this.#files, this.vaultPath, header.slice(), before);
+      this.#current = new CurrentVault(this.#files, generation, []);
       this.#snapshots.thaw();
       return before?.directory ?? null;
     } catch (error) {
@@ -160,42 +106,21 @@ export class FileStore implements SecretStore {
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    const { generation } = this.#mustHaveVault();
-    this.#snapshots.refuseFrozen();
-    if (this.#header === null || Buffer.compare(this.#header, before) !== 0) return false;
-    try {
-      await moveIntoPlace(this.#files, join(generation.directory, headerFile), header);
-      this.#header = header.slice(); // what the next start finds, even when the fsync fails
-      await syncDirectory(this.#files, generation.directory);
-      return true;
-    } catch (error) {
-      throw cannotWrite(error);
-    }
+    return this.#mustBeWritable().replaceHeader(header, before);
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
-    const directory = this.#current?.generation.directory;
-    if (directory === undefined) return null;
-    return readDocument(this.#files, directory, name).catch((error: unknown) => {
-      throw cannotRead(error);
-    });
+    return this.#current?.documents.read(name) ?? null;
   }
 
-  writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
-    const { directory } = this.#mustHaveVault().generation;
-    return this.#documents(() => writeDocument(this.#files, directory, name, bytes, expected)).catch(
-      (error: unknown) => {
-        throw cannotWrite(error);
-      },
-    );
+  async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
+    return this.#mustHaveVault().documents.write(name, bytes, expected);
   }
 
   async snapshot(): Promise<StoredSnapshot> {
     const current = this.#mustHaveVault();
     try {
-      return await this.#snapshots.replace(() =>
-        current.snapshot(this.vaultPath, () => this.#header ?? current.generation.header),
-      );
+      return await this.#snapshots.replace(() => current.snapshot(this.vaultPath));
     } catch (error) {
       throw snapshotFailure(error);
     }
@@ -218,43 +143,6 @@ export class FileStore implements SecretStore {
     await this.#claim.release();
   }
 
-  async #isAsExpected(current: BatchTree, { path, expected }: Change): Promise<boolean> {
-    if (expected === undefined) return true;
-    if (expected === "present") return current.isPresent(path);
-    if (expected === "absent") return !current.names.has(path);
-    const head = await this.read(path, tagHeadBytes);
-    return head !== null && tagOf(head) === expected.tag;
-  }
-
-  async #commitOne(current: BatchTree, { path, blob, expected }: Change): Promise<CommitResult> {
-    if (blob === null) {
-      const removed = await this.#writes(() => current.remove(path)).catch((error: unknown) => {
-        throw removalFailure(path, error);
-      });
-      return removed || expected !== "present" ? { committed: true } : { committed: false, refused: 0 };
-    }
-    await this.#writes(() => current.write(path, blob)).catch((error: unknown) => {
-      throw writeFailure(path, error);
-    });
-    return { committed: true };
-  }
-
-  async #load(): Promise<void> {
-    await removeLeftovers(this.#files, this.vaultPath);
-    await finishRestored(this.#files, this.vaultPath);
-    const generation = await currentGeneration(this.#files, this.vaultPath);
-    if (generation === null) return;
-    await removeRestoredMark(this.#files, generation.directory);
-    // The process that replaced `current` may have been killed before the fsync, and all later writes depend on it.
-    await ignoring(syncDirectory(this.#files, this.vaultPath), "EROFS");
-    this.madeSecrets = await makeDirectory(this.#files, generation.secrets); // some backups drop empty directories
-    const { paths, foreignFiles } = await readTree(this.#files, generation.secrets);
-    this.#current = new BatchTree(this.#files, generation, paths);
-    this.#header = generation.header;
-    this.foreignFiles = foreignFiles;
-    await this.#current.replay();
-  }
-
   /** DANGER: acknowledges nothing in a vault that may not be current after the next start. */
   #refuseUncertain(): void {
     if (!this.#uncertain) return;
@@ -262,9 +150,15 @@ export class FileStore implements SecretStore {
     throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${remedy}`);
   }
 
-  #mustHaveVault(): BatchTree {
+  #mustHaveVault(): CurrentVault {
     this.#refuseUncertain();
     if (this.#current === null) throw new Error("there is no vault");
     return this.#current;
+  }
+
+  #mustBeWritable(): CurrentVault {
+    const current = this.#mustHaveVault();
+    this.#snapshots.refuseFrozen();
+    return current;
   }
 }

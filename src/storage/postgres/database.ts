@@ -5,7 +5,7 @@
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import { StartError, VaultError } from "../../errors.js";
 import type { Log } from "../../log.js";
-import { readConnectionUrl } from "./connection-url.js";
+import type { ConnectionTarget } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
 import { Sessions } from "./sessions.js";
@@ -16,8 +16,7 @@ export type Row = readonly (string | null)[];
 export type Value = string | number | Uint8Array | readonly (string | number | null)[] | null;
 
 export type DatabaseOptions = {
-  /** `postgres://…`, without a password; see `readConnectionUrl`. */
-  readonly url: string;
+  readonly target: ConnectionTarget;
   readonly password?: string;
   /** Most connections. */
   readonly poolSize: number;
@@ -48,6 +47,11 @@ const sessionSettings = [
   "statement_timeout=300000",
   "idle_in_transaction_session_timeout=60000",
   "jit=off", // costs more than any statement here
+  // DANGER: until a table that has grown is analyzed, the planner takes it for small, and reads and sorts a whole prefix, or all
+  // of it, rather than follow the index: 700 ms instead of 12 for a page of 1,000 under a prefix with 100,000 secrets.
+  "enable_sort=off",
+  "enable_bitmapscan=off",
+  "enable_seqscan=off",
 ].map((setting) => `-c ${setting}`);
 
 export class Database {
@@ -65,10 +69,10 @@ export class Database {
 
   /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { url, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
+    const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
     const { Client, Pool } = await loadClient();
     const config = {
-      ...readConnectionUrl(url),
+      ...target,
       ...(password !== undefined && { password }),
       max: poolSize,
       connectionTimeoutMillis: answerMs,

@@ -10,12 +10,15 @@ export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnec
   /** Null: no snapshots. */
   readonly snapshotsAt: string | null;
   readonly isServer: boolean;
+  /** See `PostgresStoreOptions`. */
+  readonly creates: boolean;
 };
 
 /** @throws StartError when the database cannot be used. */
 export async function openDatabase(settings: DatabaseSettings, log: Log): Promise<PostgresStore> {
-  const { store: url, storePasswordFile, storeConnections: poolSize, snapshotsAt, isServer } = settings;
-  const password = await findPassword(readConnectionUrl(url), storePasswordFile);
+  const { store: url, storePasswordFile, storeConnections: poolSize, ...rest } = settings;
+  const target = readConnectionUrl(url);
+  const password = await findPassword(target, storePasswordFile);
   const { PostgresStore } = await import("./postgres-store.js");
-  return PostgresStore.open({ url, ...(password !== undefined && { password }), poolSize, snapshotsAt, isServer, log });
+  return PostgresStore.open({ ...rest, target, ...(password !== undefined && { password }), poolSize, log });
 }

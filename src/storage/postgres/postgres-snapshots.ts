@@ -17,11 +17,14 @@ import type { StoredSnapshot } from "../secret-store.js";
 import type { Database } from "./database.js";
 import { databaseUnavailable } from "./database-errors.js";
 import { bytesOf } from "./statement-values.js";
+import { inTransaction } from "./transaction.js";
 
 const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 
 /** Blobs in memory at once. */
 const rowsAtOnce = 64;
+
+const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 type BlobRow = { readonly path: string; readonly blob: string };
 
@@ -59,7 +62,9 @@ export class PostgresSnapshots {
 
   async #write(directory: string): Promise<StoredSnapshot> {
     try {
-      const count = await this.#database.withClient((client) => inSnapshot(client, () => copyVault(client, directory)));
+      const count = await this.#database.withClient((client) =>
+        inTransaction(client, oneMoment, () => copyVault(client, directory)),
+      );
       return { directory, count };
     } catch (error) {
       await removeTree(systemFiles, directory).catch(() => {}); // or by the next start
@@ -74,18 +79,6 @@ async function removeSnapshots(directory: string): Promise<void> {
   }
 }
 
-async function inSnapshot<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
-  await client.query("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-  try {
-    const result = await work();
-    await client.query("COMMIT");
-    return result;
-  } catch (error) {
-    await client.query("ROLLBACK").catch(() => {}); // the failure itself is what matters
-    throw error;
-  }
-}
-
 /** Returns the number of secrets. */
 async function copyVault(client: PoolClient, directory: string): Promise<number> {
   const { rows } = await client.query<{ id: string; header: string }>(
@@ -94,6 +87,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
+  await client.query("SET LOCAL enable_seqscan = on"); // all of a table in its own order
   await client.query(
     `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
   );

@@ -1,8 +1,5 @@
-/**
- * Secret store in a PostgreSQL database that any number of servers share. Nothing is cached: every answer carries the epoch
- * of the vault it came from, and an answer from any other epoch than the expected one is refused.
- */
-import { createHash, randomUUID } from "node:crypto";
+/** Secret store in a PostgreSQL database that any number of servers share. Nothing is cached. */
+import { createHash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
@@ -16,18 +13,21 @@ import {
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
-import { readConnectionUrl, shownTarget } from "./connection-url.js";
-import { Database, type DatabaseOptions, type Row, serverName, type Value } from "./database.js";
+import { type ConnectionTarget, shownTarget } from "./connection-url.js";
+import { Database, type DatabaseOptions, type Row, serverName } from "./database.js";
 import { databaseStartError } from "./database-errors.js";
+import { EpochGuard } from "./epoch-guard.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
-import { migrate } from "./schema.js";
+import { hasSchema, updateSchema } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
-import { type Statement, statements } from "./statements.js";
+import { statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
   /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
   readonly snapshotsAt: string | null;
+  /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */
+  readonly creates: boolean;
 };
 
 /** A batch of many bytes has more time: milliseconds for each mebibyte. */
@@ -37,33 +37,30 @@ export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
   /** Host and database only: everyone may ask for it. */
   readonly vaultPath: string;
+  readonly #hasSchema: boolean;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
-  #epoch = "";
-  #generation: string | null = null;
-  /** The epoch that a change of this server makes, while it runs. */
-  #nextEpoch: string | null = null;
-  #onReplaced: () => void = () => {};
+  readonly #vault: EpochGuard;
 
-  private constructor(url: string, database: Database, snapshots: PostgresSnapshots) {
-    this.vaultPath = shownTarget(readConnectionUrl(url));
+  private constructor(target: ConnectionTarget, database: Database, snapshots: PostgresSnapshots, hasSchema: boolean) {
+    this.vaultPath = shownTarget(target);
+    this.#hasSchema = hasSchema;
     this.#database = database;
     this.#snapshots = snapshots;
+    this.#vault = new EpochGuard(database);
   }
 
   /**
-   * Connects, and makes or migrates the schema.
-   * @throws StartError when the database cannot be reached or is not fit; no message has any part of the URL.
+   * Connects, and prepares the schema.
+   * @throws StartError when the database cannot be reached or used; no message contains any part of the URL.
    */
   static async open(options: PostgresStoreOptions): Promise<PostgresStore> {
     const database = await Database.open(options);
     try {
-      await migrate(database);
-      const store = new PostgresStore(
-        options.url,
-        database,
-        await PostgresSnapshots.open(database, options.snapshotsAt),
-      );
+      if (options.creates) await updateSchema(database);
+      const snapshots = await PostgresSnapshots.open(database, options.snapshotsAt);
+      const isThere = options.creates || (await hasSchema(database));
+      const store = new PostgresStore(options.target, database, snapshots, isThere);
       await store.header();
       return store;
     } catch (error) {
@@ -73,33 +70,29 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   get generation(): string | null {
-    return this.#generation;
+    return this.#vault.generation;
   }
 
   onReplaced(listener: () => void): void {
-    this.#onReplaced = listener;
+    this.#vault.onReplaced = listener;
   }
 
   async confirm(): Promise<void> {
-    await this.#ask(statements.epoch, []);
+    await this.#vault.ask(statements.epoch, []);
   }
 
-  /** Returns how many connections the servers on this database have, this store's own not counted. */
   async serverConnections(): Promise<number> {
     const [row] = await this.#database.query(statements.serverConnections, [serverName]);
     return Number(row?.[0]);
   }
 
   async header(): Promise<Bytes | null> {
-    const [row] = await this.#database.query(statements.header, []);
-    const [epoch, generation = null, header = null] = row ?? [];
-    this.#epoch = epoch ?? "";
-    this.#generation = generation;
-    return header === null ? null : bytesOf(header);
+    if (!this.#hasSchema) return null;
+    return this.#vault.readHeader();
   }
 
   async count(): Promise<number> {
-    const [count] = await this.#ask(statements.count, []);
+    const [count] = await this.#vault.ask(statements.count, []);
     return Number(count);
   }
 
@@ -107,8 +100,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths] =
       below === null
-        ? await this.#ask(statements.list, [prefix, after, limit])
-        : await this.#ask(statements.listBelow, [prefix, after, limit, below]);
+        ? await this.#vault.ask(statements.list, [prefix, after, limit])
+        : await this.#vault.ask(statements.listBelow, [prefix, after, limit, below]);
     return JSON.parse(paths ?? "[]") as string[];
   }
 
@@ -116,8 +109,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths, heads] =
       below === null
-        ? await this.#ask(statements.listHeads, [prefix, after, limit, first])
-        : await this.#ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+        ? await this.#vault.ask(statements.listHeads, [prefix, after, limit, first])
+        : await this.#vault.ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
     const digits = (heads ?? "").split(",");
     return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
   }
@@ -129,8 +122,8 @@ export class PostgresStore implements SecretStore, SharedStore {
   async read(path: string, first?: number): Promise<Bytes | null> {
     const [blob = null] =
       first === undefined
-        ? await this.#ask(statements.read, [path])
-        : await this.#ask(statements.readHead, [path, first]);
+        ? await this.#vault.ask(statements.read, [path])
+        : await this.#vault.ask(statements.readHead, [path, first]);
     return blob === null ? null : bytesOf(blob);
   }
 
@@ -139,49 +132,40 @@ export class PostgresStore implements SecretStore, SharedStore {
     if (only === undefined) return { committed: true };
     if (another !== undefined) return this.commitOn(changes, []);
     const { path, blob, expected } = only;
-    return commitResult(await this.#ask(statements.commitOne, [this.#epoch, path, blob, expectedText(expected)]));
+    return commitResult(
+      await this.#vault.ask(statements.commitOne, [this.#vault.epoch, path, blob, expectedText(expected)]),
+    );
   }
 
   async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
     const { values, bytes } = changesParameters(changes, bases);
     const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
-    return commitResult(await this.#ask(statements.commitMany, [this.#epoch, ...values], extraMs));
+    return commitResult(await this.#vault.ask(statements.commitMany, [this.#vault.epoch, ...values], extraMs));
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const [kept = null, made = null] = await this.#changeEpoch((next) =>
-      this.#ask(statements.startVault, [this.#epoch, next, header]),
-    );
-    this.#generation = made;
+    const kept = await this.#vault.startVault(header);
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
-  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    try {
-      const [replaced] = await this.#changeEpoch((next) =>
-        this.#ask(statements.replaceHeader, [this.#epoch, next, header, before]),
-      );
-      return replaced === "t";
-    } catch (error) {
-      if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
-      throw error;
-    }
+  replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+    return this.#vault.replaceHeader(header, before);
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
-    const [bytes = null, tag = null] = await this.#ask(statements.readDocument, [name]);
+    const [bytes = null, tag = null] = await this.#vault.ask(statements.readDocument, [name]);
     return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
   }
 
   async documentTag(name: string): Promise<string | null> {
-    const [tag = null] = await this.#ask(statements.documentTag, [name]);
+    const [tag = null] = await this.#vault.ask(statements.documentTag, [name]);
     return tag;
   }
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
     const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
-    const [written] = await this.#ask(statements.writeDocument, [this.#epoch, name, bytes, tag, expected]);
+    const [written] = await this.#vault.ask(statements.writeDocument, [this.#vault.epoch, name, bytes, tag, expected]);
     return written === "t" ? tag : null;
   }
 
@@ -197,30 +181,6 @@ export class PostgresStore implements SecretStore, SharedStore {
   async close(): Promise<void> {
     this.#snapshots.close();
     await this.#database.close();
-  }
-
-  /** Once committed, the new epoch is the expected one; answers that arrive before the change's own are accepted, too. */
-  async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
-    const next = randomUUID();
-    this.#nextEpoch = next;
-    try {
-      return await change(next);
-    } finally {
-      this.#nextEpoch = null;
-    }
-  }
-
-  /** Returns the first row, without the epoch. @throws VaultError VAULT_LOCKED when it is not the one in mind. */
-  async #ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
-    const asked = this.#epoch;
-    const [row] = await this.#database.query(statement, values, extraMs);
-    const [epoch = null, ...rest] = row ?? [];
-    if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
-    if (epoch === this.#epoch) return rest;
-    if (epoch === asked && statement.isChange !== true) return this.#ask(statement, values, extraMs); // an own change came first
-    this.#onReplaced();
-    const problem = "another server has replaced the vault or changed its keys";
-    throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its present passphrase`);
   }
 }
 

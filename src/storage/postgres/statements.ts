@@ -1,6 +1,7 @@
 /**
  * Statements of the engine, each prepared once a connection, under its name. Each, but for `serverConnections`, also
- * returns the epoch of what it saw.
+ * returns the epoch of what it saw. Secrets are read in subqueries on the current vault, which with `sessionSettings` have one
+ * plan only: along the primary key.
  */
 
 export type Statement = {
@@ -10,7 +11,7 @@ export type Statement = {
   readonly isChange?: boolean;
 };
 
-const ofCurrent = "FROM strongroom.current c LEFT JOIN strongroom.secret s ON s.vault = c.vault AND s.path = $1";
+const ofCurrent = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path = $1) FROM strongroom.current c";
 const pathsAfter = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
 
 export const statements = {
@@ -29,8 +30,11 @@ export const statements = {
     text: `SELECT c.epoch, (SELECT COALESCE(SUM(n.secrets), 0) FROM strongroom.secret_count n WHERE n.vault = c.vault)
   FROM strongroom.current c`,
   },
-  read: { name: "read", text: `SELECT c.epoch, s.blob ${ofCurrent}` },
-  readHead: { name: "read-head", text: `SELECT c.epoch, substring(s.blob FROM 1 FOR $2::integer) ${ofCurrent}` },
+  read: { name: "read", text: `SELECT c.epoch, (SELECT s.blob ${ofCurrent}` },
+  readHead: {
+    name: "read-head",
+    text: `SELECT c.epoch, (SELECT substring(s.blob FROM 1 FOR $2::integer) ${ofCurrent}`,
+  },
   list: { name: "list", text: listOf(`${pathsAfter} ORDER BY s.path LIMIT $3`) },
   listBelow: { name: "list-below", text: listOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`) },
   listHeads: { name: "list-heads", text: headsOf(`${pathsAfter} ORDER BY s.path LIMIT $3`, "$4") },

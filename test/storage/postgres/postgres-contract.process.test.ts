@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { VaultError } from "../../../src/errors.js";
 import { createLog } from "../../../src/log.js";
 import { tagOf } from "../../../src/storage/blob-tag.js";
+import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import type { Bytes } from "../../../workers/protocol.js";
 import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
@@ -40,7 +41,8 @@ describe("the store contract in PostgreSQL", () => {
       repair: () => proxy.repair(),
       /** The first and the one before stay open: servers share a database. */
       async open() {
-        const store = await PostgresStore.open({ url: urlOf(proxy.port, name), poolSize: 4, log: silent, snapshotsAt });
+        const target = readConnectionUrl(urlOf(proxy.port, name));
+        const store = await PostgresStore.open({ target, poolSize: 4, log: silent, snapshotsAt, creates: true });
         opened.push(store);
         await close(1, opened.length - 3);
         return store;
@@ -61,7 +63,8 @@ describe("a store in PostgreSQL that another server shares", () => {
   async function openTwo(): Promise<[PostgresStore, PostgresStore]> {
     const { cluster, name } = database();
     await cluster.sql(name, "DROP SCHEMA IF EXISTS strongroom CASCADE");
-    const options = { url: urlOf(cluster.port, name), poolSize: 4, log: silent, snapshotsAt: null };
+    const target = readConnectionUrl(urlOf(cluster.port, name));
+    const options = { target, poolSize: 4, log: silent, snapshotsAt: null, creates: true };
     const stores = [await PostgresStore.open(options), await PostgresStore.open(options)] as const;
     for (const store of stores) later(() => store.close());
     await stores[0].startNewVault(header);

@@ -1,6 +1,7 @@
 /** Databases that a server must not use, and those that it warns of. */
 import { expect } from "chai";
 import { createLog } from "../../../src/log.js";
+import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import { shared } from "../../support/clean-up.js";
 import { needsPostgres, startPostgres, urlOf } from "../../support/postgres.js";
@@ -16,7 +17,8 @@ describe("a store in PostgreSQL", () => {
     const lines: string[] = [];
     const log = createLog("warn", (line) => lines.push(line), Date.now);
     try {
-      const options = { url: urlOf(cluster().port, database), poolSize: 2, log, snapshotsAt: null };
+      const target = readConnectionUrl(urlOf(cluster().port, database));
+      const options = { target, poolSize: 2, log, snapshotsAt: null, creates: true };
       await (await PostgresStore.open(options)).close();
       return lines.join("");
     } catch (error) {

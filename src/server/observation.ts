@@ -1,0 +1,30 @@
+/** Observers of a server: the metrics and, unless a setting turns it off, the audit log. */
+
+import { routes } from "../access/scopes.js";
+import type { AuditLog } from "../audit/audit-log.js";
+import type { Settings } from "../config/definitions.js";
+import type { Home } from "../files/home.js";
+import { ServerMetrics } from "../metrics/server-metrics.js";
+import { Observers } from "../observer.js";
+import type { CompleteSurroundings } from "./server-handle.js";
+
+export type Observation = {
+  readonly observers: Observers;
+  readonly metrics: ServerMetrics;
+  readonly audit: AuditLog | null;
+};
+
+export async function startObserving(
+  home: Home,
+  settings: Settings,
+  { files, clock, log, observer }: CompleteSurroundings,
+): Promise<Observation> {
+  const observers = new Observers(log);
+  const metrics = new ServerMetrics(routes, clock);
+  const audit =
+    settings.audit === "off"
+      ? null
+      : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
+  for (const each of [metrics, observer, audit]) if (each) observers.add(each);
+  return { observers, metrics, audit };
+}

@@ -1,0 +1,44 @@
+/** Stop of a server: once, whoever asks first, and within a limited time. */
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../log.js";
+import { stopMs } from "./server-handle.js";
+
+export type Stopper = {
+  readonly isStopping: () => boolean;
+  /** Further calls return the same promise. */
+  readonly stop: () => Promise<void>;
+  /** Resolves when the stop begins. */
+  readonly stopping: Promise<unknown>;
+  readonly stopped: Promise<void>;
+};
+
+/** `work` runs once, whether the endpoint, a signal or a test asks first. */
+export function createStopper(work: () => Promise<void>): Stopper {
+  const request = new AbortController();
+  const stopping = once(request.signal, "abort");
+  const stopped = stopping.then(work);
+  const stop = (): Promise<void> => {
+    request.abort();
+    return stopped;
+  };
+  return { isStopping: () => request.signal.aborted, stop, stopping, stopped };
+}
+
+/** Waits until all have ended, for at most `stopMs`, and logs what failed. */
+export async function awaitEnds(works: readonly Promise<unknown>[], log: Log): Promise<void> {
+  log.info({ event: "stopping" });
+  const ends = await within(stopMs, Promise.allSettled(works));
+  for (const end of ends ?? []) {
+    if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
+  }
+  log.info({ event: "stopped" });
+}
+
+/** Waits at most this long: a disk that hangs must not keep the process alive. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const limit = new AbortController();
+  const result = await Promise.race([work, sleep(ms, undefined, { signal: limit.signal }).catch(() => undefined)]);
+  limit.abort();
+  return result;
+}
