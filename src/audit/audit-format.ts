@@ -42,9 +42,6 @@ export type FileHeader = { readonly file: number; readonly log: string; readonly
 /** Where a log ends. */
 export type LogHead = { readonly log: string; readonly seq: number; readonly chain: string };
 
-/** Most checkpoints in one request to verify them. */
-export const maxCheckpoints = 1_000;
-
 const format = { format: "strongroom audit", version: 1 };
 const fileName = /^audit-(\d{6,12})\.jsonl$/;
 const chainPattern = /^\{"chain":"([A-Za-z0-9_-]{43})"\}$/;
