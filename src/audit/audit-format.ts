@@ -33,14 +33,14 @@ export const keptFiles = 16;
 export const checkpointRecords = 1_000;
 export const checkpointMs = 60_000;
 
-/** Most in one request to check them. */
-export const maxCheckpoints = 1_000;
-
 /** First line of a file. `chain`: the value before the file. */
 export type FileHeader = { readonly file: number; readonly log: string; readonly seq: number; readonly chain: string };
 
 /** Where a log ends. */
 export type LogHead = { readonly log: string; readonly seq: number; readonly chain: string };
+
+/** Most checkpoints in one request to verify them. */
+export const maxCheckpoints = 1_000;
 
 const format = { format: "strongroom audit", version: 1 };
 const fileName = /^audit-(\d{6,12})\.jsonl$/;
