@@ -1,4 +1,4 @@
-/** Judgement of an audit log's checkpoints with the vault's passphrase, without a server. */
+/** Check of an audit log's checkpoints with the vault's passphrase, without a server. */
 import type { Bytes } from "../../workers/protocol.js";
 import { signedOf } from "../audit/audit-format.js";
 import type { Judge } from "../audit/verify-log.js";

@@ -1,4 +1,4 @@
-/** Place of a vault, for maintenance without a server: a home with files, or a database. */
+/** Places of vaults, opened for maintenance without a server: the files of a home, or a database. */
 import { resolve } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
@@ -16,7 +16,7 @@ import type { SecretStore } from "../storage/secret-store.js";
 /** `url` of a database, or the path of a home. */
 export type VaultPlace = { readonly home: string; readonly url: null } | { readonly home: null; readonly url: string };
 
-/** `creates`: missing tables are created, and old ones updated. Without them, a database has no vault. */
+/** `creates`: missing tables are created and old ones updated; otherwise a database without tables has no vault. */
 export type Access = { readonly creates: boolean };
 export const reading: Access = { creates: false };
 export const creating: Access = { creates: true };
@@ -56,7 +56,7 @@ export async function refuseServed(store: SecretStore): Promise<void> {
 
 const silent = createLog("error", () => {}, Date.now);
 
-/** Enough for the reads and writes that maintenance makes at once. */
+/** Enough for the concurrent reads and writes of maintenance. */
 const storeConnections = 8;
 
 /** Opens a database that servers may be using; it takes no snapshots. @throws StartError */
@@ -82,7 +82,7 @@ export async function readHeader(
 
 export type OpenedDatabase = { readonly store: SecretStore; readonly close: () => Promise<void> };
 
-/** Opens a database as a server with this home would, which is created if it is missing. @throws StartError */
+/** Opens a database as a server with this home would; creates a missing home. @throws StartError */
 export async function openClaimedDatabase(
   path: string,
   url: string,

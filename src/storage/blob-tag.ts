@@ -1,5 +1,5 @@
 /**
- * Tag of a blob: tells two states of a secret apart, without the key. It is the first half of the random nonce with which
+ * Tag of a blob: distinguishes two states of a secret, without the key. It is the first half of the random nonce with which
  * the blob's metadata is sealed, at a fixed place (see `workers/crypto/blob.ts`), as base64url.
  *
  *   offset  size

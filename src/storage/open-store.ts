@@ -25,7 +25,7 @@ export type StoreOptions = {
   readonly clock: Clock | undefined;
   /** False for a command that reads the store in a server's place; it creates nothing in a database. */
   readonly isServer?: boolean;
-  /** Called once the home is claimed: what is slow and needs no claim can then run meanwhile. */
+  /** Called once the home is claimed: slow work that needs no claim can then run at the same time. */
   readonly claimed: () => void;
 };
 
@@ -51,7 +51,7 @@ function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): voi
   if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
 }
 
-/** The claim is on the home alone: any number of servers share the database, each with a home of its own. */
+/** Claims the home only: any number of servers share the database, each with its own home. */
 async function openShared(options: StoreOptions, url: string): Promise<ClaimedStore> {
   const { settings, home, files, claimed, log, isServer = true } = options;
   const claim = await claimVault(home.vault);

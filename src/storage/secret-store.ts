@@ -30,8 +30,8 @@ export type Basis = { readonly path: string; readonly tag: string };
 export type Listed = { readonly path: string; readonly head: Bytes };
 
 /**
- * What a vault needs of a store that other servers change, too. Nothing that such a store returns is of another vault, or
- * under another header, than the one that `header` returned last, or that this server has made since.
+ * What a vault needs of a store that other servers also change. All that such a store returns belongs to the vault, and the
+ * header, that `header` returned last or that this server has made since.
  */
 export interface SharedStore {
   /** Identifies the vault whose header was returned last; null before the first init. */

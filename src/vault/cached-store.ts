@@ -1,6 +1,6 @@
 /**
- * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. Of a
- * store that other servers change, too, only pages are cached, whose digest is compared with what storage returns for each
+ * Secret store with caches of its ciphertext, which are never stale: every change of a secret goes through `commit`. For a
+ * store that other servers also change, only pages are cached, whose digest is compared with what storage returns for each
  * list. It never looks into a blob.
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
@@ -44,6 +44,11 @@ export class CachedStore {
     this.heads = new CiphertextCache(cacheBytes / 4);
     this.pages = new CiphertextCache((most * 3) / 16);
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
+  }
+
+  /** Whether other servers also change the secrets. */
+  get isShared(): boolean {
+    return this.store.shared !== undefined;
   }
 
   /** Returns the blob without its earlier versions, if it is in memory. */

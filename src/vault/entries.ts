@@ -9,8 +9,8 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
 import type { Change, Expected, SecretStore } from "../storage/secret-store.js";
-import type { BatchPermit } from "./batch-plan.js";
-import { Batches } from "./batches.js";
+import type { BatchPermit } from "./batch/batch-plan.js";
+import { Batches } from "./batch/batches.js";
 import { CachedStore, type SealedBlob } from "./cached-store.js";
 import {
   type Condition,
@@ -69,7 +69,7 @@ export class Entries {
 
   put(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
     const put = (given: Bytes) => this.#putExclusively(path, given, condition);
-    return this.#paths.run(path, () => (this.#isShared ? repeatingWith(body, copyOf, put) : put(body)));
+    return this.#paths.run(path, () => (this.#cached.isShared ? repeatingWith(body, copyOf, put) : put(body)));
   }
 
   async get(path: string, unlessTagged: Tags | null): Promise<MaybeReply> {
@@ -99,7 +99,7 @@ export class Entries {
 
   undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
     const undo = (given: Bytes) => this.#undoExclusively(path, given, condition);
-    return this.#paths.run(path, () => (this.#isShared ? repeatingWith(body, copyOf, undo) : undo(body)));
+    return this.#paths.run(path, () => (this.#cached.isShared ? repeatingWith(body, copyOf, undo) : undo(body)));
   }
 
   prune(path: string, condition: Condition): Promise<number> {
@@ -120,7 +120,7 @@ export class Entries {
     }
   }
 
-  /** Seals a secret anew where the old master key sealed it; returns false when it is damaged, in a second reading, too. */
+  /** Seals a secret again that the old master key sealed; returns false when it is damaged, also on a second read. */
   reseal(path: string): Promise<boolean> {
     const reseal = async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path);
     return this.#paths.run(path, () => this.#repeatingIfShared(reseal));
@@ -140,13 +140,8 @@ export class Entries {
     this.#cached.clear();
   }
 
-  /** Whether other servers change the secrets, too: their changes take no turns with those of this one. */
-  get #isShared(): boolean {
-    return this.#store.shared !== undefined;
-  }
-
   #repeatingIfShared<T>(change: () => Promise<T>): Promise<T> {
-    return this.#isShared ? repeating(change) : change();
+    return this.#cached.isShared ? repeating(change) : change();
   }
 
   /** The body is judged before the condition. */
@@ -196,7 +191,7 @@ export class Entries {
     requireCondition(condition, path, tag);
     const { blob, reply } = sealed;
     const expected: Expected = tag === null ? "absent" : { tag };
-    const change = { path, blob, ...((this.#isShared || isConditional(condition)) && { expected }) };
+    const change = { path, blob, ...((this.#cached.isShared || isConditional(condition)) && { expected }) };
     await this.#mustCommit(condition, change, { ...sealed, path });
     return { reply, tag: tagOf(blob) };
   }

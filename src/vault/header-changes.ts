@@ -1,6 +1,6 @@
 /**
  * Changes of the vault's header: the key worker proposes one, storage replaces the header durably, and the key worker
- * adopts the new one. At every crash the one or the other opens the vault.
+ * adopts it. After a crash at any step, the old or the new header opens the vault.
  */
 import type { Bytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
@@ -79,7 +79,7 @@ export class HeaderChanges {
   }
 
   /**
-   * As `refresh`, and writes a header again of which a failed fsync left in doubt whether it is on disk.
+   * As `refresh`, and writes the header again when a failed fsync left it uncertain which one is on disk.
    * DANGER: what a rotation seals is lost with its header, so nothing may be sealed before.
    * @throws VaultError UNAVAILABLE
    */
@@ -125,9 +125,9 @@ export class HeaderChanges {
     throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
   }
 
-  /** Puts the old header back. On a disk that refuses that, too, either may be there after a power cut: locks the vault. */
+  /** Restores the old header. When the disk refuses that as well, either may survive a power cut: locks the vault. */
   async #goBack(before: Bytes, proposed: Bytes, error: unknown): Promise<never> {
-    const current = await this.#store.header().catch(() => before); // a later answer of a shared store shows which it is
+    const current = await this.#store.header().catch(() => before); // a shared store's next answer shows which one it is
     await this.discard();
     if (current !== null && Buffer.compare(current, before) === 0) throw error;
     const isBack = await this.#store.replaceHeader(before, proposed).catch(() => false);

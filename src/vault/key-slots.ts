@@ -47,7 +47,7 @@ export class KeySlots {
   }
 
   /**
-   * Makes a new master key, for the passphrase and the keys in the body; what the old one sealed is sealed anew in the
+   * Makes a new master key, for the passphrase and the keys in the body; everything is sealed again under it in the
    * background. @throws VaultError ALREADY_EXISTS, … as above
    */
   async rotate(body: SharedBytes, permit: Permit): Promise<Bytes> {

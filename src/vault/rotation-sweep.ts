@@ -22,7 +22,7 @@ export type RotationSweepOptions = {
   readonly headerChanges: HeaderChanges;
   readonly clock: Clock;
   readonly log: Log;
-  /** Makes the MACs of the vault's records anew. */
+  /** Signs the vault's records again. */
   readonly resignRecords: () => Promise<void>;
   /** Returns how many requests have worked on secrets. */
   readonly requests: () => number;

@@ -8,11 +8,11 @@ import type { ReadWriteLock } from "./sync/read-write-lock.js";
 export interface RecordKeeper {
   /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
   verify(): Promise<void> | undefined;
-  /** The master key is being rotated: makes what the old one has signed anew, durably. */
+  /** Signs the records again during a rotation of the master key, durably. */
   resign(): Promise<void>;
   /** A new vault without documents has replaced the one before. */
   vaultReplaced(): void;
-  /** Writes what is left to write. */
+  /** Writes pending changes. */
   close(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export class VaultRecords {
     return this.#lock.shared(work);
   }
 
-  /** Whether other servers change the documents, too. */
+  /** Whether other servers also change the documents. */
   get isShared(): boolean {
     return this.#store.shared !== undefined;
   }

@@ -19,7 +19,7 @@ export type VaultStatus = {
   readonly lastLock: { readonly reason: LockReason; readonly at: string };
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
-  /** False while storage does not answer: `secretCount` is then the last number that it told. */
+  /** False while storage does not answer: `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;
 };
 

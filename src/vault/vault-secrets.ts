@@ -1,7 +1,7 @@
 /** Operations on the secrets of an unlocked vault: none runs beside a lock or a forced init, or while the vault is locked. */
 import type { Bytes, SharedBytes } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import type { BatchPermit } from "./batch-plan.js";
+import type { BatchPermit } from "./batch/batch-plan.js";
 import { type Condition, type MaybeReply, type TaggedReply, type Tags, unconditional } from "./condition.js";
 import type { Entries } from "./entries.js";
 import type { KeyState } from "./key-state.js";

@@ -35,7 +35,7 @@ export function define(command: Command): void {
         "if its disk is full or read-only, it refuses writes meanwhile.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
-    .option("--with-audit", "save the audit log, too");
+    .option("--with-audit", "also save the audit log");
   withOutput(withConnection(withStore(command))).action(backup);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Restore into a store that has no vault, a database for instance. The whole archive is verified first; the vault is not
- * usable before it is complete, and an interrupted restore goes on when it is repeated.
+ * Restore into a store without a vault, such as a database. The whole archive is verified first; the vault is not usable
+ * before it is complete, and an interrupted restore resumes when the command is run again.
  */
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
@@ -10,7 +10,7 @@ import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { readAll, secretOf, type Understood } from "./restore-backup.js";
 
-/** Verifies the archive and that the store could take it; returns its number of secrets. @throws BackupError */
+/** Verifies the archive, and that the store has no other vault; returns the number of secrets. @throws BackupError */
 export async function judgeForStore(
   file: string,
   store: SecretStore,

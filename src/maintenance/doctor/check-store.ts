@@ -30,7 +30,7 @@ export async function examineStore(inspection: Inspection, store: SecretStore): 
   return { current: vaultPath, kept: [], secrets };
 }
 
-/** Returns how many there are. */
+/** Returns the number of secrets. */
 async function examineSecrets(inspection: Inspection, store: SecretStore, isOpened: boolean): Promise<number> {
   const counted = await store.count();
   inspection.progress.expect(counted);
@@ -75,7 +75,7 @@ function outlineOf(blob: Bytes) {
 }
 
 function reportCount(inspection: Inspection, { vaultPath }: SecretStore, counted: number, found: number): void {
-  const message = `its count of secrets says ${counted}, and there are ${found}: rows were added or removed by hand`;
-  const remedy = "find out who writes to the database; a migration to an empty database counts anew";
+  const message = `its count says ${counted} secrets, but there are ${found}: rows were added or removed by hand`;
+  const remedy = "find out who writes to the database; a migration to an empty database corrects the count";
   inspection.report({ code: "count-wrong", path: vaultPath, message, remedy, fix: null });
 }

@@ -22,9 +22,9 @@ import { reportTemps } from "./stray-files.js";
 export type DoctorOptions = {
   /** Fix what is safe to fix. */
   readonly fix: boolean;
-  /** Given: opens every secret. Wiped in the end. */
+  /** If given, every secret is opened with it. Wiped at the end. */
   readonly passphrase: Bytes | null;
-  /** Has the vault, instead of the home's files. */
+  /** Holds the vault, instead of the home's files. */
   readonly store?: SecretStore | null;
   readonly onProgress: (done: number, total: number) => void;
 };
@@ -116,7 +116,7 @@ async function fixAll(findings: readonly Finding[], claimed: boolean): Promise<F
   return fixed;
 }
 
-/** A fix that the system refuses leaves its finding. */
+/** Returns false when the system refuses the fix: the finding remains. */
 async function succeeds(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;

@@ -59,7 +59,7 @@ export class Keys {
     return (await worker.call({ op: "verifyRecords", texts, macs })).valid;
   }
 
-  /** Judges the MACs of the audit log's checkpoints, with the key of the unlocked vault. */
+  /** Checks the MACs of the audit log's checkpoints with the key of the unlocked vault. */
   async verifyCheckpoints(checkpoints: readonly SignedCheckpoint[]): Promise<readonly CheckpointVerdict[]> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");

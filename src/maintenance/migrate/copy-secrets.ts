@@ -11,17 +11,17 @@ export type Watch = {
   readonly signal: AbortSignal;
 };
 
-/** Paths of one list. */
+/** Paths in one page. */
 const pageSize = 1000;
 
 /** Blobs in memory at once, while they are read. */
 const readsAtOnce = 16;
 
-/** Of one commit, which takes a blob more at most. */
+/** Limits of one commit, which may exceed them by one slice. */
 const maxChanges = 100;
 const maxCommitBytes = 4 * 2 ** 20;
 
-/** Copies what is missing or, where `resumed`, differs; returns how many that were. */
+/** Copies what is missing or, when `resumed`, differs; returns the number of copied secrets. */
 export async function copySecrets(
   from: SecretStore,
   to: SecretStore,
@@ -98,7 +98,7 @@ export async function verifySecrets(from: SecretStore, to: SecretStore, { tick, 
   return done;
 }
 
-/** All paths in order, some at a time. @throws MigrationError aborted */
+/** Yields all paths in order, in slices. @throws MigrationError aborted */
 async function* slicesOf(store: SecretStore, size: number, signal: AbortSignal): AsyncGenerator<readonly string[]> {
   for (let after = ""; ; ) {
     const page = await store.list("", after, pageSize);

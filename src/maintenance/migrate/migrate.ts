@@ -1,6 +1,6 @@
 /**
- * Migration: copies a vault from one store to another, ciphertext as it is. Every secret is read back and compared before the
- * copy gets its header, without which no server starts on it. A migration that was interrupted goes on where it was.
+ * Migration: copies a vault's ciphertext from one store to another. Every secret is read back and compared before the copy
+ * gets its header, without which no server starts on it. An interrupted migration resumes where it stopped.
  */
 import type { Bytes } from "../../../workers/protocol.js";
 import { documentName as tokensDocument } from "../../access/token-record.js";
@@ -12,7 +12,7 @@ import { changedSource, MigrationError } from "./migration-error.js";
 
 const documents = [tokensDocument];
 
-/** `copied`: how many were not there yet. */
+/** `copied`: number of secrets that were not there yet. */
 export type Migrated = { readonly secrets: number; readonly copied: number };
 
 /** `refuseServed` throws when a server uses the store. */
@@ -22,7 +22,7 @@ export type MigrationChecks = {
 };
 
 /**
- * No server may use either of the stores: it is checked again in the end, since one may have started meanwhile.
+ * No server may use either store. This is checked again at the end, since one may have started meanwhile.
  * @throws MigrationError, VaultError
  */
 export async function migrate(
@@ -50,7 +50,7 @@ export async function migrate(
   return { secrets, copied };
 }
 
-/** For a copy that has its header, and may have been used since. */
+/** For a copy that already has its header, and may have been used since. */
 async function verifyFinished(from: SecretStore, to: SecretStore, watch: Watch): Promise<number> {
   try {
     return await verifyAll(from, to, watch);

@@ -15,7 +15,7 @@ export class MigrationError extends Error {
   }
 }
 
-/** Both have the same vault, but not the same secrets. */
+/** The two stores hold the same vault with different secrets. */
 export function changedSource({ vaultPath }: SecretStore): MigrationError {
   const remedy = "make sure that no server uses either of the two, then run the command again";
   return new MigrationError("changed", `${vaultPath} and the other vault differ: ${remedy}`);

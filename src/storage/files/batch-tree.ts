@@ -1,7 +1,7 @@
 /**
- * Blobs of one vault with atomic batches. The redo journal of a batch, a file of its own that is written and synced first, is
- * the commit point. Behind the commits, the batches are applied to the tree in their order, and their journals removed in
- * the same order. Meanwhile reads of their paths are served from memory.
+ * Blobs of one vault with atomic batches. A batch is committed once its redo journal, a file of its own, is written and synced.
+ * In the background, batches are applied to the tree and their journals removed, both in order. Until then, reads of their
+ * paths are served from memory.
  */
 import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -16,7 +16,7 @@ import type { Snapshot } from "./snapshot.js";
 /** Few, so that the commits' own work does not queue behind it in the thread pool. */
 const appliedAtOnce = 4;
 
-/** A commit waits while more than this is not applied yet: it is in memory, and the next start after a kill applies it. */
+/** A commit waits while more than this is pending, since it is held in memory and replayed after a crash. */
 const maxPendingChanges = 10_000;
 const maxPendingBytes = 64 * 2 ** 20;
 
@@ -72,12 +72,12 @@ export class BatchTree {
     return pending === undefined ? this.#tree.read(path, first) : (pending?.slice(0, first) ?? null);
   }
 
-  /** True for a secret, and for one whose delete failed before it was durable; not for one that a batch is just removing. */
+  /** True for a secret, and for one whose delete failed before it was durable; false for one that a pending batch removes. */
   isPresent(path: string): boolean {
     return this.names.has(path) || (!this.#changedBy.has(path) && this.#tree.isUnconfirmed(path));
   }
 
-  /** DANGER: a path of a pending batch changes by a journal, too, or a replay would undo the change. */
+  /** DANGER: a path of a pending batch must change through a journal as well, or a replay would undo the change. */
   async write(path: string, blob: Bytes): Promise<void> {
     if (this.#changedBy.has(path)) await this.commit(new Map([[path, blob]]));
     else await this.#tree.write(path, blob);
@@ -142,7 +142,7 @@ export class BatchTree {
     this.drain().catch(() => {}); // tried again by the next commit, and at the next start
   }
 
-  /** From here on all see the batch. */
+  /** Makes the batch visible. */
   #show(batch: Batch): void {
     this.#pending.push(batch);
     for (const [path, blob] of batch.changes) {

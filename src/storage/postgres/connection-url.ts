@@ -25,7 +25,7 @@ const local = ["localhost", "127.0.0.1", "::1"];
 export function readConnectionUrl(text: string): ConnectionTarget {
   const url = parse(text);
   const parameters: Parameters = new Map(url.searchParams);
-  // DANGER: not with its name, which is a part of the password where that has a question mark.
+  // DANGER: never name it: it is part of the password when that has a question mark.
   const isKnown = [...parameters.keys()].every((name) => known.includes(name));
   if (!isKnown) throw refused("it has an unknown parameter", `use ${known.join(", ")} only`);
   if (url.password !== "") throw refused("it contains a password", "use PGPASSFILE or a password file");
@@ -80,7 +80,7 @@ function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions 
     ...(files.cert && { cert: files.cert }),
     ...(key && { key }),
   };
-  // The client starts TLS on an open socket, and would look for the name localhost in place of an IP address.
+  // The client starts TLS on an open socket, and would check for the name localhost instead of an IP address.
   if (mode === "verify-full") return { ...given, checkServerIdentity: (_, found) => checkServerIdentity(host, found) };
   if (mode === "require" && files.ca === undefined) return { ...given, rejectUnauthorized: false }; // as libpq does
   return { ...given, checkServerIdentity: () => undefined };

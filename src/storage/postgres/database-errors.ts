@@ -1,10 +1,10 @@
-/** Failures of the database: which end a connection, which may be tried again, and what a client or an operator reads. */
+/** Database failures: which ones end a connection, which ones may be retried, and what clients and operators are shown. */
 import { StartError, systemCode, VaultError } from "../../errors.js";
 
-/** SQLSTATE of deadlocks and serialization failures: nothing has happened, and the same may succeed now. */
+/** SQLSTATE of deadlocks and serialization failures: nothing was changed, and a retry may succeed. */
 const repeatable = new Set(["40001", "40P01"]);
 
-/** SQLSTATE, which only an answer of the database has; null for a failed connection or a timeout. */
+/** Returns the SQLSTATE of an error that the database reported; null for a failed connection or a timeout. */
 export function sqlState(error: unknown): string | null {
   const code = systemCode(error);
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && error instanceof Error && "severity" in error
@@ -16,19 +16,19 @@ export function isRepeatable(error: unknown): boolean {
   return repeatable.has(sqlState(error) ?? "");
 }
 
-/** Whether the connection cannot be used any more: it ended, did not answer in time, or was closed by the database. */
+/** Whether the connection is unusable: it ended, did not answer in time, or was closed by the database. */
 export function endsConnection(error: unknown): boolean {
   const state = sqlState(error);
   return state === null || state.startsWith("57P") || state.startsWith("08");
 }
 
-/** Whether the connection ended, rather than not answering in time: a new one may work at once. */
+/** Whether the connection ended, rather than timed out: a new one may work at once. */
 export function isBroken(error: unknown): boolean {
   const isTimeout = error instanceof Error && /timeout/i.test(error.message);
   return endsConnection(error) && !isTimeout && !(error instanceof VaultError);
 }
 
-/** The cause is for the log, which never records its message. */
+/** The cause is for the log, which leaves out its message. */
 export function databaseUnavailable(cause: unknown): VaultError {
   if (cause instanceof VaultError) return cause;
   const problem = "the database does not answer or refuses";

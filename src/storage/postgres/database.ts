@@ -1,6 +1,6 @@
 /**
- * Connections to the database: a bounded pool, one round trip a query, a time limit for each. A connection that fails is
- * dropped, and the next query makes a new one.
+ * Connections to the database: a bounded pool, one round trip per query, a time limit for each. A failed connection is
+ * dropped, and the next query opens a new one.
  */
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import { StartError, VaultError } from "../../errors.js";
@@ -18,11 +18,11 @@ export type Value = string | number | Uint8Array | readonly (string | number | n
 export type DatabaseOptions = {
   readonly target: ConnectionTarget;
   readonly password?: string;
-  /** Most connections. */
+  /** Maximum number of connections. */
   readonly poolSize: number;
-  /** Longest time for a connection, and then for an answer, in milliseconds. */
+  /** Time limit for connecting, and then for each answer, in milliseconds. */
   readonly answerMs?: number;
-  /** False for maintenance: then the database's other users do not take it for a server. */
+  /** False for maintenance, which does not count as a server. */
   readonly isServer?: boolean;
   readonly log: Log;
 };
@@ -32,18 +32,18 @@ export const serverName = "strongroom server";
 
 const defaultAnswerMs = 5_000;
 
-/** Attempts at a query that a deadlock or a serialization failure has undone; a read that a broken connection has ended has two. */
+/** Attempts at a query after deadlocks and serialization failures; a read whose connection broke has two. */
 const mostAttempts = 4;
 
-/** For reading what has come, after the time for an answer is over. */
+/** Time for reading an answer that has already arrived when the limit is reached, in milliseconds. */
 const graceMs = 100;
 
 const longestIdleMs = 60_000;
 const longestLifeSeconds = 1_800;
 
-/** Ends what a server that is gone has left behind, in milliseconds. */
+/** The timeouts, in milliseconds, end what a dead server has left running. */
 const sessionSettings = [
-  "default_transaction_isolation=read\\ committed", // the functions see what was committed before they got their lock
+  "default_transaction_isolation=read\\ committed", // after a function has its lock, it sees all earlier commits
   "statement_timeout=300000",
   "idle_in_transaction_session_timeout=60000",
   "jit=off", // costs more than any statement here
@@ -67,7 +67,7 @@ export class Database {
     this.#pool = makePool();
   }
 
-  /** Loads the client and prepares the pool; connects with the first query. @throws StartError */
+  /** Loads the client and prepares the pool; the first query connects. @throws StartError */
   static async open(options: DatabaseOptions): Promise<Database> {
     const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
     const { Client, Pool } = await loadClient();
@@ -88,13 +88,13 @@ export class Database {
     const makePool = () => {
       const pool = new Pool({ ...config, onConnect: (client) => sessions.check(client) });
       pool.on("error", (error) => log.debug({ event: "database-connection-ended", error }));
-      pool.on("connect", (client) => client.on("error", () => {})); // one in use has no listener, and fails its query
+      pool.on("connect", (client) => client.on("error", () => {})); // a connection in use has no listener; its query fails
       return pool;
     };
     return new Database(makePool, sessions, answerMs);
   }
 
-  /** Returns the rows of one statement. @throws VaultError UNAVAILABLE; a change has then been made as a whole or not. */
+  /** Returns the rows of one statement. @throws VaultError UNAVAILABLE; a change was then made completely or not at all. */
   async query(statement: Statement, values: readonly Value[], extraMs = 0): Promise<readonly Row[]> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -107,7 +107,7 @@ export class Database {
     }
   }
 
-  /** Runs work on one connection. A failure that ends it drops all idle ones, which are likely to be dead, too. */
+  /** Runs work on one connection. When that fails, all idle ones are dropped, since they are probably dead as well. */
   async withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const pool = this.#pool;
     const client = await this.#connect();
@@ -135,7 +135,7 @@ export class Database {
       await work();
       return true;
     } finally {
-      client.release(true); // with its session, the lock ends
+      client.release(true); // the lock ends with its session
     }
   }
 
@@ -156,7 +156,7 @@ export class Database {
     extraMs: number,
   ): Promise<readonly Row[]> {
     const ms = this.#answerMs + extraMs;
-    const limits = { query_timeout: 2 * ms }; // in place of the pool's, which would come before `rejectLate`
+    const limits = { query_timeout: 2 * ms }; // the pool's own limit would fire before `rejectLate`
     const query = { name, text, values: [...values], rowMode: "array", ...limits };
     try {
       return (await rejectLate(client.query<(string | null)[]>(query as QueryArrayConfig), ms)).rows;
@@ -169,15 +169,15 @@ export class Database {
   #dropAll(): void {
     const dropped = this.#pool;
     this.#pool = this.#makePool();
-    dropped.end().catch(() => {}); // its connections are closed one by one, whatever becomes of the end
+    dropped.end().catch(() => {}); // its connections are closed one by one in any case
   }
 }
 
-/** Rejects when nothing has come in time. A process that was stopped, or had no processor, reads what has come first. */
+/** Rejects when no answer arrives in time. A process that was paused first reads what has arrived. */
 async function rejectLate<T>(answer: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const giveUp = () => reject(new Error("timeout: the database has not answered"));
+    const giveUp = () => reject(new Error("timeout: the database did not answer"));
     timer = setTimeout(() => {
       timer = setTimeout(giveUp, graceMs);
     }, ms);

@@ -1,6 +1,6 @@
 /**
- * Queries of one vault: every answer carries the epoch of the vault it came from, and one from any other epoch than the
- * expected one is refused.
+ * Queries whose answers must come from the expected epoch of the vault: every answer carries its epoch, and any other one is
+ * refused.
  */
 import { randomUUID } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
@@ -14,7 +14,7 @@ export class EpochGuard {
   readonly #database: Database;
   #epoch = "";
   #generation: string | null = null;
-  /** The epoch that a change of this server makes, while it runs. */
+  /** The epoch that a running change of this server will set. */
   #nextEpoch: string | null = null;
 
   constructor(database: Database) {
@@ -30,7 +30,7 @@ export class EpochGuard {
     return this.#generation;
   }
 
-  /** Returns the current header, null before the first init; from now on, answers must be of its epoch. */
+  /** Returns the current header, or null before the first init, and expects its epoch from now on. */
   async readHeader(): Promise<Bytes | null> {
     const [row] = await this.#database.query(statements.header, []);
     const [epoch, generation = null, header = null] = row ?? [];
@@ -39,14 +39,14 @@ export class EpochGuard {
     return header === null ? null : bytesOf(header);
   }
 
-  /** Returns the first row, without the epoch. @throws VaultError VAULT_LOCKED, after calling back, when it is another one */
+  /** Returns the first row without its epoch. @throws VaultError VAULT_LOCKED for another epoch, after `onReplaced` */
   async ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
     const asked = this.#epoch;
     const [row] = await this.#database.query(statement, values, extraMs);
     const [epoch = null, ...rest] = row ?? [];
     if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
     if (epoch === this.#epoch) return rest;
-    if (epoch === asked && statement.isChange !== true) return this.ask(statement, values, extraMs); // an own change came first
+    if (epoch === asked && statement.isChange !== true) return this.ask(statement, values, extraMs); // overtaken by a change of this server
     this.onReplaced();
     const problem = "another server has replaced the vault or changed its keys";
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its current passphrase`);
@@ -73,7 +73,7 @@ export class EpochGuard {
     }
   }
 
-  /** Once committed, the new epoch is the expected one; answers that arrive before the change's own are accepted, too. */
+  /** Expects the new epoch once the change is committed, even when another query's answer is the first to carry it. */
   async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
     const next = randomUUID();
     this.#nextEpoch = next;

@@ -1,4 +1,4 @@
-/** Opening of a vault in a database. The engine and its client library are loaded here, when they are asked for. */
+/** Opening of a vault in a database. Loads the engine and its client library only when they are needed. */
 import type { Settings } from "../../config/definitions.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";

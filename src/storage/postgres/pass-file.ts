@@ -9,8 +9,8 @@ import type { ConnectionTarget } from "./connection-url.js";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Returns the password; undefined when there is none, for databases that ask for none. `named`: a file that holds nothing
- * else. @throws StartError when a file cannot be read, or other users can access it.
+ * Returns the password; undefined when there is none. `named`: a file that holds only the password.
+ * @throws StartError when a file cannot be read, or other users can access it.
  */
 export async function findPassword(
   target: ConnectionTarget,
@@ -26,13 +26,13 @@ export async function findPassword(
 
 const field = "((?:[^\\\\:]|\\\\.)*)";
 
-/** host:port:database:user:password, where a backslash takes the meaning from the colon or backslash behind it. */
+/** host:port:database:user:password, with colons and backslashes escaped by a backslash. */
 const linePattern = new RegExp(`^${field}:${field}:${field}:${field}:(.*)$`);
 
-/** Returns the password of the first line that fits. */
+/** Returns the password of the first matching line. */
 function passwordIn(text: string, target: ConnectionTarget): string | undefined {
   const { host, port, database, user = userInfo().username } = target;
-  const hosts = host.startsWith("/") ? [host, "localhost"] : [host]; // of a Unix socket, libpq says localhost
+  const hosts = host.startsWith("/") ? [host, "localhost"] : [host]; // libpq's name for a Unix socket
   const wanted = [hosts, [`${port}`], [database], [user]];
   for (const line of text.split(/\r?\n/)) {
     const [, ...fields] = line.startsWith("#") ? [] : (linePattern.exec(line) ?? []);

@@ -1,5 +1,5 @@
 /**
- * Snapshots of the vault in a database, in one repeatable-read transaction, laid out as those of the tree of files:
+ * Snapshots of a vault in a database, each in one repeatable-read transaction. Same layout as snapshots of files:
  * `header.json`, and the blobs under `secrets`.
  */
 import { mkdir, readdir, writeFile } from "node:fs/promises";
@@ -38,7 +38,7 @@ export class PostgresSnapshots {
     this.#directory = directory;
   }
 
-  /** Removes the snapshots that a server before has left. */
+  /** Removes snapshots left by an earlier server. */
   static async open(database: Database, directory: string | null): Promise<PostgresSnapshots> {
     if (directory !== null) await removeSnapshots(directory);
     return new PostgresSnapshots(database, directory);
@@ -87,7 +87,7 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   const [vault] = rows;
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
-  await client.query("SET LOCAL enable_seqscan = on"); // all of a table in its own order
+  await client.query("SET LOCAL enable_seqscan = on"); // reads the whole table
   await client.query(
     `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
   );
@@ -105,6 +105,6 @@ async function writeNew(file: string, bytes: Uint8Array): Promise<void> {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await writeFile(file, bytes, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    throw snapshotFailure(error); // told from a failure of the database
+    throw snapshotFailure(error); // unlike a failure of the database
   }
 }

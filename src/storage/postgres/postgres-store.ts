@@ -24,18 +24,18 @@ import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statemen
 import { statements } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
-  /** Directory on this machine for snapshots: absolute, existing, private to the user, of this server alone. Null: none are taken. */
+  /** Local directory for snapshots: absolute, existing, private to the user, used by this server alone. Null: no snapshots. */
   readonly snapshotsAt: string | null;
   /** Creates or updates the schema. False for reading: a database without the schema then has no vault. */
   readonly creates: boolean;
 };
 
-/** A batch of many bytes has more time: milliseconds for each mebibyte. */
+/** Extra time for large batches, in milliseconds per mebibyte. */
 const msPerMebibyte = 250;
 
 export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
-  /** Host and database only: everyone may ask for it. */
+  /** Host and database only: anyone may read it. */
   readonly vaultPath: string;
   readonly #hasSchema: boolean;
   readonly #database: Database;

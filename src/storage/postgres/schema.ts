@@ -1,4 +1,4 @@
-/** Schema of the database: created, or updated to the current version, by the first of the servers that start. */
+/** Database schema: created or updated by the first server that starts. */
 import type { PoolClient } from "pg";
 import { StartError } from "../../errors.js";
 import type { Database } from "./database.js";
@@ -11,7 +11,7 @@ const lock = `(${lockClass}, ${locks.migrating})`;
 export async function updateSchema(database: Database): Promise<void> {
   await database.withClient(async (client) => {
     if ((await versionOf(client)) === migrations.length) return; // needs no right to change the schema
-    // DANGER: not in the transaction, which would go on with what it knew of the schema before it waited.
+    // DANGER: outside the transaction, whose view of the schema would be older than the wait for the lock.
     await client.query(`SELECT pg_advisory_lock${lock}`);
     try {
       await inTransaction(client, "", () => updateAlone(client));
@@ -50,7 +50,7 @@ async function versionOf(client: PoolClient): Promise<number | null> {
   const { rows } = await client.query("SELECT version FROM strongroom.schema_version");
   const version = Number(rows[0]?.version);
   if (version > migrations.length)
-    throw new StartError("the database belongs to a newer strongroom: install that version on this server, too");
+    throw new StartError("the database belongs to a newer strongroom: install that version on this server");
   return version;
 }
 

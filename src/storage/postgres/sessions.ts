@@ -1,12 +1,12 @@
-/** Sessions on the database's side: what each must be able to do, and the end of one whose connection has failed. */
+/** Database sessions: the check of a new one, and the termination of one whose connection failed. */
 import type { ClientBase, PoolConfig } from "pg";
 import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 
-/** The process that serves a connection; its number alone may be another session's by now. */
+/** The process that serves a connection. Its pid alone may be reused. */
 type Session = { readonly pid: string; readonly started: string };
 
-/** Longest time, in milliseconds, for ending a session. */
+/** Time limit for ending a session, in milliseconds. */
 const endMs = 2_000;
 
 const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
@@ -23,7 +23,7 @@ export class Sessions {
   readonly #known = new WeakMap<object, Session>();
   #hasWarned = false;
 
-  /** `config`: of connections. */
+  /** `config`: for connections. */
   constructor(makeClient: (config: PoolConfig) => Client, config: PoolConfig, log: Log) {
     this.#makeClient = makeClient;
     this.#config = { ...config, connectionTimeoutMillis: endMs, query_timeout: endMs };
@@ -46,14 +46,14 @@ export class Sessions {
   }
 
   /**
-   * Ends the session of a connection that failed while it made a change: the change has then been made, or never will be. It
-   * could overwrite a later one else. A database that cannot be reached is not waited for.
+   * Ends the session of a connection that failed during a change, which is then either committed or rolled back: a late commit
+   * could overwrite a newer change. Gives up on a database that cannot be reached.
    */
   async end(client: object): Promise<void> {
     const session = this.#known.get(client);
     if (session === undefined) return;
     const ending = this.#makeClient(this.#config);
-    ending.on("error", () => {}); // fails the query, too
+    ending.on("error", () => {}); // also fails the query
     try {
       await ending.connect();
       await ending.query({ text: endText, values: [session.pid, session.started] });

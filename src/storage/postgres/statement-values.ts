@@ -3,20 +3,20 @@ import type { Bytes } from "../../../workers/protocol.js";
 import type { Basis, Change, Expected } from "../secret-store.js";
 import type { Value } from "./database.js";
 
-/** Returns the bytes of a `bytea` in its text form, `\x` and hexadecimal digits, in a buffer of their own. */
+/** Returns the bytes of a `bytea` in text form (`\x` and hexadecimal digits), in a buffer of its own. */
 export function bytesOf(text: string): Bytes {
   const bytes = Buffer.from(new ArrayBuffer((text.length - 2) / 2));
   bytes.write(text.slice(2), "hex");
   return new Uint8Array(bytes.buffer as ArrayBuffer);
 }
 
-/** As the functions of the schema take it. A tag has no letter of its own there: it is in hexadecimal digits. */
+/** Returns what the schema's functions expect: a word, or a tag in hexadecimal digits. */
 export function expectedText(expected: Expected | undefined): string | null {
   if (expected === undefined || typeof expected === "string") return expected ?? null;
   return Buffer.from(expected.tag, "base64url").toString("hex");
 }
 
-/** Returns the first text after all that start with the prefix, by UTF-8 bytes; null when there is none. */
+/** Returns the first text that sorts after everything with the prefix, by UTF-8 bytes; null when there is none. */
 export function pathsBelow(prefix: string): string | null {
   const characters = [...prefix];
   for (;;) {
@@ -27,11 +27,11 @@ export function pathsBelow(prefix: string): string | null {
   }
 }
 
-/** Lengths of what has no blob, see `commit_many`. */
+/** Lengths that stand for no blob, see `commit_many`. */
 const removes = -1;
 const onlyRequires = -2;
 
-/** All blobs in one parameter: an array of them would be sent as text, twice as long, and longer than a string may be. */
+/** Puts all blobs into one parameter: an array would be sent as text, twice as long, and could exceed a string's limit. */
 export function changesParameters(changes: readonly Change[], bases: readonly Basis[]) {
   const lengths = [...changes.map(({ blob }) => blob?.length ?? removes), ...bases.map(() => onlyRequires)];
   const starts: number[] = [];

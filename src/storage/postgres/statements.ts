@@ -1,13 +1,13 @@
 /**
- * Statements of the engine, each prepared once a connection, under its name. Each, but for `serverConnections`, also
- * returns the epoch of what it saw. Secrets are read in subqueries on the current vault, which with `sessionSettings` have one
- * plan only: along the primary key.
+ * Statements of the engine, each prepared once per connection under its name. All but `serverConnections` also return the
+ * epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their only plan is the
+ * primary key's index.
  */
 
 export type Statement = {
   readonly name: string;
   readonly text: string;
-  /** Must not run late, after a failure was reported. */
+  /** Must not take effect after a failure was reported. */
   readonly isChange?: boolean;
 };
 

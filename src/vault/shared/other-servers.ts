@@ -1,6 +1,6 @@
 /**
- * Other servers of the same vault: notices that one has replaced the vault or its header, locks at once, and mounts the
- * current one. Does nothing for a store that is this server's alone.
+ * Other servers of the same vault: when one has replaced the vault or its header, this server locks at once and mounts the
+ * current one. Does nothing for a store that only this server uses.
  */
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, inTime } from "../../clock.js";
@@ -10,7 +10,7 @@ import type { SecretStore } from "../../storage/secret-store.js";
 import type { KeyState } from "../key-state.js";
 import type { ReadWriteLock } from "../sync/read-write-lock.js";
 
-/** Of the vault that the key worker was told; null before init. `generation`: see `SharedStore`. */
+/** Header of the vault that the key worker has mounted; null before init. `generation`: see `SharedStore`. */
 export type CurrentHeader = { bytes: Bytes | null; generation: string | null };
 
 export type OtherServersOptions = {
@@ -20,20 +20,20 @@ export type OtherServersOptions = {
   readonly lock: ReadWriteLock;
   readonly clock: Clock;
   readonly log: Log;
-  /** Another vault has taken the place of the one in mind. No operation runs meanwhile. */
+  /** Called when another vault has replaced the mounted one. No operation runs meanwhile. */
   readonly vaultReplaced: () => void;
 };
 
-/** `available`: false when storage does not answer; `count` is then the last that it told. */
+/** `available`: false when storage does not answer; `count` is then the last known one. */
 export type KnownCount = { readonly count: number; readonly available: boolean };
 
 /**
- * How long an idle server lets its connection rest, in milliseconds: what looks for servers sees their connections, which
- * do not last, and another server's change is found soon.
+ * Interval, in milliseconds, at which an idle server queries the database: so it keeps a connection, by which maintenance
+ * sees it, and soon notices another server's change.
  */
 const presenceMs = 30_000;
 
-/** How long a status waits for a shared store, in milliseconds. */
+/** Time limit of a status for counting in a shared store, in milliseconds. */
 const longestCountMs = 1_000;
 
 export class OtherServers {
@@ -75,7 +75,7 @@ export class OtherServers {
     await keyState.mount();
   }
 
-  /** Returns the number of secrets, soon. */
+  /** Returns the number of secrets, within the time limit. */
   async count(): Promise<KnownCount> {
     const { store } = this.#options;
     if (store.shared === undefined) return { count: await store.count(), available: true };
@@ -128,7 +128,7 @@ export class OtherServers {
   }
 
   async #mountAfter(locking: Promise<void>): Promise<void> {
-    await locking.catch(() => {}); // a thread that ended holds no key either
+    await locking.catch(() => {}); // an ended thread holds no key either
     await this.#options.lock.exclusive(() => this.mountStored());
   }
 

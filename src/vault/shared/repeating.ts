@@ -3,7 +3,7 @@ import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
 import { ChangedMeanwhile } from "../condition.js";
 import { wipingAfter } from "../wiping.js";
 
-/** Each time one of the servers that compete for a path succeeds: at 0.75 for a loss, 200 in a row have 10^-25. */
+/** Of servers that compete for a path, one succeeds each time: with 4 of them, the chance of 200 losses in a row is 10^-25. */
 const mostAttempts = 200;
 
 /** Runs a change that consumes its body, each time with a copy of it. The caller wipes the body. */
@@ -18,7 +18,7 @@ export async function repeatingWith<B extends Bytes | SharedBytes, T>(
   });
 }
 
-/** Runs a change until nothing overtakes it. @throws ChangedMeanwhile when that does not happen. */
+/** Runs a change until no other server's change comes in between. @throws ChangedMeanwhile after too many attempts */
 export async function repeating<T>(change: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

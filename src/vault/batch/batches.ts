@@ -2,52 +2,36 @@
  * Batches of operations: gets each for itself or, with any change among them, all or nothing. Every operation of a batch sees
  * the secrets as they were before it.
  */
-import type { Bytes, PlannedOperation, SharedBytes } from "../../workers/protocol.js";
-import type { SealReply } from "../../workers/replies.js";
-import type { Clock } from "../clock.js";
-import { VaultError } from "../errors.js";
-import type { Log } from "../log.js";
-import type { Expected } from "../storage/secret-store.js";
+import type { Bytes, PlannedOperation, SharedBytes } from "../../../workers/protocol.js";
+import { VaultError } from "../../errors.js";
+import type { Log } from "../../log.js";
+import type { CachedStore } from "../cached-store.js";
+import { changedMeanwhile, notFound } from "../condition.js";
+import type { KeyState } from "../key-state.js";
+import type { Opener } from "../opener.js";
+import { repeatingWith, sharedCopyOf } from "../shared/repeating.js";
+import type { KeyedMutex } from "../sync/keyed-mutex.js";
+import { basedCommit, changesOf } from "./batch-bases.js";
 import { inSlices, json, type Outcome, response, wipingOnFailure } from "./batch-outcomes.js";
 import {
   type BatchPermit,
-  type DeleteStep,
   isRefusal,
-  type MoveStep,
   mustPermitKinds,
   mustPermitPaths,
-  type PutStep,
   pathsOf,
   refusedAt,
   type Step,
   stepOrRefusal,
   stepsOf,
 } from "./batch-plan.js";
-import type { CachedStore } from "./cached-store.js";
-import {
-  changedMeanwhile,
-  isConditional,
-  notFound,
-  requireCondition,
-  type TaggedReply,
-  tagOrNone,
-} from "./condition.js";
-import type { KeyState } from "./key-state.js";
-import type { Opener } from "./opener.js";
-import { basedCommit, changesOf } from "./shared/batch-bases.js";
-import { repeatingWith, sharedCopyOf } from "./shared/repeating.js";
-import type { KeyedMutex } from "./sync/keyed-mutex.js";
+import { StepOutcomes, type StepOutcomesOptions } from "./step-outcomes.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
 const maxSealedBytes = 256 * 2 ** 20;
 
-export type BatchesOptions = {
-  readonly cached: CachedStore;
-  readonly keyState: KeyState;
-  readonly clock: Clock;
+export type BatchesOptions = StepOutcomesOptions & {
   readonly log: Log;
   readonly paths: KeyedMutex;
-  readonly opener: Opener;
   /** Most bytes of replies to gets. */
   readonly maxBatchBytes: number;
 };
@@ -55,16 +39,17 @@ export type BatchesOptions = {
 export class Batches {
   readonly #cached: CachedStore;
   readonly #keyState: KeyState;
-  readonly #clock: Clock;
+  readonly #outcomes: StepOutcomes;
   readonly #log: Log;
   readonly #paths: KeyedMutex;
   readonly #opener: Opener;
   readonly #maxReplyBytes: number;
 
-  constructor({ cached, keyState, clock, log, paths, opener, maxBatchBytes }: BatchesOptions) {
+  constructor(options: BatchesOptions) {
+    const { cached, keyState, log, paths, opener, maxBatchBytes } = options;
     this.#cached = cached;
     this.#keyState = keyState;
-    this.#clock = clock;
+    this.#outcomes = new StepOutcomes(options);
     this.#log = log;
     this.#paths = paths;
     this.#opener = opener;
@@ -80,13 +65,8 @@ export class Batches {
     mustPermitPaths(steps, permit);
     const change = (given: SharedBytes) => this.#change(stepsOf(operations, given));
     return this.#paths.runAll(pathsOf(steps), () =>
-      this.#isShared ? repeatingWith(body, sharedCopyOf, change) : this.#change(steps),
+      this.#cached.isShared ? repeatingWith(body, sharedCopyOf, change) : this.#change(steps),
     );
-  }
-
-  /** Whether other servers change the secrets, too. */
-  get #isShared(): boolean {
-    return this.#cached.store.shared !== undefined;
   }
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
@@ -109,7 +89,7 @@ export class Batches {
     const results = steps.map(async (step) => {
       try {
         if (step instanceof VaultError) throw step;
-        return await this.#judged(step, resultOf(opened.next().value));
+        return await this.#outcomes.judged(step, resultOf(opened.next().value));
       } catch (error) {
         if (isRefusal(error)) return this.#failed(error);
         throw error;
@@ -124,7 +104,7 @@ export class Batches {
     const one = async (step: Step) => {
       try {
         if (replied > this.#maxReplyBytes) throw this.#tooMuchRead();
-        const outcome = await this.#outcome(step);
+        const outcome = await this.#outcomes.of(step);
         if (step.kind === "get") replied += outcome.reply.length;
         sealedBytes += outcome.sealed?.blob.length ?? 0;
         if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
@@ -141,7 +121,7 @@ export class Batches {
   }
 
   async #commit(steps: readonly Step[], outcomes: readonly Outcome[]): Promise<void> {
-    const { changes, bases } = this.#isShared
+    const { changes, bases } = this.#cached.isShared
       ? basedCommit(steps, outcomes)
       : { changes: changesOf(steps, outcomes), bases: [] };
     const sealed = outcomes.flatMap((outcome) => outcome.sealed ?? []);
@@ -158,56 +138,6 @@ export class Batches {
     throw changedMeanwhile(step.condition, change.path, step.index);
   }
 
-  #outcome(step: Step): Promise<Outcome> {
-    if (step.kind === "get") return this.#judged(step, this.#opener.one(step.path));
-    if (step.kind === "put") return this.#put(step);
-    return step.kind === "delete" ? this.#delete(step) : this.#moveOrCopy(step);
-  }
-
-  async #judged({ path, condition }: Step, opened: Promise<TaggedReply>): Promise<Outcome> {
-    const { reply, tag } = await opened.catch((error: unknown) => {
-      if (error instanceof VaultError && error.code === "NOT_FOUND") requireCondition(condition, path, null);
-      throw error;
-    });
-    const outcome: Outcome = { reply, changes: [], basis: { path, tag } };
-    return wipingOnFailure([outcome], async () => {
-      requireCondition(condition, path, tag);
-      return outcome;
-    });
-  }
-
-  async #put({ path, condition, body }: PutStep): Promise<Outcome> {
-    const previous = await this.#cached.previous(path);
-    const tag = tagOrNone(previous);
-    requireCondition(condition, path, tag);
-    const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
-    const expected: Expected = tag === null ? "absent" : { tag };
-    return written(path, sealed, this.#isShared || isConditional(condition) ? expected : undefined);
-  }
-
-  async #delete({ path, condition }: DeleteStep): Promise<Outcome> {
-    const reply = json({ ok: true, path, message: "the secret is deleted" });
-    if (!isConditional(condition)) return { reply, changes: [{ path, blob: null, expected: "present" }] };
-    const tag = tagOrNone(await this.#cached.head(path));
-    requireCondition(condition, path, tag);
-    return { reply, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
-  }
-
-  async #moveOrCopy({ kind, path, condition, to, toCondition }: MoveStep): Promise<Outcome> {
-    const blob = await this.#cached.whole(path);
-    const tag = tagOrNone(blob);
-    requireCondition(condition, path, tag);
-    if (blob === null || tag === null) throw notFound(path);
-    if (isConditional(toCondition)) requireCondition(toCondition, to, tagOrNone(await this.#cached.head(to)));
-    const expected = isConditional(toCondition) ? "absent" : undefined;
-    if (kind === "copy") {
-      const copy = await this.#keyState.ask({ op: "copy", path, to, blob, now: this.#clock.now() });
-      return { ...written(to, copy, expected), basis: { path, tag } };
-    }
-    const moved = written(to, await this.#keyState.ask({ op: "move", path, to, blob }), expected);
-    return { ...moved, changes: [{ path, blob: null, expected: { tag } }, ...moved.changes] };
-  }
-
   #tooMuchRead(): VaultError {
     const problem = `the secrets of this batch have more than ${this.#maxReplyBytes} bytes`;
     return new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
@@ -219,10 +149,6 @@ export class Batches {
     if (code === "INTEGRITY") this.#log.error({ event: "damaged-secret", code, error });
     return { reply: json({ code, error: message }), changes: [] };
   }
-}
-
-function written(path: string, { blob, headLength, reply }: SealReply, expected: Expected | undefined): Outcome {
-  return { reply, changes: [{ path, blob, ...(expected && { expected }) }], sealed: { path, blob, headLength } };
 }
 
 async function resultOf<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {

@@ -1,12 +1,12 @@
-/** Bases of a batch: what it has read must be the same when it is committed, although other servers change it, too. */
+/** Bases of a batch: what it has read must be unchanged when it is committed, since other servers may change it. */
 import type { Basis, Change } from "../../storage/secret-store.js";
-import type { Outcome } from "../batch-outcomes.js";
-import type { Step } from "../batch-plan.js";
 import { changedMeanwhile, unconditional } from "../condition.js";
+import type { Outcome } from "./batch-outcomes.js";
+import type { Step } from "./batch-plan.js";
 
 type Of<C> = { readonly change: C; readonly step: Step | undefined };
 
-/** Each with the operation that it is of. */
+/** Each with its operation. */
 export type BasedCommit = { readonly changes: readonly Of<Change>[]; readonly bases: readonly Of<Basis>[] };
 
 /** A path that is read and changed is expected as it was read. @throws ChangedMeanwhile when it changed between two reads. */

@@ -1,7 +1,7 @@
 /** Outcomes of a batch's operations: work in slices, wiping of replies that are not sent, and the response. */
-import type { Bytes } from "../../workers/protocol.js";
-import type { Basis, Change } from "../storage/secret-store.js";
-import type { SealedBlob } from "./cached-store.js";
+import type { Bytes } from "../../../workers/protocol.js";
+import type { Basis, Change } from "../../storage/secret-store.js";
+import type { SealedBlob } from "../cached-store.js";
 
 /** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
 const stepsAtOnce = 32;
