@@ -50,10 +50,10 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
  *   `openMany` is `open` of several small blobs.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
- * - `plan` checks a batch's body, and replies what it asks for except the values; `move` and `copy` seal a secret for
+ * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
- * - `check` opens all versions in a blob, and replies whether they are intact.
- * - `reveal` opens a page, list entries that `describe` has sealed together.
+ * - `check` opens all versions in a blob, and refuses when one is damaged.
+ * - `reveal` opens a page: list entries that `describe` has sealed together.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */

@@ -1,4 +1,4 @@
-/** Client tokens: creation, rotation, revocation. A token that is revoked is gone from memory first. */
+/** Client tokens: creation, rotation, revocation. A revoked token ends in memory first, then on disk. */
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -18,7 +18,7 @@ type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
-/** What the text of every client token begins with. */
+/** Prefix of the text of every client token. */
 export const textPrefix = "src_";
 
 const maxFormer = 8;
@@ -107,7 +107,7 @@ export class ClientTokens {
    * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays revoked until the server restarts
    */
   async revoke(name: string): Promise<void> {
-    await this.refresh()?.catch(() => {}); // what is known here must end in any case
+    await this.refresh()?.catch(() => {}); // a token that is known here must end in any case
     const wasLive = this.#end(name);
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);
@@ -134,7 +134,7 @@ export class ClientTokens {
     return this.#ledger.resign();
   }
 
-  /** A forced init has replaced the vault of these tokens: they count as revoked. */
+  /** Revokes all tokens, because a forced init has replaced their vault. */
   vaultReplaced(): void {
     this.#endAll(this.#ledger.state.tokens);
     this.#unsaved.clear();

@@ -1,6 +1,6 @@
 /**
  * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their texts. The lookup in a map takes
- * a third of the time that a comparison with the root token's digest alone took: the digest never becomes a buffer.
+ * a third of the time of a comparison with the root token's digest alone, because the digest never becomes a buffer.
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";
@@ -18,7 +18,7 @@ export type ClientCaller = {
 };
 export type Caller = "root" | ClientCaller;
 
-/** Milliseconds for which a token that has ended is told from a guess. */
+/** How long a token that has ended is distinguished from a guess, in milliseconds. */
 export const rememberedMs = 30 * 24 * 3600 * 1000;
 
 /** `ending`: the reason once `until` has passed. */
@@ -39,7 +39,7 @@ export class Credentials {
   readonly #clock: Clock;
   readonly #root = new Map<string, Entry>();
   #entries: ReadonlyMap<string, Entry>;
-  /** The root token's entries count first. */
+  /** The root token's entries take precedence. */
   #clients: ReadonlyMap<string, Entry> = new Map();
 
   constructor(root: string, clock: Clock) {
@@ -53,12 +53,12 @@ export class Credentials {
     return this.#callerOf(keyOf(text));
   }
 
-  /** Whether a caller's token is still valid. @throws VaultError UNAUTHORIZED with the reason */
+  /** Checks that a caller's token is still valid. @throws VaultError UNAUTHORIZED with the reason */
   mustStillBeValid(caller: Caller): void {
     if (caller !== "root" && this.#callerOf(caller.key) === null) throw ended("revoked");
   }
 
-  /** Replaces the root token's text. The old one is valid until then, and no guess for 30 days. */
+  /** Replaces the root token's text. The old one stays valid until `until`, and is not taken for a guess for 30 days more. */
   replaceRoot(text: string, until: number): void {
     for (const [key, entry] of this.#root) if (entry.until === null) this.#root.set(key, { ...entry, until });
     this.#root.set(keyOf(text), rootEntry(text, null));

@@ -4,7 +4,7 @@ import type { Log } from "../log.js";
 
 const periodMs = 60_000;
 
-/** Most addresses told apart within a period. */
+/** Most addresses counted within a period. */
 const maxAddresses = 10_000;
 
 export class FailureLog {

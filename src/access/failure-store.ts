@@ -6,7 +6,7 @@ const maxFailures = 10;
 export const windowMs = 60_000;
 const lockoutMs = 300_000;
 
-/** Most keys with failures, and most lockouts. Beyond, the key with the oldest last failure is dropped; no lockout is. */
+/** Most keys with failures, and most lockouts. Beyond that, the key that failed longest ago is dropped, but no lockout. */
 const maxKeys = 10_000;
 
 /** Reports 2 hits to express-rate-limit for a locked-out key, 1 for any other. */

@@ -1,4 +1,4 @@
-/** Work that runs one after the other: in the order of the calls, or once for all that wait. */
+/** Work that runs one at a time: in the order of the calls, or once for all callers that wait. */
 
 type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -11,7 +11,7 @@ export function oneAtATime(): InTurn {
   };
 }
 
-/** Returns a function that runs the work anew for each call, or once for all calls that wait for the run before to end. */
+/** Returns a function that runs the work for each call, or once for all calls that wait for the previous run to end. */
 export function sharedRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | null = null;

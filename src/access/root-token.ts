@@ -1,4 +1,4 @@
-/** The bearer token: from a setting, from a file, or 32 random bytes made at first start. */
+/** Root token: from a setting, from a file, or 32 random bytes made at the first start. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Settings } from "../config/definitions.js";

@@ -10,28 +10,28 @@
  *   an ended token: {"digest","name","reason","at"}
  *
  * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's text, and with the MAC base64url. The MAC
- * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. What has no valid record is kept
- * as it is, and opens nothing.
+ * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. An entry that is not a
+ * valid record is kept unchanged, and opens nothing.
  */
 import { type EndReason, endReasons } from "../errors.js";
 import { type Scope, scopes } from "./scopes.js";
 
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
-/** The text that a rotation has replaced is valid until then. */
+/** A text that a rotation has replaced, and how long it stays valid. */
 type FormerText = { readonly digest: string; readonly until: number };
 
 export type UnsignedRecord = {
   readonly name: string;
   readonly can: readonly Scope[];
-  /** None: all paths. */
+  /** Empty: all paths. */
   readonly paths: readonly string[];
   readonly createdAt: number;
   /** How long each text is valid; 0: without end. */
   readonly ttlSeconds: number;
   readonly expiresAt: number | null;
   readonly digest: string;
-  /** Latest first. */
+  /** Newest first. */
   readonly former: readonly FormerText[];
 };
 
@@ -47,7 +47,7 @@ export type EndedToken = {
 export type TokenDocument = {
   readonly tokens: readonly TokenRecord[];
   readonly ended: readonly EndedToken[];
-  /** Entries of `tokens` that are no valid record. */
+  /** Entries of `tokens` that are not valid records. */
   readonly refused: readonly unknown[];
   /** By name. */
   readonly lastUsed: ReadonlyMap<string, number>;
@@ -57,7 +57,7 @@ export const documentName = "tokens";
 
 const header = { format: "strongroom tokens", version: 1 };
 
-/** One text for one record, whatever the order of its members in the file. */
+/** Returns the text under the MAC, which does not depend on the order of the members in the file. */
 export function signedText(record: UnsignedRecord): string {
   const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former } = record;
   const texts = former.map((one) => [one.digest, one.until]);

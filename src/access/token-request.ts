@@ -13,7 +13,7 @@ export const defaultTtlSeconds = 90 * 24 * 3600;
 export const maxTtlSeconds = 100 * 365 * 24 * 3600;
 export const maxOverlapSeconds = 30 * 24 * 3600;
 
-/** `ttlSeconds` 0: without end. `paths` none: all. */
+/** `ttlSeconds` 0: never expires. `paths` empty: all. */
 export type TokenRequest = {
   readonly name: string;
   readonly can: readonly Scope[];
@@ -48,7 +48,7 @@ function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
     const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return { ...parsed };
   } catch {
-    // as any other body that is no object
+    // refused as any other body that is not an object
   }
   throw invalid("the body must be one JSON object in UTF-8");
 }

@@ -51,7 +51,7 @@ export const tokenOperations: readonly Operation[] = [
     method: "post",
     path: "/v1/tokens/{name}",
     tag: "tokens",
-    summary: "Give a token a new text",
+    summary: "Rotate a client token",
     description:
       "Needs the root token and, except for the name `root`, an unlocked vault. The new text is valid for as long as the first " +
       "was to be; the old one stays valid for the overlap. `root` writes a new token file, too; its overlap ends with the " +

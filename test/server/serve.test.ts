@@ -148,11 +148,20 @@ describe("settings", () => {
   }
 
   it("list a bad flag with the others, and do not repeat its value", async () => {
-    const { code, stderr } = await run(["serve", "--port", "1", "--port=2", "--token=canary", "-pcanary", "--host"]);
+    const { code, stderr } = await run([
+      "serve",
+      "--port",
+      "1",
+      "--port=2",
+      "--token=canary",
+      "-pcanary",
+      "--prot",
+      "--host",
+    ]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
     expect(stderr).to.contain("there is no flag --token\n").and.to.contain("there is no flag -p\n");
-    expect(stderr).not.to.contain("canary");
+    expect(stderr).to.contain("there is no flag --prot. Did you mean --port?\n").and.not.to.contain("canary");
   });
 
   it("are never arguments", async () => {

@@ -13,7 +13,7 @@ export type Content = { readonly value: Uint8Array; readonly valueBytes: number;
 /** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
 export type Place = { readonly path: string; readonly previous: Uint8Array | null; readonly now: number };
 
-/** Seals a secret's next version; the very same value and metadata make no new one, but new times and a new tag. */
+/** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
 export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ReplyOf<"seal"> {
   const { path, previous, now } = place;
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);

@@ -3,7 +3,7 @@
  * and only while the vault is unlocked, can make or check them.
  *
  * While the master key is being rotated, MACs of the old one are valid, too. A checkpoint names its key, so that later, or in
- * a log that has seen several vaults, the checkpoint of another key is told from a forged one.
+ * the log of several vaults, a checkpoint under another key is distinguished from a forged one.
  *
  *   mac = HMAC-SHA-256(K(use), the text)                use: "client token" or "audit checkpoint"
  *   name of a checkpoint's key = the first 9 bytes of HMAC-SHA-256(K("audit checkpoint"), "key name")

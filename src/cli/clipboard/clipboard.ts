@@ -38,7 +38,7 @@ export function withClipboard(command: Command): Command {
 }
 
 function clearingTime(text: string): number {
-  return Math.ceil(duration(99_999_000)(text) / 1000);
+  return Math.ceil(duration(86_400_000)(text) / 1000);
 }
 
 /** @throws CommandFailure */

@@ -43,7 +43,7 @@ export function define(command: Command): void {
         "the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints an unlocked " +
         "server or, with --open, the passphrase (with --store for a vault in a database). head prints where the log ends: keep it elsewhere, for verify --head.",
     )
-    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .addArgument(new Argument("<action>", "what to do with the log").choices(Object.keys(actions)))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
     .option("--path <path>", "show, tail: only this secret, or with a slash at the end this subtree", nonEmpty)
     .option("--since <time>", "show: only records since then, as 2h or 2026-03-01T12:00Z", readTime)

@@ -21,7 +21,7 @@ import {
 import { CommandFailure, type ExitName } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
 import { breakable } from "../session/interrupt.js";
-import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
 import { phasedBar } from "../session/progress.js";
 import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
@@ -30,8 +30,8 @@ type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?:
 export function define(command: Command): void {
   command
     .description(
-      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. It holds ciphertext only " +
-        "and opens with the passphrase; the token and the certificate are not in it. The server may run, locked or not; " +
+      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. Its secrets are " +
+        "ciphertext and open with the passphrase; the token and the certificate are not in it. The server may run, locked or not; " +
         "if its disk is full or read-only, it refuses writes meanwhile.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
@@ -64,7 +64,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
 /** @throws CommandFailure findings */
 function report(file: string, { secrets, damaged, direct }: Saved, flags: Flags): void {
   const how = direct ? " (from the vault itself: its disk is full or read-only, and takes no snapshot)" : "";
-  const saved = `${secrets} secrets saved in ${printable(file)}${how}`;
+  const saved = `${counted(secrets, "secret")} saved in ${printable(file)}${how}`;
   if (flags.json) printJson({ ok: true, file, secrets, damaged, ...(direct && { direct }) });
   if (damaged > 0) {
     throw new CommandFailure(

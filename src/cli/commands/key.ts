@@ -43,7 +43,7 @@ export function define(command: Command): void {
       "create makes a key that opens the vault as the passphrase does, and shows it once; split makes one and shows it " +
         "as shares, of which some are enough; ls lists the keys, rm deletes one.",
     )
-    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .addArgument(new Argument("<action>", "what to do with keys").choices(Object.keys(actions)))
     .argument("[key]", "for rm: the key's label or id")
     .option("--label <text>", "name of the new key (recovery)", nonEmpty)
     .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)

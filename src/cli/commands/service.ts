@@ -20,7 +20,7 @@ export function define(command: Command): void {
       "install makes the server a service of this user and starts it: with systemd on Linux, launchd on macOS. An " +
         "installed one is replaced and restarted. uninstall stops and removes it; status says whether it runs.",
     )
-    .addArgument(new Argument("<action>").choices(["install", "uninstall", "status"]))
+    .addArgument(new Argument("<action>", "what to do with the service").choices(["install", "uninstall", "status"]))
     .option("--print", "install: only print the service manager's file");
   withOutput(command).addHelpText("after", details).action(service);
 }

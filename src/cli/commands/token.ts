@@ -49,7 +49,7 @@ export function define(command: Command): void {
         "gives one a new text, whoami shows the token that is used. path prints the name of the root token's file; rotate " +
         "without a name replaces the root token, on a running server or in its file.",
     )
-    .addArgument(new Argument("<action>").choices(Object.keys(actions)))
+    .addArgument(new Argument("<action>", "what to do with tokens").choices(Object.keys(actions)))
     .argument("[name]", "the client token's name")
     .addOption(
       new RepeatableOption(
@@ -59,7 +59,11 @@ export function define(command: Command): void {
     )
     .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
     .option("--ttl <duration>", "create: how long it is valid, 0 is forever; default: 90d", duration(100 * yearMs))
-    .option("--overlap <duration>", "rotate: how long the old text stays valid", duration(30 * 24 * 3600 * 1000))
+    .option(
+      "--overlap <duration>",
+      "rotate: how long the old text stays valid, as 1h; default: 0",
+      duration(30 * 24 * 3600 * 1000),
+    )
     .option("-o, --output <file>", "create, rotate: write the token into a new file (0600)", nonEmpty)
     .option("--force", "replace the output file if it exists")
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);

@@ -22,7 +22,7 @@ export function define(command: Command): void {
         "Ctrl-C. Without a terminal, or with --once or --json, prints averages since the server started and ends. Needs the " +
         "root token, or a client token with the scope metrics.",
     )
-    .option("--interval <duration>", "time between two looks (2s)", duration(3_600_000))
+    .option("--interval <duration>", "time between two looks, such as 10s (2s)", duration(3_600_000))
     .option("--once", "look once");
   withResult(withConnection(command)).action(top);
 }

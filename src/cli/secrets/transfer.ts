@@ -21,17 +21,15 @@ type Pair = { readonly from: string; readonly to: string };
 /** `existing`: what is stored at the targets. */
 type Plan = { readonly pairs: readonly Pair[]; readonly existing: Listed; readonly folder: Pair | null };
 
-const details = `
-A folder is renamed as a whole: app/x becomes web/x, also if web/ has secrets.`;
-
 export function defineTransfer(command: Command, kind: Kind): void {
   const changed = command
     .argument("<from>", "the secret's path; with a / at its end, a folder")
     .argument("<to>", "the new path; with a / at its end, a folder in which the secret keeps its name")
     .option("-r, --recursive", `${kind} a folder; a / at its end does the same`)
     .option("-f, --force", "replace existing secrets");
+  const done = kind === "move" ? "moved" : "copied";
   withOutput(withConnection(withDryRun(withSteps(changed))))
-    .addHelpText("after", details)
+    .addHelpText("after", `\nA folder is ${done} as a whole: app/x becomes web/x, also if web/ has secrets.`)
     .action((from: string, to: string, flags: Flags) => transfer(kind, { from, to }, flags));
 }
 

@@ -19,7 +19,7 @@ export function connectionOptions(): Option[] {
     new Option("--address <url>", address).argParser(nonEmpty),
     new Option("--token-file <file>", tokenFile).argParser(nonEmpty),
     new Option("--cacert <file>", cacert).argParser(nonEmpty),
-    new Option("--timeout <duration>", timeout).argParser(duration(999_999_000)),
+    new Option("--timeout <duration>", timeout).argParser(duration(7 * 86_400_000)),
     new Option("--non-interactive", "never prompt: fail when the vault is locked"),
   ];
 }
