@@ -1,33 +1,9 @@
-/** Responses: JSON of known length that is never cached, and the one place that turns errors into responses. */
-import { randomUUID } from "node:crypto";
+/** Responses: JSON of known length that is never cached, and whose bytes are wiped once they are sent. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import type { Duplex } from "node:stream";
-import type { ErrorRequestHandler, Request, Response } from "express";
+import type { Response } from "express";
 import helmet from "helmet";
-import { statusOf, VaultError } from "../errors.js";
-import type { Log } from "../log.js";
 import { reportFinished } from "./finished-requests.js";
-import { discardBody } from "./plaintext-hygiene.js";
-import { ClientGone } from "./request-body.js";
-import { contextOf } from "./request-context.js";
-
-/** Returns the route pattern of a path. DANGER: the path itself must never be logged. */
-type RouteOf = (path: string) => string;
-
-/** Node discards an unread body up to this size, so that the connection can be reused. */
-const discardableBytes = 64 * 1024;
-
-/** Connections for which `Connection: close` was sent. */
-const closing = new WeakSet<Socket>();
-
-/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
-export function isAfterClose({ socket }: IncomingMessage): boolean {
-  return closing.has(socket);
-}
-
-/** How long a closing connection goes on discarding input, in milliseconds. */
-const lingerMs = 1_000;
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
 const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control", "no-store"];
@@ -167,69 +143,4 @@ function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Arr
     return;
   }
   res.end(pieces.at(-1));
-}
-
-export function sendErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
-  // Express recognizes an error handler by its four parameters.
-  return (error: unknown, req, res, _next) => {
-    if (error instanceof ClientGone) return abandon(req, 0);
-    const refusal = error instanceof VaultError ? error : unexpected(error);
-    contextOf(req).code = refusal.code;
-    if (res.headersSent) return abandon(req, res.statusCode);
-    sendError(req, res, refusal, log, routeOf);
-  };
-}
-
-function abandon(req: Request, status: number): void {
-  req.socket.destroy();
-  reportFinished(req, status);
-}
-
-function unexpected(cause: unknown): VaultError {
-  return new VaultError("INTERNAL", "something failed inside the server: look for this request id in its log", {
-    cause,
-  });
-}
-
-function sendError(req: Request, res: Response, error: VaultError, log: Log, routeOf: RouteOf): void {
-  const { code, message, retryAfter, allow, credential, reason, index } = error;
-  const status = statusOf[code];
-  if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
-  if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
-  if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
-  if (mustClose(req)) closeGently(req, res);
-  discardBody(req);
-  if (status < 500) {
-    sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
-    return;
-  }
-  const requestId = randomUUID();
-  contextOf(req).requestId = requestId;
-  const route = routeOf(contextOf(req).target.path);
-  const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
-  log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
-  sendJson(res, status, { error: message, code, requestId, index });
-}
-
-/**
- * Keeps discarding the body for a moment after the response. Node would destroy the socket at once, the kernel would then
- * reset the connection because of the unread body, and the reset can overtake the response.
- */
-function closeGently({ socket }: Request, res: Response): void {
-  closing.add(socket);
-  res.setHeader("Connection", "close");
-  socket.destroySoon = () => endLingering(socket);
-}
-
-/** Ends the connection once everything is sent, and discards its input for a moment longer. */
-export function endLingering(socket: Duplex): void {
-  socket.end();
-  setTimeout(() => socket.destroy(), lingerMs).unref();
-}
-
-/** Whether an unread body is on its way that is unauthenticated, or too long to be discarded. */
-function mustClose(req: Request): boolean {
-  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
-  if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return contextOf(req).caller === null || encoding !== undefined || Number(length) > discardableBytes;
 }
