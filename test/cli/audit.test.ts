@@ -103,7 +103,7 @@ describe("audit", () => {
     const directory = temporaryDirectory();
     const [plain, whole] = [join(directory, "plain.tar"), join(directory, "whole.tar")];
     await must({ STRONGROOM_HOME: other.home }, ["backup", plain]);
-    expect(await must({ STRONGROOM_HOME: other.home }, ["backup", whole, "--with-audit"])).to.match(/^1 secrets saved/);
+    expect(await must({ STRONGROOM_HOME: other.home }, ["backup", whole, "--with-audit"])).to.match(/^1 secret saved/);
     await other.stop();
     const restored = { STRONGROOM_HOME: join(directory, "home") };
     await must(restored, ["restore", whole]);

@@ -99,7 +99,7 @@ describe("the command line in each state of the vault", () => {
       status: {
         args: ["status"],
         exit: 0,
-        out: /^the vault is unlocked\n(?:.*\n)* {2}locks {10}in 15 minutes without activity, at (?:[\d-]+ )?\d\d:\d\d:\d\d\n/,
+        out: /^the vault is unlocked\n(?:.*\n)* {2}locks {10}in 15 minutes without activity, at (?:[\d-]+ )?\d\d:\d\d:\d\dZ\n/,
       },
       "status as JSON": { args: ["status", "--json"], exit: 0, out: /^\{"initialized":true,"locked":false,.*\}\n$/ },
       "quiet status": { args: ["status", "-q"], exit: 0 },
@@ -157,7 +157,7 @@ describe("the command line in each state of the vault", () => {
       status: {
         args: ["status"],
         exit: 3,
-        out: /locked: unlock it with {2}strongroom unlock\n(?:.*\n)* {2}locks {10}after 15 minutes without activity\n(?:.*\n)* {2}last lock {6}\d\d:\d\d:\d\d, on request\n$/,
+        out: /locked: unlock it with {2}strongroom unlock\n(?:.*\n)* {2}locks {10}after 15 minutes without activity\n(?:.*\n)* {2}last lock {6}\d\d:\d\d:\d\dZ, on request\n$/,
         err: /^$/,
       },
       "an error as JSON": {
