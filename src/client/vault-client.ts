@@ -193,7 +193,8 @@ export class VaultClient implements AsyncDisposable {
   }
 
   /**
-   * Closes all connections and cancels running requests, which throw ABORTED. A closed client stays closed; throws nothing.
+   * Closes all connections and cancels running requests, which throw ABORTED; nothing is sent afterwards. A closed client
+   * stays closed; throws nothing.
    * @example
    * ```ts
    * await client.close();
