@@ -6,6 +6,7 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AgentOptions, RequestOptions } from "node:https";
 import { Socket } from "node:net";
+import { finished } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { systemCode } from "./client-error.js";
 import type { Received } from "./decode-response.js";
@@ -142,8 +143,11 @@ function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promis
 
 async function collect(response: IncomingMessage): Promise<Received> {
   const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  const body = Buffer.concat(chunks);
-  for (const chunk of chunks) chunk.fill(0);
-  return { status: response.statusCode ?? 0, headers: response.headers, body };
+  response.on("data", (chunk: Buffer) => chunks.push(chunk)); // iteration would read copies
+  try {
+    await finished(response);
+    return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) };
+  } finally {
+    for (const chunk of chunks) chunk.fill(0);
+  }
 }
