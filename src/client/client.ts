@@ -8,7 +8,7 @@ import type { ChangeOptions, ListOptions, PutOptions, Text } from "./method-opti
 import { readMany, secretOf } from "./reading-many.js";
 import type { CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
-import { encoded, secretTarget, sendChange } from "./secret-requests.js";
+import { queryOf, secretTarget, sendChange } from "./secret-requests.js";
 
 export type { Audit, AuditOptions } from "./access/audit-client.js";
 export type { CreateTokenOptions, Tokens } from "./access/tokens.js";
@@ -164,9 +164,7 @@ export class StrongroomClient extends HistoryClient {
    */
   async list(options: ListOptions = {}): Promise<SecretList> {
     const { prefix, after, limit } = options;
-    const given = Object.entries({ prefix, after, limit }).filter(([, value]) => value !== undefined);
-    const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
-    return this.requester.send("GET", `/v1/secrets${query && `?${query}`}`, options);
+    return this.requester.send("GET", `/v1/secrets${queryOf({ prefix, after, limit })}`, options);
   }
 
   /**

@@ -1,4 +1,5 @@
 /** Requests of one client: the connection to the server, found when it is needed, and found again after a restart. */
+import { inspect } from "node:util";
 import { StrongroomError } from "./client-error.js";
 import { decodeResponse, decodeText, type Received } from "./decode-response.js";
 import { findServer, findSocket, mustHaveToken, type Place } from "./discovery.js";
@@ -101,14 +102,22 @@ export class Requester {
   ): Promise<T> {
     const token = withToken ? mustHaveToken(transport.place) : null;
     const received = await transport.send(request, token, lifetime);
-    this.#warnOnce(received.headers["strongroom-token-expires"]);
-    return decode(received, transport.place);
+    try {
+      return decode(received, transport.place);
+    } finally {
+      void this.#warnOnce(received.headers["strongroom-token-expires"]);
+    }
   }
 
-  #warnOnce(expires: string | string[] | undefined): void {
+  /** Never rejects: what the program's callback throws must not make a request fail that was done. */
+  async #warnOnce(expires: string | string[] | undefined): Promise<void> {
     if (typeof expires !== "string" || this.#warned) return;
     this.#warned = true;
-    this.#options.onTokenExpiring?.(new Date(expires));
+    try {
+      await this.#options.onTokenExpiring?.(new Date(expires));
+    } catch (error) {
+      process.emitWarning("onTokenExpiring failed", { type: "StrongroomWarning", detail: inspect(error) });
+    }
   }
 
   /** Keeps the connection for the next requests, unless the server is not found. */

@@ -6,6 +6,7 @@ import type { Acknowledgement, CreatedKey, Initialized, KeyList, Rotated, Snapsh
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
+import { encoded, queryOf } from "./secret-requests.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;
@@ -99,8 +100,8 @@ export class VaultClient implements AsyncDisposable {
    * for (const { id, label } of keys) if (label === "laptop") await client.deleteKey(id);
    * ```
    */
-  deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.requester.send("DELETE", `/v1/keys/${encodeURIComponent(id)}`, options);
+  async deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("DELETE", `/v1/keys/${encoded(id)}`, options);
   }
 
   /**
@@ -163,9 +164,11 @@ export class VaultClient implements AsyncDisposable {
    * const { directory, secretCount } = await client.snapshot();
    * ```
    */
-  snapshot(options: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
-    const query = options.reader === undefined ? "" : `?reader=${encodeURIComponent(options.reader)}`;
-    return this.requester.send("POST", `/v1/snapshot${query}`, options);
+  async snapshot({
+    reader,
+    ...options
+  }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
+    return this.requester.send("POST", `/v1/snapshot${queryOf({ reader })}`, options);
   }
 
   /**

@@ -1,4 +1,5 @@
 /** The client library's methods, as a program that uses the package calls them. */
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { expect } from "chai";
@@ -90,6 +91,22 @@ describe("the client library", () => {
     expect(odd).to.include({ code: "BAD_REQUEST" });
     expect(await client.tokens.self()).to.include({ name: "root" });
   });
+
+  for (const [kind, fail] of [
+    ["throws", () => expect.fail("of the program")],
+    ["rejects", async () => expect.fail("of the program")],
+  ] as const) {
+    it(`an onTokenExpiring that ${kind} becomes a warning of the process, and the request succeeds`, async () => {
+      const tokens = clientOf(server()).tokens;
+      const { token } = await tokens.create(kind, { can: ["list"], ttlSeconds: 86_400 });
+      const warned = once(process, "warning");
+      const own = clientOf(server(), { token, onTokenExpiring: fail });
+      expect((await own.list({ prefix: "none/" })).entries).to.deep.equal([]);
+      const [warning] = await warned;
+      expect(warning).to.include({ name: "StrongroomWarning" });
+      expect(warning.detail).to.contain("of the program");
+    });
+  }
 
   it("versions, undo and prune work on the earlier versions of a secret", async () => {
     const client = clientOf(server());
