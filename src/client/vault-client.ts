@@ -43,7 +43,7 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Unlocks the vault, and checks the passphrase even when it is unlocked. The text of a key will do, too.
    * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
-   * VAULT_LOCKED without a vault or while a lock is running; INTEGRITY for a header that was changed; INTERNAL; BAD_REQUEST
+   * VAULT_LOCKED while a lock is running; INTEGRITY for a header that was changed; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * await client.unlock(passphrase);
@@ -55,8 +55,8 @@ export class VaultClient implements AsyncDisposable {
 
   /**
    * Changes the passphrase; the vault stays locked or unlocked. `passphrase` may be the text of a key.
-   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
-   * INTEGRITY; INTERNAL; BAD_REQUEST
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * await client.changePassphrase(passphrase, newPassphrase);
@@ -68,7 +68,7 @@ export class VaultClient implements AsyncDisposable {
 
   /**
    * Returns the ways into the vault: the passphrase and the keys, without their texts.
-   * @throws StrongroomError INTERNAL
+   * @throws StrongroomError INTERNAL; BAD_REQUEST before init
    * @example
    * ```ts
    * const { keys } = await client.keys();
@@ -81,7 +81,7 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Creates a key, which opens the vault as the passphrase does. Its text is returned once and stored nowhere.
    * @throws StrongroomError ALREADY_EXISTS for a label twice; UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED;
-   * VAULT_LOCKED without a vault; INTEGRITY; INTERNAL; BAD_REQUEST
+   * VAULT_LOCKED while a lock is running; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * const { key } = await client.createKey(passphrase, "recovery");
@@ -108,8 +108,8 @@ export class VaultClient implements AsyncDisposable {
    * Makes a new master key, wrapped for the passphrase and for the keys whose texts are given; `removed` in the response
    * names the other keys, which open nothing any more. What the old one sealed is sealed anew in the background: see
    * `rotation` in the status.
-   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
-   * ALREADY_EXISTS while a rotation is running; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * ALREADY_EXISTS while a rotation is running; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * const { removed } = await client.rotate(passphrase, [recoveryKey]);
@@ -158,7 +158,7 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. With
    * `reader` (see the contract), a full or read-only disk gives the vault's own directory instead: see `direct`.
-   * @throws StrongroomError as every method
+   * @throws StrongroomError BAD_REQUEST before init
    * @example
    * ```ts
    * const { directory, secretCount } = await client.snapshot();

@@ -108,6 +108,13 @@ describe("the client library", () => {
     });
   }
 
+  it("put needs a token that can list, unless it replaces the metadata", async () => {
+    const { token } = await clientOf(server()).tokens.create("writer", { can: ["put"] });
+    const own = clientOf(server(), { token });
+    expect(await own.put("written", "v").catch((error: unknown) => error)).to.include({ code: "FORBIDDEN" });
+    expect(await own.put("written", "v", { replaceMetadata: true })).to.include({ ok: true });
+  });
+
   it("versions, undo and prune work on the earlier versions of a secret", async () => {
     const client = clientOf(server());
     await client.put("history/é", "first");
@@ -258,6 +265,22 @@ describe("the client library", () => {
 
 describe("a client object", () => {
   const server = shareTestServer();
+
+  it("says BAD_REQUEST before init for what needs a vault, but no unlocked one", async () => {
+    const client = clientOf(server());
+    const works = [
+      client.unlock("p"),
+      client.changePassphrase("p", "q"),
+      client.keys(),
+      client.createKey("p", "label"),
+      client.rotate("p"),
+      client.snapshot(),
+    ];
+    for (const result of await Promise.allSettled(works)) {
+      expect(result).to.have.nested.property("reason.code", "BAD_REQUEST");
+      expect(result).to.have.nested.property("reason.message").that.contains("not initialized");
+    }
+  });
 
   it("never shows the token", async () => {
     const { token } = server();
