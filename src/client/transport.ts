@@ -72,7 +72,7 @@ export class Transport {
     await nextTurn();
   }
 
-  /** The agent also opens connections for requests that ended while they waited for one, even after its own end. */
+  /** The agent also opens connections for requests that ended while they waited for one, even after destroy(). */
   #connectForRunningOnly(): void {
     const connect = this.#agent.createConnection.bind(this.#agent);
     this.#agent.createConnection = (options, callback) => {
