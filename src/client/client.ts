@@ -8,7 +8,7 @@ import type { ChangeOptions, ListOptions, PutOptions, Text } from "./method-opti
 import { readMany, secretOf } from "./reading-many.js";
 import type { CallOptions } from "./request.js";
 import { Secret } from "./secret.js";
-import { encoded, secretTarget, sendChange } from "./secret-requests.js";
+import { queryOf, secretTarget, sendChange } from "./secret-requests.js";
 
 export type { Audit, AuditOptions } from "./access/audit-client.js";
 export type { CreateTokenOptions, Tokens } from "./access/tokens.js";
@@ -57,14 +57,16 @@ export type { Secret } from "./secret.js";
 
 /**
  * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,
- * ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", or RATE_LIMITED. Its own comment names the other codes.
+ * ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", FORBIDDEN for what a client token does not cover, or
+ * RATE_LIMITED. Its own comment names the other codes.
  */
 export class StrongroomClient extends HistoryClient {
   /**
    * Creates the secret, or replaces its value. It keeps the present type and description, but for those given, and needs
-   * a second request for that, unless both are given or `replaceMetadata` or `ifAbsent` is set.
-   * @throws StrongroomError VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold, or while other writers
-   * are always faster; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path, or a value that is too large or not UTF-8
+   * a second request for that, a list, unless both are given or `replaceMetadata` or `ifAbsent` is set.
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN also for that list: a token that cannot list needs `replaceMetadata`;
+   * PRECONDITION_FAILED for a condition that does not hold, or while other writers are always faster; INTEGRITY; INTERNAL;
+   * BAD_REQUEST for an invalid path, or a value that is too large or not UTF-8
    * @example
    * ```ts
    * await client.put("app/db/password", "s3cr3t", { type: "password" });
@@ -164,9 +166,7 @@ export class StrongroomClient extends HistoryClient {
    */
   async list(options: ListOptions = {}): Promise<SecretList> {
     const { prefix, after, limit } = options;
-    const given = Object.entries({ prefix, after, limit }).filter(([, value]) => value !== undefined);
-    const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
-    return this.requester.send("GET", `/v1/secrets${query && `?${query}`}`, options);
+    return this.requester.send("GET", `/v1/secrets${queryOf({ prefix, after, limit })}`, options);
   }
 
   /**

@@ -19,9 +19,12 @@ export type PlaceOptions = {
   readonly token?: string | undefined;
   /** File of the token (default: `STRONGROOM_TOKEN`, then `STRONGROOM_TOKEN_FILE`, then `token` in the home). */
   readonly tokenFile?: string | undefined;
-  /** The certificate to trust, in PEM. */
+  /** The certificate to trust, in PEM. Means TLS: the socket is not used. */
   readonly certificate?: string | undefined;
-  /** File of the certificate to trust (default: `STRONGROOM_TLS_CERT`, then `tls/cert.pem` in the home). */
+  /**
+   * File of the certificate to trust (default: `STRONGROOM_TLS_CERT`, then `tls/cert.pem` in the home). The option means TLS,
+   * the variable does not.
+   */
   readonly certificateFile?: string | undefined;
 };
 
@@ -40,7 +43,7 @@ type FoundCertificate = {
 export type TlsPlace = FoundToken & FoundCertificate & { readonly address: URL; readonly socket: null };
 
 /** A Unix socket. */
-export type LocalPlace = FoundToken & { readonly address: null; readonly socket: string };
+type LocalPlace = FoundToken & { readonly address: null; readonly socket: string };
 
 export type Place = TlsPlace | LocalPlace;
 
@@ -69,7 +72,8 @@ export async function findServer(options: PlaceOptions, environment: Environment
 }
 
 /**
- * Returns null if there is no socket of this user's, or the caller named an address or a certificate, which mean TLS.
+ * Returns null if there is no socket of this user's, or the caller named an address or a certificate, which mean TLS. The
+ * variable STRONGROOM_TLS_CERT does not: it is the server's own setting too, for names that need not include localhost.
  * @throws StrongroomError UNTRUSTED_HOME
  */
 export async function findSocket(

@@ -11,44 +11,61 @@ const firstPrintable = 0x20;
 
 /** Omits undefined fields. @throws StrongroomError BAD_REQUEST for a string that UTF-8 cannot encode. */
 export function jsonObject(fields: Readonly<Record<string, Field>>): Bytes {
-  const parts: Bytes[] = [];
-  for (const [name, field] of Object.entries(fields)) {
-    if (field === undefined) continue;
-    parts.push(utf8(`${parts.length === 0 ? "{" : ","}${JSON.stringify(name)}:`), fieldBytes(name, field));
-  }
-  parts.push(utf8(parts.length === 0 ? "{}" : "}"));
-  return joined(parts);
+  return joined(function* () {
+    let separator = "{";
+    for (const [name, field] of Object.entries(fields)) {
+      if (field === undefined) continue;
+      yield utf8(`${separator}${JSON.stringify(name)}:`);
+      yield fieldBytes(name, field);
+      separator = ",";
+    }
+    yield utf8(separator === "{" ? "{}" : "}");
+  });
 }
 
 /** An object whose only field is a list of objects. @throws StrongroomError BAD_REQUEST */
 export function jsonListObject(name: string, items: readonly Readonly<Record<string, Field>>[]): Bytes {
-  const parts: Bytes[] = [utf8(`{${JSON.stringify(name)}:[`)];
-  try {
-    for (const [index, item] of items.entries()) parts.push(...(index > 0 ? [utf8(",")] : []), jsonObject(item));
-  } catch (error) {
-    for (const part of parts) part.fill(0);
-    throw error;
-  }
-  return joined([...parts, utf8("]}")]);
+  return joined(function* () {
+    yield utf8(`{${JSON.stringify(name)}:`);
+    yield* listParts(items, jsonObject);
+    yield utf8("}");
+  });
 }
 
-/** Wipes the parts. */
-function joined(parts: readonly Bytes[]): Bytes {
-  const body = own(parts.reduce((sum, part) => sum + part.length, 0));
+function* listParts<T>(items: readonly T[], toBytes: (item: T) => Bytes): Generator<Bytes, void, void> {
+  yield utf8("[");
+  for (const [index, item] of items.entries()) {
+    if (index > 0) yield utf8(",");
+    yield toBytes(item);
+  }
+  yield utf8("]");
+}
+
+/** Wipes the parts, also when one cannot be made. */
+function joined(make: () => Iterable<Bytes>): Bytes {
+  const parts: Bytes[] = [];
+  try {
+    for (const part of make()) parts.push(part);
+    return concatenated(parts);
+  } finally {
+    for (const part of parts) part.fill(0);
+  }
+}
+
+function concatenated(parts: readonly Bytes[]): Bytes {
+  const bytes = own(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    body.set(part, at);
+    bytes.set(part, at);
     at += part.length;
-    part.fill(0);
   }
-  return body;
+  return bytes;
 }
 
 function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
   if (typeof field === "boolean" || typeof field === "number") return utf8(String(field));
   if (typeof field === "string" || field instanceof Uint8Array) return textBytes(name, field);
-  const items = field.flatMap((text, i) => [utf8(i === 0 ? "" : ","), textBytes(name, text)]);
-  return joined([utf8("["), ...items, utf8("]")]);
+  return joined(() => listParts(field, (text) => textBytes(name, text)));
 }
 
 function textBytes(name: string, field: Text): Bytes {

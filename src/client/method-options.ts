@@ -5,7 +5,10 @@ import type { CallOptions } from "./request.js";
 
 export type ClientOptions = PlaceOptions &
   Pick<CallOptions, "timeoutMs"> & {
-    /** Called once, when the client token has less than 7 days left. */
+    /**
+     * Called once, when the client token has less than 7 days left. What it throws or rejects with becomes a warning of the
+     * process (`StrongroomWarning`); the request succeeds all the same.
+     */
     readonly onTokenExpiring?: ((expiresAt: Date) => void) | undefined;
   };
 

@@ -17,6 +17,9 @@ export function isRead({ method, readsOnly }: ApiRequest): boolean {
 
 export type CallOptions = {
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds to wait for the whole response (default 30,000); 0 waits forever. */
+  /**
+   * Milliseconds for each request, from finding the server to the end of the response, a second try included (default
+   * 30,000); 0, and more than 2,147,483,647 (about 25 days), wait forever.
+   */
   readonly timeoutMs?: number | undefined;
 };

@@ -1,4 +1,4 @@
-/** Requests for one secret: their URL path, and the headers of their conditions. */
+/** Parts of requests: URL paths and queries, and the headers of conditions. */
 import { StrongroomError } from "./client-error.js";
 import type { PutOptions } from "./method-options.js";
 import type { ApiRequest } from "./request.js";
@@ -10,13 +10,23 @@ export function secretTarget(path: string, root: "secrets" | "versions" = "secre
   return `/v1/${root}/${encoded(path)}`;
 }
 
-/** Percent-encodes a path or a part of one. @throws StrongroomError BAD_REQUEST */
+/** Percent-encodes a part of a URL. @throws StrongroomError BAD_REQUEST */
 export function encoded(text: string): string {
   try {
     return encodeURIComponent(text);
   } catch {
-    throw new StrongroomError("BAD_REQUEST", "a path must not contain a lone surrogate, which UTF-8 cannot encode");
+    throw new StrongroomError(
+      "BAD_REQUEST",
+      "a path or other part of a URL must not contain a lone surrogate, which UTF-8 cannot encode",
+    );
   }
+}
+
+/** Returns the query of a URL, empty if no parameter has a value. @throws StrongroomError BAD_REQUEST */
+export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
+  return query && `?${query}`;
 }
 
 /** Sends a change under its condition. @throws StrongroomError */

@@ -1,29 +1,33 @@
 /**
  * Connections to one server: kept alive and reused; over TLS, trusting its certificate and no other. A request that may have reached
- * the server is never sent again, except a read whose kept connection closed before a response began.
+ * the server is never sent again, except a read whose kept connection closed before a response began (`StaleConnection`). One that
+ * was not sent, because the socket accepts no connection (`SocketUnavailable`), is the caller's to send over TCP, a write too.
  */
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AgentOptions, RequestOptions } from "node:https";
+import { Socket } from "node:net";
+import { finished } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { StrongroomError, systemCode } from "./client-error.js";
+import { systemCode } from "./client-error.js";
 import type { Received } from "./decode-response.js";
 import type { Place, TlsPlace } from "./discovery.js";
-import { type ApiRequest, type CallOptions, isRead } from "./request.js";
-import { afterwards, failureOf } from "./request-failure.js";
+import { type ApiRequest, isRead } from "./request.js";
+import { failureOf } from "./request-failure.js";
+import type { Lifetime } from "./request-lifetime.js";
 
-const defaultTimeoutMs = 30_000;
 const maxConnections = 32;
 
 export class Transport {
   readonly place: Place;
   readonly #agent: Agent;
   readonly #open: typeof httpRequest;
-  #closed = false;
+  readonly #running = new Set<Lifetime>();
 
   private constructor(place: Place, agent: Agent, open: typeof httpRequest) {
     this.place = place;
     this.#agent = agent;
     this.#open = open;
+    this.#connectForRunningOnly();
   }
 
   static async to(place: Place): Promise<Transport> {
@@ -41,21 +45,19 @@ export class Transport {
     return new Transport(place, new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections }), request);
   }
 
-  /** @throws StrongroomError without a complete response. */
-  async send(request: ApiRequest, token: string | null, call: CallOptions): Promise<Received> {
+  /** @throws StrongroomError without a complete response; SocketUnavailable */
+  async send(request: ApiRequest, token: string | null, lifetime: Lifetime): Promise<Received> {
     try {
-      return await this.#sendOnce(request, token, call);
+      return await this.#sendOnce(request, token, lifetime);
     } catch (error) {
-      if (this.#closed) throw closed();
       if (!(error instanceof StaleConnection)) throw error;
       await this.#dropIdleConnections();
-      return this.#sendOnce(request, token, call);
+      return this.#sendOnce(request, token, lifetime);
     }
   }
 
-  /** Cancels running requests. */
+  /** Closes all connections. The lifetimes of running requests must have ended. */
   close(): void {
-    this.#closed = true;
     this.#agent.destroy();
   }
 
@@ -70,29 +72,30 @@ export class Transport {
     await nextTurn();
   }
 
-  async #sendOnce(
-    request: ApiRequest,
-    token: string | null,
-    { signal, timeoutMs = defaultTimeoutMs }: CallOptions,
-  ): Promise<Received> {
-    if (this.#closed) throw closed();
-    if (signal?.aborted) throw aborted(request, signal);
-    return new Promise((resolve, reject) => {
+  /** The agent also opens connections for requests that ended while they waited for one, even after destroy(). */
+  #connectForRunningOnly(): void {
+    const connect = this.#agent.createConnection.bind(this.#agent);
+    this.#agent.createConnection = (options, callback) => {
+      if (this.#running.size > 0) return connect(options, callback);
+      callback?.(new Error("no request waits for a connection"), new Socket());
+      return null;
+    };
+  }
+
+  async #sendOnce(request: ApiRequest, token: string | null, lifetime: Lifetime): Promise<Received> {
+    lifetime.mustLast();
+    this.#running.add(lifetime);
+    try {
       const sent = this.#open(this.#optionsOf(request, token));
-      const end = (error: StrongroomError) => {
-        reject(error);
-        sent.destroy();
-      };
-      const onAbort = () => signal && end(aborted(request, signal));
-      const timer = timeoutMs > 0 ? setTimeout(() => end(tooLate(request, timeoutMs)), timeoutMs) : undefined;
-      const settled = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", onAbort);
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-      receive(sent, request, this.place).finally(settled).then(resolve, reject);
+      const received = receive(sent, request, this.place);
       sent.end(request.body);
-    });
+      return await lifetime.wait(received, () => {
+        this.#running.delete(lifetime);
+        sent.destroy();
+      });
+    } finally {
+      this.#running.delete(lifetime);
+    }
   }
 
   #optionsOf({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
@@ -140,25 +143,11 @@ function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promis
 
 async function collect(response: IncomingMessage): Promise<Received> {
   const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  const body = Buffer.concat(chunks);
-  for (const chunk of chunks) chunk.fill(0);
-  return { status: response.statusCode ?? 0, headers: response.headers, body };
-}
-
-export function closed(): StrongroomError {
-  return new StrongroomError("ABORTED", "the client is closed: create another");
-}
-
-function aborted(request: ApiRequest, { reason }: AbortSignal): StrongroomError {
-  return new StrongroomError("ABORTED", `the request was cancelled by its caller${afterwards(request)}`, {
-    cause: reason,
-  });
-}
-
-function tooLate(request: ApiRequest, timeoutMs: number): StrongroomError {
-  return new StrongroomError(
-    "TIMEOUT",
-    `there was no response within ${timeoutMs} ms: wait longer, or check the server${afterwards(request)}`,
-  );
+  response.on("data", (chunk: Buffer) => chunks.push(chunk)); // iteration would read copies
+  try {
+    await finished(response);
+    return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) };
+  } finally {
+    for (const chunk of chunks) chunk.fill(0);
+  }
 }

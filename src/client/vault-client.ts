@@ -6,6 +6,7 @@ import type { Acknowledgement, CreatedKey, Initialized, KeyList, Rotated, Snapsh
 import type { ClientOptions, Text } from "./method-options.js";
 import type { CallOptions } from "./request.js";
 import { Requester } from "./requester.js";
+import { encoded, queryOf } from "./secret-requests.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;
@@ -42,7 +43,7 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Unlocks the vault, and checks the passphrase even when it is unlocked. The text of a key will do, too.
    * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
-   * VAULT_LOCKED without a vault or while a lock is running; INTEGRITY for a header that was changed; INTERNAL; BAD_REQUEST
+   * VAULT_LOCKED while a lock is running; INTEGRITY for a header that was changed; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * await client.unlock(passphrase);
@@ -54,8 +55,8 @@ export class VaultClient implements AsyncDisposable {
 
   /**
    * Changes the passphrase; the vault stays locked or unlocked. `passphrase` may be the text of a key.
-   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
-   * INTEGRITY; INTERNAL; BAD_REQUEST
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * await client.changePassphrase(passphrase, newPassphrase);
@@ -67,7 +68,7 @@ export class VaultClient implements AsyncDisposable {
 
   /**
    * Returns the ways into the vault: the passphrase and the keys, without their texts.
-   * @throws StrongroomError INTERNAL
+   * @throws StrongroomError INTERNAL; BAD_REQUEST before init
    * @example
    * ```ts
    * const { keys } = await client.keys();
@@ -80,7 +81,7 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Creates a key, which opens the vault as the passphrase does. Its text is returned once and stored nowhere.
    * @throws StrongroomError ALREADY_EXISTS for a label twice; UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED;
-   * VAULT_LOCKED without a vault; INTEGRITY; INTERNAL; BAD_REQUEST
+   * VAULT_LOCKED while a lock is running; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * const { key } = await client.createKey(passphrase, "recovery");
@@ -99,16 +100,16 @@ export class VaultClient implements AsyncDisposable {
    * for (const { id, label } of keys) if (label === "laptop") await client.deleteKey(id);
    * ```
    */
-  deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
-    return this.requester.send("DELETE", `/v1/keys/${encodeURIComponent(id)}`, options);
+  async deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.requester.send("DELETE", `/v1/keys/${encoded(id)}`, options);
   }
 
   /**
    * Makes a new master key, wrapped for the passphrase and for the keys whose texts are given; `removed` in the response
    * names the other keys, which open nothing any more. What the old one sealed is sealed anew in the background: see
    * `rotation` in the status.
-   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED without a vault;
-   * ALREADY_EXISTS while a rotation is running; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * ALREADY_EXISTS while a rotation is running; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
    * @example
    * ```ts
    * const { removed } = await client.rotate(passphrase, [recoveryKey]);
@@ -157,15 +158,17 @@ export class VaultClient implements AsyncDisposable {
   /**
    * Copies all sealed secrets, as of one moment, to a new directory on the server's machine; the caller removes it. With
    * `reader` (see the contract), a full or read-only disk gives the vault's own directory instead: see `direct`.
-   * @throws StrongroomError as every method
+   * @throws StrongroomError BAD_REQUEST before init
    * @example
    * ```ts
    * const { directory, secretCount } = await client.snapshot();
    * ```
    */
-  snapshot(options: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
-    const query = options.reader === undefined ? "" : `?reader=${encodeURIComponent(options.reader)}`;
-    return this.requester.send("POST", `/v1/snapshot${query}`, options);
+  async snapshot({
+    reader,
+    ...options
+  }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
+    return this.requester.send("POST", `/v1/snapshot${queryOf({ reader })}`, options);
   }
 
   /**
@@ -193,7 +196,8 @@ export class VaultClient implements AsyncDisposable {
   }
 
   /**
-   * Closes all connections and cancels running requests, which throw ABORTED. A closed client stays closed; throws nothing.
+   * Closes all connections and cancels running requests, which throw ABORTED; nothing is sent afterwards. A closed client
+   * stays closed; throws nothing.
    * @example
    * ```ts
    * await client.close();

@@ -78,7 +78,11 @@ describe("strongroom token", () => {
     "ls with a name": { args: ["token", "ls", "ci"], exit: 2, err: /ls takes no name/ },
     "a flag of another action": { args: ["token", "ls", "--ttl", "30d"], exit: 2, err: /--ttl has no effect with ls/ },
     "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be some of/ },
-    "an invalid path": { args: ["token", "create", "ci", "--path", "a//b"], exit: 2, err: /a\/\/b: .*empty segment/ },
+    "an invalid path": {
+      args: ["token", "create", "ci", "--path", "a//b"],
+      exit: 2,
+      err: /--path a\/\/b: the path has/,
+    },
     "an unknown name": {
       args: ["token", "revoke", "unknown"],
       exit: 4,

@@ -44,7 +44,14 @@ describe("the client library's errors", () => {
 
   it("rejects what cannot be sent before it sends anything", async () => {
     await mustFail(clientOf(server()).get(""), "BAD_REQUEST", /path is empty/);
-    await mustFail(clientOf(server()).get("\ud800"), "BAD_REQUEST", /lone surrogate/);
+    const client = clientOf(server());
+    const works = [
+      () => client.get("\ud800"),
+      () => client.list({ prefix: "\ud800" }),
+      () => client.deleteKey("\ud800"),
+      () => client.snapshot({ reader: "\ud800" }),
+    ];
+    for (const work of works) await mustFail(work(), "BAD_REQUEST", /lone surrogate/);
     await mustFail(clientOf(server()).put("a", "\udc00"), "BAD_REQUEST", /value has a lone surrogate/);
   });
 

@@ -92,6 +92,15 @@ describe("the client library finds", () => {
     expect(await program(lists, { STRONGROOM_HOME: home, STRONGROOM_TLS_CERT: moved })).to.equal("0 found");
   });
 
+  it("the socket first, unless an option names a certificate: the server's own variable does not", async () => {
+    const socket = join(temporaryDirectory(), "local.sock");
+    const { home } = await startTestServer({ socket });
+    const environment = { STRONGROOM_HOME: home, STRONGROOM_SOCKET: socket, STRONGROOM_TLS_CERT: "/missing" };
+    expect(await program(lists, environment)).to.equal("VAULT_LOCKED");
+    const named = lists.replace("Client()", `Client({ certificateFile: "/missing" })`);
+    expect(await program(named, environment)).to.equal("UNTRUSTED_CERTIFICATE");
+  });
+
   it("no file when everything is given, and lets the program end", async () => {
     const { url, token, certificate } = server();
     const given = JSON.stringify({ address: url, token, certificate });

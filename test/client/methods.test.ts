@@ -1,4 +1,5 @@
 /** The client library's methods, as a program that uses the package calls them. */
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { expect } from "chai";
@@ -89,6 +90,29 @@ describe("the client library", () => {
     const odd = await client.tokens.revoke("no/name").catch((error: unknown) => error);
     expect(odd).to.include({ code: "BAD_REQUEST" });
     expect(await client.tokens.self()).to.include({ name: "root" });
+  });
+
+  for (const [kind, fail] of [
+    ["throws", () => expect.fail("of the program")],
+    ["rejects", async () => expect.fail("of the program")],
+  ] as const) {
+    it(`an onTokenExpiring that ${kind} becomes a warning of the process, and the request succeeds`, async () => {
+      const tokens = clientOf(server()).tokens;
+      const { token } = await tokens.create(kind, { can: ["list"], ttlSeconds: 86_400 });
+      const warned = once(process, "warning");
+      const own = clientOf(server(), { token, onTokenExpiring: fail });
+      expect((await own.list({ prefix: "none/" })).entries).to.deep.equal([]);
+      const [warning] = await warned;
+      expect(warning).to.include({ name: "StrongroomWarning" });
+      expect(warning.detail).to.contain("of the program");
+    });
+  }
+
+  it("put needs a token that can list, unless it replaces the metadata", async () => {
+    const { token } = await clientOf(server()).tokens.create("writer", { can: ["put"] });
+    const own = clientOf(server(), { token });
+    expect(await own.put("written", "v").catch((error: unknown) => error)).to.include({ code: "FORBIDDEN" });
+    expect(await own.put("written", "v", { replaceMetadata: true })).to.include({ ok: true });
   });
 
   it("versions, undo and prune work on the earlier versions of a secret", async () => {
@@ -241,6 +265,22 @@ describe("the client library", () => {
 
 describe("a client object", () => {
   const server = shareTestServer();
+
+  it("says BAD_REQUEST before init for what needs a vault, but no unlocked one", async () => {
+    const client = clientOf(server());
+    const works = [
+      client.unlock("p"),
+      client.changePassphrase("p", "q"),
+      client.keys(),
+      client.createKey("p", "label"),
+      client.rotate("p"),
+      client.snapshot(),
+    ];
+    for (const result of await Promise.allSettled(works)) {
+      expect(result).to.have.nested.property("reason.code", "BAD_REQUEST");
+      expect(result).to.have.nested.property("reason.message").that.contains("not initialized");
+    }
+  });
 
   it("never shows the token", async () => {
     const { token } = server();

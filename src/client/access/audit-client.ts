@@ -3,6 +3,7 @@ import type { AuditCheckpoint, AuditPage, AuditVerdicts } from "../api-types.js"
 import { jsonListObject } from "../encode-body.js";
 import type { CallOptions } from "../request.js";
 import type { Requester } from "../requester.js";
+import { queryOf } from "../secret-requests.js";
 
 export type AuditOptions = CallOptions & {
   /** Only records with a higher number; default: from the oldest. */
@@ -27,10 +28,8 @@ export class Audit {
    * const { records, head } = await client.audit.read({ after: 4711 });
    * ```
    */
-  read({ after, limit, ...options }: AuditOptions = {}): Promise<AuditPage> {
-    const given = Object.entries({ after, limit }).filter(([, value]) => value !== undefined);
-    const query = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
-    return this.#requester.send("GET", `/v1/audit${query && `?${query}`}`, options);
+  async read({ after, limit, ...options }: AuditOptions = {}): Promise<AuditPage> {
+    return this.#requester.send("GET", `/v1/audit${queryOf({ after, limit })}`, options);
   }
 
   /**

@@ -1,0 +1,92 @@
+/** The ends of the client library's requests: timeout, cancellation and the closing of the client, in every stage. */
+import { execFileSync } from "node:child_process";
+import { chmodSync, closeSync, constants, openSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { type ClientOptions, StrongroomError } from "strongroom/client";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { clientOf } from "../support/library.js";
+import { startProxy } from "../support/proxy.js";
+import { shareTestServer } from "../support/server.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+
+/** The code of each request's error, or `done`. */
+async function outcomes(requests: readonly Promise<unknown>[]): Promise<string[]> {
+  const settled = await Promise.allSettled(requests);
+  return settled.map((result) => {
+    if (result.status === "fulfilled") return "done";
+    return result.reason instanceof StrongroomError ? result.reason.code : String(result.reason);
+  });
+}
+
+describe("the client library's requests", () => {
+  const server = shareTestServer({}, async (fresh) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "a", "v");
+  });
+
+  async function proxied(options: ClientOptions = {}) {
+    const proxy = await startProxy(server());
+    return { proxy, client: clientOf(server(), { address: proxy.url, ...options }) };
+  }
+
+  it("all end when the client closes, and those that waited for a connection are never sent", async () => {
+    const { proxy, client } = await proxied();
+    const direct = clientOf(server());
+    const paths = Array.from({ length: 40 }, (_, i) => `waiting/${i}`);
+    await direct.batch(paths.map((put) => ({ put, value: "v" })));
+    proxy.silence();
+    const deletes = paths.map((path) => client.delete(path));
+    while (proxy.connections() < 32) await sleep(5);
+    await client.close();
+    expect(await outcomes(deletes)).to.deep.equal(paths.map(() => "ABORTED"));
+    expect((await direct.list({ prefix: "waiting/" })).entries.length).to.be.at.least(8);
+    expect(proxy.connections()).to.equal(32);
+  });
+
+  it("end when the client closes after another request has lost its connection", async () => {
+    const { proxy, client } = await proxied();
+    await client.put("slow", "v");
+    await Promise.all([client.get("a"), client.get("a")]);
+    proxy.silence();
+    const slow = client.delete("slow");
+    while (await clientOf(server()).getOrUndefined("slow")) await sleep(5);
+    proxy.breakKept();
+    expect(await outcomes([client.delete("a")])).to.deep.equal(["UNREACHABLE"]);
+    await client.close();
+    expect(await outcomes([slow])).to.deep.equal(["ABORTED"]);
+  });
+
+  it("end by timeout, signal or close while the server is still being found", async function () {
+    if (process.platform === "win32") this.skip(); // has no named pipes of this kind
+    const tokenFile = join(temporaryDirectory(), "token");
+    execFileSync("mkfifo", [tokenFile]);
+    const client = clientOf(server(), { tokenFile });
+    const controller = new AbortController();
+    const late = client.list({ timeoutMs: 50 });
+    const [cancelled, running] = [client.list({ signal: controller.signal }), client.list()];
+    later(() => closeSync(openSync(tokenFile, constants.O_RDWR))); // its reader ends
+    expect(await outcomes([late])).to.deep.equal(["TIMEOUT"]);
+    controller.abort();
+    await client.close();
+    expect(await outcomes([cancelled, running])).to.deep.equal(["ABORTED", "ABORTED"]);
+  });
+
+  for (const timeoutMs of [Number.POSITIVE_INFINITY, 2 ** 31, 0]) {
+    it(`never time out with timeoutMs ${timeoutMs}`, async () => {
+      const client = clientOf(server(), { timeoutMs });
+      expect((await client.get("a")).reveal()).to.equal("v");
+      expect((await client.get("a", { timeoutMs })).reveal()).to.equal("v");
+    });
+  }
+
+  it("look for the server again after it was not found", async function () {
+    if (process.platform === "win32") this.skip(); // has no modes
+    const client = clientOf(server());
+    chmodSync(server().home, 0o755);
+    expect(await outcomes([client.list(), client.list()])).to.deep.equal(["UNTRUSTED_HOME", "UNTRUSTED_HOME"]);
+    chmodSync(server().home, 0o700);
+    expect(await outcomes([client.list()])).to.deep.equal(["done"]);
+  });
+});
