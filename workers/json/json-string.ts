@@ -85,7 +85,7 @@ export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
 }
 
 /** Returns the code point of the escape after a backslash, and its length in bytes; a surrogate pair is one. */
-function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
+export function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
   const letter = escaped[at] ?? 0;
   if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
   const high = hexUnit(escaped, at + 1);
