@@ -45,8 +45,9 @@ export class Checkpoints {
     this.#keyring = keyring;
   }
 
+  /** Also just before a lock: the log's checkpoint for it is sent with it. */
   sign({ text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
-    return this.#keyring.withKey(({ masterKey }) =>
+    return this.#keyring.withKeyUntilLock(({ masterKey }) =>
       withKeyFor("audit checkpoint", masterKey, (key) => ({
         ok: true,
         key: nameOf(key),
