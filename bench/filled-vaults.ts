@@ -73,7 +73,7 @@ async function unlocked(headerFile: string): Promise<Secrets> {
   wipe(typed);
   const keys = access && withScratch(() => openHeader(header, access));
   if (keys === null) throw new Error("the vault's header does not open");
-  const keyring = new Keyring();
+  const keyring = new Keyring(new Int32Array(new SharedArrayBuffer(4)));
   keyring.mount(header);
   keyring.unlock(keys);
   return new Secrets(keyring, bodyReaders(2 ** 20), { keepVersions: 0, keepVersionBytes: 0 });

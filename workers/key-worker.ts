@@ -17,7 +17,7 @@ import type { Answer, Call, Operation, Reply, ReplyOf, RequestOf } from "./proto
 import { unexpected } from "./refusals.js";
 import { bodyReaders } from "./request-bodies.js";
 import { Turns } from "./turns.js";
-import type { WorkerSettings, WorkerStart } from "./worker-settings.js";
+import type { SentLocks, WorkerSettings, WorkerStart } from "./worker-settings.js";
 
 type Operate<O extends Operation> = (request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
 type OperationTable = { readonly [O in Operation]: Operate<O> };
@@ -29,16 +29,16 @@ type Port = {
 };
 
 /** Called once in a thread; it replies to what comes over the port for as long as the thread lives. */
-export function serve({ port, settings }: WorkerStart<Port>): Promise<never> {
-  const operations = operationTable(settings);
+export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise<never> {
+  const operations = operationTable(settings, sentLocks);
   port.on("message", (call: Call) => void respond(port, operations, call));
   return new Promise(() => {});
 }
 
-function operationTable(settings: WorkerSettings): OperationTable {
+function operationTable(settings: WorkerSettings, sentLocks: SentLocks): OperationTable {
   const { maxValueBytes, minScryptLogN } = settings;
   const readers = bodyReaders(maxValueBytes);
-  const keyring = new Keyring();
+  const keyring = new Keyring(sentLocks);
   const turns = new Turns();
   const lifecycle = new Lifecycle(keyring, readers, turns, minScryptLogN);
   const access = new HeaderAccess(keyring, turns);

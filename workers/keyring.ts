@@ -6,8 +6,9 @@ import type { SealingKey } from "./crypto/blob.js";
 import type { Header } from "./crypto/header-members.js";
 import { endKeys, type VaultKeys } from "./crypto/master-key.js";
 import { withScratch } from "./memory.js";
-import { lockedNow } from "./refusals.js";
+import { lockedMeanwhile, lockedNow } from "./refusals.js";
 import type { Refusal } from "./replies.js";
+import type { SentLocks } from "./worker-settings.js";
 
 /** `keys`: null when they stay as they are, or a lock has ended them. */
 type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };
@@ -17,6 +18,12 @@ export class Keyring {
   #keys: VaultKeys | null = null;
   #candidate: Candidate | null = null;
   #lockings = 0;
+  readonly #sentLocks: SentLocks;
+  #locksSeen = 0;
+
+  constructor(sentLocks: SentLocks) {
+    this.#sentLocks = sentLocks;
+  }
 
   /** Null: there is no vault yet. Undefined: not mounted. */
   get header(): Header | null | undefined {
@@ -33,8 +40,17 @@ export class Keyring {
     return { ...this.#keys, vaultId: this.#header.vaultId };
   }
 
-  /** Runs an operation with scratch memory and the key; refuses it while the vault is locked. */
+  /**
+   * Runs an operation with scratch memory and the key; refuses it while the vault is locked. Also when a lock was sent, and
+   * waits behind it: the key is wiped as soon as the operation that runs has ended, however many wait.
+   */
   withKey<T>(operation: (key: SealingKey) => T): T | Refusal {
+    const isLockWaiting = Atomics.load(this.#sentLocks, 0) !== this.#locksSeen;
+    return isLockWaiting ? lockedMeanwhile : this.withKeyUntilLock(operation);
+  }
+
+  /** As `withKey`, also before a lock that waits: for what was sent because of it. */
+  withKeyUntilLock<T>(operation: (key: SealingKey) => T): T | Refusal {
     const key = this.sealingKey;
     return key === null ? lockedNow : withScratch(() => operation(key));
   }
@@ -52,6 +68,7 @@ export class Keyring {
   }
 
   lock(): void {
+    this.#locksSeen = Atomics.load(this.#sentLocks, 0);
     this.#lockings++;
     endKeys(this.#keys);
     this.#keys = null;

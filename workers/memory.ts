@@ -87,7 +87,7 @@ export function randomize(target: Bytes): Bytes {
 const nonceStock = allocate(4096);
 let nonceStockAt = nonceStock.length;
 
-/** Returns random bytes that were never returned before. They are not secret: the stock is in memory as it is. */
+/** Returns random bytes that it has not returned before. They are not secret: the stock is in memory as it is. */
 export function freshNonce(length: number): Uint8Array {
   if (nonceStockAt + length > nonceStock.length) {
     randomFillSync(nonceStock);

@@ -45,7 +45,8 @@ export type BlobFault = "foreign" | "version" | "length";
  *   without one, which waits for `adopt` or `discard`.
  * - `rotate` makes a header with a new master key, and the old one sealed under it, which waits as well; `reseal` seals anew
  *   what is in a blob under the old key, and `finishRotation` makes the header without that key.
- * - `lock` wipes the master key and cancels waiting derivations; `drain` replies when no derivation is running any more.
+ * - `lock` wipes the master key and cancels waiting derivations. What was sent before it, needs the key and has not begun is
+ *   refused as locked, but for `signCheckpoint`. `drain` replies when no derivation is running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
  *   `openMany` is `open` of several small blobs.

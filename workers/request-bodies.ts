@@ -134,7 +134,7 @@ const oneKind = `an operation must be a JSON object with one of ${operationKinds
 /** Decodes in place, after which the body is no JSON any more: so it finds all texts first. */
 function rotateReader(validate: Validator, sentences: Sentences): Reader<RotateBody> {
   return (body) => {
-    const spans = readElements(body, "keys");
+    const spans = readElements(body, "keys", mostKeys);
     const found = readObject(body, ["passphrase", "keys"], inPlace);
     if (found === null) return badRequest(notAnObject);
     const keys = spans?.map(({ start, end }) => textAt(body, start, end));

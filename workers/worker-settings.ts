@@ -13,5 +13,15 @@ export type WorkerSettings = HistoryLimits & {
   readonly minScryptLogN?: number;
 };
 
-/** The start of a thread: its end of the message channel, and its settings. */
-export type WorkerStart<Port> = { readonly port: Port; readonly settings: WorkerSettings };
+/**
+ * How many locks the main thread has sent, one number in memory that both threads see: so the key worker knows of a lock
+ * before the messages in front of it are read.
+ */
+export type SentLocks = Int32Array<SharedArrayBuffer>;
+
+/** The start of a thread: its end of the message channel, its settings and its locks. */
+export type WorkerStart<Port> = {
+  readonly port: Port;
+  readonly settings: WorkerSettings;
+  readonly sentLocks: SentLocks;
+};

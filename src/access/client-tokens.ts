@@ -3,7 +3,7 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
-import { isForgotten } from "./token-entries.js";
+import { formerTexts } from "./token-entries.js";
 import { type LedgerOptions, type Outcome, TokenLedger } from "./token-ledger.js";
 import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
@@ -20,8 +20,6 @@ export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
 /** Prefix of the text of every client token. */
 export const textPrefix = "src_";
-
-const maxFormer = 8;
 
 export class ClientTokens {
   readonly #ledger: TokenLedger;
@@ -58,12 +56,21 @@ export class ClientTokens {
     return this.#shown(token);
   }
 
+  /**
+   * Checks that the token's record is the vault's own; only the key can tell, so not before the first unlock after a start.
+   * @throws VaultError VAULT_LOCKED
+   */
+  mustBeGenuine({ token }: ClientCaller): void {
+    if (!this.#ledger.isGenuine(token)) throw new VaultError("VAULT_LOCKED", unchecked);
+  }
+
   touch({ token }: ClientCaller): void {
     this.#ledger.touch(token.name);
   }
 
   /** @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
   async create({ name, can, paths, ttlSeconds }: TokenRequest): Promise<NewToken> {
+    await this.refresh(); // another server may have revoked the token of this name
     const text = newText();
     const record = await this.#ledger.change((state) => {
       if (name === rootName || find(state, name) !== undefined) throw alreadyExists(name);
@@ -78,7 +85,7 @@ export class ClientTokens {
   /**
    * Replaces the token's text. The new one has the lifetime that the token was created with; the old one stays valid for
    * the overlap.
-   * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE
+   * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE; BAD_REQUEST when it would end an earlier overlap
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
     await this.refresh();
@@ -88,15 +95,8 @@ export class ClientTokens {
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
-      const former = [{ digest: old.digest, until }, ...old.former].filter((one) => !isForgotten(one.until, now));
-      const dropped = former
-        .slice(maxFormer)
-        .map(({ digest }) => ({ digest, name, reason: "rotated" as const, at: now }));
-      const renewed = {
-        expiresAt: endOf(now, old.ttlSeconds),
-        digest: digestOf(text),
-        former: former.slice(0, maxFormer),
-      };
+      const [former, dropped] = formerTexts([{ digest: old.digest, until }, ...old.former], name, now);
+      const renewed = { expiresAt: endOf(now, old.ttlSeconds), digest: digestOf(text), former };
       return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
     });
     return { text, shown: this.#shown(record) };
@@ -104,10 +104,11 @@ export class ClientTokens {
 
   /**
    * Works while the vault is locked, too.
-   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses: the token stays revoked until the server restarts
+   * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses, INTEGRITY for a damaged document: the token stays
+   * revoked until the server restarts
    */
   async revoke(name: string): Promise<void> {
-    await this.refresh()?.catch(() => {}); // a token that is known here must end in any case
+    await this.#ledger.readMissed()?.catch(() => {}); // a token that is known here must end in any case
     const wasLive = this.#end(name);
     const isRefused = this.#ledger.state.refused.some((entry) => isNamed(entry, name));
     if (!wasLive && !isRefused && !this.#unsaved.has(name)) throw noSuchToken(name);
@@ -120,6 +121,7 @@ export class ClientTokens {
       this.#unsaved.delete(name);
     } catch (cause) {
       this.#ledger.writeSoon();
+      if (cause instanceof VaultError && cause.code !== "UNAVAILABLE") throw cause;
       throw new VaultError("UNAVAILABLE", notDurable, { cause });
     }
   }
@@ -172,6 +174,8 @@ export class ClientTokens {
 
 const notDurable =
   "the token is revoked until the server restarts, but the disk cannot take the change: free some space, and revoke it again";
+
+const unchecked = "this token cannot be checked before the vault is unlocked: unlock it first, or use the root token";
 
 function newText(): string {
   return `${textPrefix}${randomBytes(32).toString("base64url")}`;

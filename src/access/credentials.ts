@@ -1,6 +1,6 @@
 /**
- * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their texts. The lookup in a map takes
- * a third of the time of a comparison with the root token's digest alone, because the digest never becomes a buffer.
+ * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their texts. A map lookup is three times
+ * as fast as comparing digests as buffers.
  */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";

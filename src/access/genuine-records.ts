@@ -15,12 +15,16 @@ export interface RecordVault {
 export class GenuineRecords {
   readonly #vault: RecordVault;
   readonly #log: Log;
-  /** Records whose MAC was checked, or made here. */
   readonly #known = new WeakSet<TokenRecord>();
 
   constructor(vault: RecordVault, log: Log) {
     this.#vault = vault;
     this.#log = log;
+  }
+
+  /** Whether the record's MAC was checked, or made here. */
+  has(record: TokenRecord): boolean {
+    return this.#known.has(record);
   }
 
   /** @throws VaultError VAULT_LOCKED */

@@ -60,14 +60,10 @@ export class TokenLedger {
     this.#genuine = new GenuineRecords(vault, log);
   }
 
-  /** Reads the document. One that cannot be read does not prevent a start: no client token is valid then. */
+  /** Reads the document. One that cannot be read prevents neither a start nor an unlock, which tries again. */
   static async open(options: LedgerOptions): Promise<TokenLedger> {
     const ledger = new TokenLedger(options);
-    try {
-      ledger.#adopt(await ledger.#read());
-    } catch (error) {
-      options.log.error({ event: "tokens-unreadable", error, hint: "no client token is valid" });
-    }
+    await ledger.#readOrLog();
     return ledger;
   }
 
@@ -112,25 +108,49 @@ export class TokenLedger {
     return this.#vault.isShared ? this.#readChanges() : undefined;
   }
 
+  /** As `refresh`; where no other server changes the document, reads it if it could not be read before. */
+  readMissed(): Promise<void> | undefined {
+    return this.#stored.isStale ? this.#readChanges() : this.refresh();
+  }
+
   /** Ends these texts in memory, immediately. */
   end(texts: readonly EndedToken[]): void {
     this.#adopt({ ...this.#state, ended: [...this.#state.ended, ...texts] });
   }
 
+  /** Whether the record's MAC was checked, or made here: not before the first unlock after a start. */
+  isGenuine(record: TokenRecord): boolean {
+    return this.#genuine.has(record);
+  }
+
   /**
-   * Checks the records that were read from the document, once the key worker holds the key. Returns undefined for none.
+   * Checks the records that were read from the document, once the key worker holds the key; reads first what could not be
+   * read before. Returns undefined when there is nothing to do.
    * @throws VaultError VAULT_LOCKED, also when there is nothing left to check
    */
   verify(): Promise<void> | undefined {
-    if (this.#state.tokens.length + this.#state.refused.length === 0) return undefined;
-    const verify = async () => this.#adopt(await this.#genuine.withoutForged(this.#state, this.#lastUsed));
+    const { tokens, refused } = this.#state;
+    if (!this.#stored.isStale && tokens.length + refused.length === 0) return undefined;
+    const verify = async () => {
+      if (this.#stored.isStale) await this.#readOrLog();
+      this.#adopt(await this.#genuine.withoutForged(this.#state, this.#lastUsed));
+    };
     return this.#vault.hold(() => this.#inTurn(verify));
   }
 
-  /** Makes new MACs, durably: the master key is being rotated. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  /**
+   * Makes new MACs, durably: the master key is being rotated. DANGER: a record that it does not see, because another server
+   * made it or because the document could not be read, is lost with the old key. A damaged document has none.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
   async resign(): Promise<void> {
-    if (this.#state.tokens.length === 0) return;
-    await this.change(async (state) => ({ state: await this.#genuine.resigned(state), result: null }));
+    try {
+      await this.refresh();
+      if (!this.#stored.isStale && this.#state.tokens.length === 0) return;
+      await this.change(async (state) => ({ state: await this.#genuine.resigned(state), result: null }));
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "INTEGRITY") throw error;
+    }
   }
 
   /** Forgets the records, because another vault has replaced theirs. */
@@ -174,6 +194,14 @@ export class TokenLedger {
     const document = await this.#stored.read();
     for (const [name, at] of document.lastUsed) this.#lastUsed.set(name, Math.max(at, this.lastUsedAt(name) ?? 0));
     return document;
+  }
+
+  async #readOrLog(): Promise<void> {
+    try {
+      this.#adopt(await this.#read());
+    } catch (error) {
+      this.#log.error({ event: "tokens-unreadable", error, hint: "no client token is valid" });
+    }
   }
 
   #adopt(next: TokenDocument): void {

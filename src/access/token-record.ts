@@ -19,7 +19,7 @@ import { type Scope, scopes } from "./scopes.js";
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
 /** A text that a rotation has replaced, and how long it stays valid. */
-type FormerText = { readonly digest: string; readonly until: number };
+export type FormerText = { readonly digest: string; readonly until: number };
 
 export type UnsignedRecord = {
   readonly name: string;
@@ -31,7 +31,7 @@ export type UnsignedRecord = {
   readonly ttlSeconds: number;
   readonly expiresAt: number | null;
   readonly digest: string;
-  /** Newest first. */
+  /** Those that are still valid first, otherwise newest first. */
   readonly former: readonly FormerText[];
 };
 

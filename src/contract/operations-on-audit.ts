@@ -23,15 +23,16 @@ export const auditOperations: readonly Operation[] = [
     tag: "audit",
     summary: "Read records of the audit log",
     description:
-      "For the root token and tokens that can `audit`; they see records of all paths. The vault may be locked. Reading the " +
-      "audit log makes no record. 404 when the server was started with `--audit off`.",
+      "For the root token and tokens that can `audit`; they see records of all paths. The vault may be locked, but a client " +
+      "token is refused until the first unlock after a start, which checks its record. Reading the audit log makes no " +
+      "record. 404 when the server was started with `--audit off`.",
     parameters: ["afterRecord", "recordLimit"],
     response: {
       schema: "AuditPage",
       description: "The records, oldest first.",
       example: { records: [record], head: { log, seq: 4712, chain } },
     },
-    errors: ["NOT_FOUND"],
+    errors: ["VAULT_LOCKED", "NOT_FOUND"],
   },
   {
     id: "verifyAudit",

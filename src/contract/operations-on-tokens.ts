@@ -54,7 +54,7 @@ export const tokenOperations: readonly Operation[] = [
     summary: "Rotate a client token",
     description:
       "Needs the root token and, except for the name `root`, an unlocked vault. The new text is valid for as long as the first " +
-      "was to be; the old one stays valid for the overlap. `root` writes a new token file, too; its overlap ends with the " +
+      "was to be; the old one stays valid for the overlap, of which up to eight may run at a time. `root` writes a new token file, too; its overlap ends with the " +
       "server at the latest.",
     parameters: ["name"],
     body: { schema: "RotationRequest", example: { overlapSeconds: 3600 } },
@@ -73,13 +73,13 @@ export const tokenOperations: readonly Operation[] = [
     summary: "Revoke a client token",
     description:
       "Needs the root token; the vault may be locked. The response is sent once the token would stay revoked across a power " +
-      "cut. On a disk that fails (503), it stays revoked until the server restarts.",
+      "cut. On a disk that fails (503), or with a damaged document (500), it stays revoked until the server restarts.",
     parameters: ["name"],
     response: {
       schema: "Revoked",
       description: "The token is revoked.",
       example: { ok: true, name: "ci", message: "the token is revoked" },
     },
-    errors: ["NOT_FOUND"],
+    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL", "INTEGRITY"],
   },
 ];

@@ -259,6 +259,20 @@ describe("POST /v1/tokens/:name", () => {
     for (const text of [token, renewed["token"]]) await mustBeGone(server(), String(text), "revoked");
   });
 
+  it("refuses to end an overlap that still runs, and says when one ends", async () => {
+    const first = await mustCreateToken(server(), { name: "many" });
+    const endsAt = new Date(clock.now() + 1_000_000).toISOString();
+    for (let i = 0; i < 8; i++) mustSucceed(await rotate(server(), "many", { overlapSeconds: 1_000 + i }));
+    const refused = await rotate(server(), "many", { overlapSeconds: 60 });
+    mustRefuse(refused, 400, "BAD_REQUEST");
+    expect(refused.json["error"]).to.contain(endsAt);
+    for (let i = 0; i < 9; i++) mustSucceed(await rotate(server(), "many"));
+    await self(server(), first.token);
+    clock.advance(1_000_000);
+    await mustBeGone(server(), first.token, "rotated");
+    mustSucceed(await rotate(server(), "many", { overlapSeconds: 60 }));
+  });
+
   it("renews an expired token", async () => {
     const { token } = await mustCreateToken(server(), { name: "expired", ttlSeconds: 10 });
     clock.advance(20_000);
@@ -361,6 +375,23 @@ describe("the document of the client tokens", () => {
     });
   }
 
+  it("opens no audit log before the unlock that checks its records, but still locks and reads the metrics", async () => {
+    const first = await startTestServer();
+    await mustInit(first);
+    const { token } = await mustCreateToken(first, { name: "own", can: ["audit", "metrics", "lock"] });
+    await mustLock(first);
+    mustSucceed(await send(first, { path: "/v1/audit", token }));
+    await first.stop();
+    const second = await startTestServer({ home: first.home });
+    mustRefuse(await send(second, { path: "/v1/audit", token }), 403, "VAULT_LOCKED");
+    mustSucceed(await send(second, { path: "/v1/audit" }));
+    expect((await send(second, { path: "/v1/metrics", token })).status).to.equal(200);
+    mustSucceed(await send(second, { method: "POST", path: "/v1/lock", token }));
+    await mustUnlock(second);
+    await mustLock(second);
+    mustSucceed(await send(second, { path: "/v1/audit", token }));
+  });
+
   it("opens nothing with a record of another vault", async () => {
     const [one, two] = [await startTestServer(), await startTestServer()];
     for (const server of [one, two]) await mustInit(server);
@@ -388,6 +419,36 @@ describe("the document of the client tokens", () => {
     mustRefuse(await rotate(second, "lost"), 500, "INTEGRITY");
     mustRefuse(await revoke(second, "lost"), 404, "NOT_FOUND");
     expect(readFileSync(documentFile(second), "utf8")).to.equal("{");
+  });
+
+  for (const again of ["the unlock", "a revocation"]) {
+    it(`is read at ${again} when it could not be read at the start`, async () => {
+      const first = await startTestServer();
+      await mustInit(first);
+      const { token } = await mustCreateToken(first, { name: "late" });
+      await first.stop();
+      const document = readFileSync(documentFile(first));
+      rmSync(documentFile(first));
+      mkdirSync(documentFile(first));
+      const second = await startTestServer({ home: first.home });
+      expect(second.logged()).to.contain('"event":"tokens-unreadable"');
+      rmSync(documentFile(first), { recursive: true });
+      writeFileSync(documentFile(first), document, { mode: 0o600 });
+      if (again === "a revocation") mustSucceed(await revoke(second, "late"));
+      await mustUnlock(second);
+      if (again === "a revocation") await mustBeGone(second, token, "revoked");
+      else mustRefuse(await get(second, "a", token), 404, "NOT_FOUND");
+    });
+  }
+
+  it("is left alone by a revocation when it is damaged: 500 INTEGRITY, and the token is dead", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const { token } = await mustCreateToken(server, { name: "one" });
+    writeFileSync(documentFile(server), "{");
+    mustRefuse(await revoke(server, "one"), 500, "INTEGRITY");
+    await mustBeGone(server, token, "revoked");
+    expect(readFileSync(documentFile(server), "utf8")).to.equal("{");
   });
 
   it("is read again when another program has changed it, and what was revoked stays so", async () => {

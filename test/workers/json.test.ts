@@ -1,7 +1,7 @@
 /** Byte-level JSON reader and writer, compared with JSON.parse and JSON.stringify. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { type JsonValue, readObject } from "../../workers/json/json-reader.js";
+import { type JsonValue, readElements, readObject } from "../../workers/json/json-reader.js";
 import { JsonText, writeString } from "../../workers/json/json-string.js";
 import { utf8, withScratch } from "../../workers/memory.js";
 
@@ -155,6 +155,34 @@ describe("the JSON reader", () => {
     const closed = Buffer.from(`{"x":${"[".repeat(deep)}${"]".repeat(deep)},"f":"v"}`);
     expect(found(closed, "f")).to.deep.equal({ text: "v" });
   });
+
+  it("agrees with JSON.parse on arrays and objects in each other, with one closer wrong at each depth", () => {
+    const opened = '[{"x":'.repeat(300);
+    const closers = "}]".repeat(300);
+    agree(`{"f":"v","x":${opened}0${closers}}`);
+    for (let at = 0; at < closers.length; at++) {
+      const wrong = closers[at] === "]" ? "}" : "]";
+      agree(`{"f":"v","x":${opened}0${closers.slice(0, at)}${wrong}${closers.slice(at + 1)}}`);
+    }
+  });
+
+  const arrays: readonly (readonly [string, string, readonly string[] | null])[] = [
+    ["the elements as they are written", '{"f": [ 1 , "a,]" , { "b":[2] } ] }', ["1", '"a,]"', '{ "b":[2] }']],
+    ["none of an empty array", '{"f":[ ]}', []],
+    ["those of the last field of that name", '{"f":[1],"f":[2]}', ["2"]],
+    ["null for a last field that is no array", '{"f":[1],"f":{}}', null],
+    ["null for a missing field", '{"g":[1]}', null],
+    ["null for an array with one element too many", '{"f":[1,2,3,4]}', null],
+    ["null for a trailing comma", '{"f":[1,]}', null],
+    ["null for an array without its end", '{"f":[1', null],
+    ["null for text behind the object", '{"f":[1]}]', null],
+  ];
+  for (const [what, text, want] of arrays) {
+    it(`returns of an array ${what}`, () => {
+      const elements = readElements(utf8(text), "f", 3);
+      expect(elements?.map(({ start, end }) => text.slice(start, end)) ?? null).to.deep.equal(want);
+    });
+  }
 });
 
 describe("the JSON writer", () => {

@@ -10,6 +10,8 @@ export const keyBytes = 32;
 export const nonceBytes = 24;
 export const tagBytes = 16;
 const blockBytes = 16;
+/** Of a nonce, or of the name of another use, in a block that derives a key. */
+const useBytes = 12;
 const zeroBlock = allocate(blockBytes);
 
 /** "X", as XAES prescribes, and "K" for other uses. */
@@ -52,9 +54,10 @@ export class XaesKey {
 
   /**
    * Derives a 256-bit key for another use than sealing, in scratch memory: as a subkey, but with another label, so that
-   * no nonce leads to it. `use`: 12 ASCII characters.
+   * no nonce leads to it. `use`: exactly 12 ASCII characters, all that fits.
    */
   deriveKey(use: string): Uint8Array {
+    if (use.length !== useBytes) throw new Error("the use of a derived key does not have 12 characters");
     return this.#derive([scratchOf(use)], otherLabel);
   }
 
@@ -75,7 +78,7 @@ export class XaesKey {
       const block = blocks.subarray((counter - 1) * blockBytes);
       block[1] = counter;
       block[2] = label;
-      block.set(context.subarray(0, 12), 4);
+      block.set(context.subarray(0, useBytes), 4);
       for (let i = 0; i < blockBytes; i++) block[i] = (block[i] ?? 0) ^ (this.#k1[i] ?? 0);
     }
   }

@@ -5,7 +5,6 @@
  * `JSON.parse` accepts of UTF-8, decodes strings into memory that can be wiped, and fails without a reason.
  */
 import { isUtf8 } from "node:buffer";
-import { allocate, wipe } from "../memory.js";
 import {
   backslash,
   braceClose,
@@ -22,62 +21,83 @@ import {
   skipValue,
   take,
 } from "./json-scan.js";
-import { decodeString, inScratch, type JsonText, type Memory } from "./json-string.js";
+import { decodeString, inScratch, type JsonText, type Memory, readEscape } from "./json-string.js";
 
 /** The value of a field. */
 export type JsonValue = JsonText | Exclude<Found, Span>;
 
-/** Returns the named fields of a JSON object, the last of equal names; null when `source` is not one JSON object. */
+/**
+ * Returns the named fields of a JSON object, the last of equal names; null when `source` is not one JSON object. The names
+ * are ASCII.
+ */
 export function readObject(
   source: Uint8Array,
   names: readonly string[],
   memory: Memory = inScratch,
 ): Map<string, JsonValue> | null {
-  const fields = findFields(source, names);
-  return fields && new Map([...fields].map(([name, { found }]) => [name, decoded(source, found, memory)]));
+  const fields = new Map<string, Found>();
+  const isRead = readFields(source, names, (cursor, name) => fields.set(name, skipValue(cursor)));
+  return isRead ? new Map([...fields].map(([name, found]) => [name, decoded(source, found, memory)])) : null;
 }
 
 /**
  * Returns where the elements of an array are that is a field of a JSON object, the last of that name; null when `source`
- * is not one JSON object, or has no such array.
+ * is not one JSON object, has no such array, or has one with more than `most` elements: it reads no further then.
  */
-export function readElements(source: Uint8Array, name: string): readonly Span[] | null {
-  const field = findFields(source, [name])?.get(name);
-  return field?.found === "array" ? elementsOf({ bytes: source, at: field.start }) : null;
+export function readElements(source: Uint8Array, name: string, most: number): readonly Span[] | null {
+  let elements: Span[] | null = null;
+  const isRead = readFields(source, [name], (cursor) => {
+    elements = cursor.bytes[cursor.at] === bracketOpen ? elementsOf(cursor, most) : null;
+    if (elements === null) skipValue(cursor);
+  });
+  return isRead ? elements : null;
 }
 
-/** `start`: where its value begins. */
-type Field = { readonly found: Found; readonly start: number };
-
-function findFields(source: Uint8Array, names: readonly string[]): Map<string, Field> | null {
-  if (!isUtf8(source)) return null;
+/** Calls `read` at the value of each field with one of the names. Returns false when `source` is not one JSON object. */
+function readFields(
+  source: Uint8Array,
+  names: readonly string[],
+  read: (cursor: Cursor, name: string) => void,
+): boolean {
+  if (!isUtf8(source)) return false;
   const cursor: Cursor = { bytes: source, at: 0 };
-  const fields = new Map<string, Field>();
   try {
-    readFields(cursor, names, fields);
     skipSpace(cursor);
-    if (cursor.at !== source.length) throw new Malformed();
+    readEach(cursor, braceOpen, braceClose, () => {
+      const name = nameAt(cursor, skipName(cursor), names);
+      if (name === undefined) skipValue(cursor);
+      else read(cursor, name);
+    });
+    skipSpace(cursor);
+    return cursor.at === source.length;
   } catch (error) {
-    if (error instanceof Malformed) return null;
+    if (error instanceof Malformed) return false;
     throw error;
   }
-  return fields;
 }
 
-/** Of an array that was checked before. */
-function elementsOf(cursor: Cursor): Span[] {
+function elementsOf(cursor: Cursor, most: number): Span[] {
   const elements: Span[] = [];
-  take(cursor, bracketOpen);
-  skipSpace(cursor);
-  while (cursor.bytes[cursor.at] !== bracketClose) {
-    if (elements.length > 0) take(cursor, comma);
-    skipSpace(cursor);
+  readEach(cursor, bracketOpen, bracketClose, () => {
+    if (elements.length === most) throw new Malformed();
     const start = cursor.at;
     skipValue(cursor);
     elements.push({ start, end: cursor.at });
-    skipSpace(cursor);
-  }
+  });
   return elements;
+}
+
+/** Calls `readOne` at each member of an object, or at each element of an array. */
+function readEach(cursor: Cursor, opener: number, closer: number, readOne: () => void): void {
+  take(cursor, opener);
+  skipSpace(cursor);
+  if (cursor.bytes[cursor.at] !== closer) readOne();
+  for (skipSpace(cursor); cursor.bytes[cursor.at] === comma; skipSpace(cursor)) {
+    cursor.at++;
+    skipSpace(cursor);
+    readOne();
+  }
+  take(cursor, closer);
 }
 
 /** Strings are decoded at the end, once: a name given a thousand times costs nothing. */
@@ -86,44 +106,24 @@ function decoded(source: Uint8Array, found: Found, memory: Memory): JsonValue {
   return decodeString(source.subarray(found.start, found.end), memory);
 }
 
-function readFields(cursor: Cursor, names: readonly string[], fields: Map<string, Field>): void {
-  skipSpace(cursor);
-  take(cursor, braceOpen);
-  skipSpace(cursor);
-  if (cursor.bytes[cursor.at] === braceClose) {
-    cursor.at++;
-    return;
-  }
-  for (;;) {
-    skipSpace(cursor);
-    const name = nameAt(cursor, skipName(cursor), names);
-    const start = cursor.at;
-    const found = skipValue(cursor);
-    if (name !== undefined) fields.set(name, { found, start });
-    skipSpace(cursor);
-    if (cursor.bytes[cursor.at] !== comma) break;
-    cursor.at++;
-  }
-  take(cursor, braceClose);
-}
-
-/** Longer than every known name, even with each of its characters escaped. */
-const nameBuffer = allocate(128);
-
 /** Returns which of `names` a string is. A body may have a million other names, which must cost next to nothing. */
 function nameAt({ bytes }: Cursor, { start, end }: Span, names: readonly string[]): string | undefined {
-  const plain = names.find((name) => isName(bytes, start, end, name));
-  if (plain !== undefined || end - start > nameBuffer.length) return plain;
-  const spelling = bytes.subarray(start, end);
-  if (!spelling.includes(backslash)) return undefined;
-  const { length } = decodeString(spelling, () => nameBuffer).bytes;
-  const escaped = names.find((name) => isName(nameBuffer, 0, length, name));
-  wipe(nameBuffer);
-  return escaped;
+  for (const name of names) if (isName(bytes, start, end, name)) return name;
+  return undefined;
 }
 
+/** Compares without decoding, whether characters are escaped or not. */
 function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
-  if (end - start !== name.length) return false;
-  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name.charCodeAt(i)) return false;
-  return true;
+  let at = start;
+  for (let i = 0; i < name.length; i++) {
+    let character = at < end ? bytes[at] : undefined;
+    at++;
+    if (character === backslash) {
+      const { point, size } = readEscape(bytes, at);
+      character = point;
+      at += size;
+    }
+    if (character !== name.charCodeAt(i)) return false;
+  }
+  return at === end;
 }

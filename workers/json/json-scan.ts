@@ -1,12 +1,12 @@
 /** JSON scanner on bytes (RFC 8259): checks and skips values of any depth, and decodes nothing. */
-import { utf8 } from "../memory.js";
+import { allocate, utf8 } from "../memory.js";
 import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
 
 export class Malformed extends Error {}
 
 export type Cursor = { readonly bytes: Uint8Array; at: number };
 
-/** Where a string's content is, between its quotes. */
+/** Where a text is in the bytes: of a string, its content between the quotes. */
 export type Span = { readonly start: number; readonly end: number };
 
 /** A skipped value: where a string is, a literal or short whole number itself, and of other values only the type. */
@@ -21,15 +21,18 @@ export const braceClose = code("}");
 export const bracketOpen = code("[");
 export const bracketClose = code("]");
 const zero = code("0");
+const minus = code("-");
+const point = code(".");
+const plus = code("+");
+const letterE = code("e");
 
 /** Of a number that is surely exact. */
 const mostDigits = 15;
 
-const literals: readonly (readonly [Uint8Array, true | false | null])[] = [
-  [utf8("true"), true],
-  [utf8("false"), false],
-  [utf8("null"), null],
-];
+/** Whole spellings of the literals, each of which its first byte gives away. */
+const spelledTrue = utf8("true");
+const spelledFalse = utf8("false");
+const spelledNull = utf8("null");
 
 /** Checks and skips one value of any type; returns what it is. */
 export function skipValue(cursor: Cursor): Found {
@@ -42,17 +45,21 @@ export function skipValue(cursor: Cursor): Found {
   return skipScalar(cursor);
 }
 
+/** By the first byte alone: a body may have millions of scalars. */
 function skipScalar(cursor: Cursor): Found {
-  if (cursor.bytes[cursor.at] === quote) return skipString(cursor);
-  for (const [spelling, value] of literals) {
-    if (startsWith(cursor, spelling)) {
-      cursor.at += spelling.length;
-      return value;
-    }
-  }
   const start = cursor.at;
+  const first = cursor.bytes[start];
+  if (first === quote) return skipString(cursor);
+  if (first === spelledTrue[0]) return skipLiteral(cursor, spelledTrue, true);
+  if (first === spelledFalse[0]) return skipLiteral(cursor, spelledFalse, false);
+  if (first === spelledNull[0]) return skipLiteral(cursor, spelledNull, null);
   skipNumber(cursor);
   return wholeNumber(cursor.bytes, start, cursor.at);
+}
+
+function skipLiteral<T>(cursor: Cursor, spelling: Uint8Array, value: T): T {
+  for (let i = 0; i < spelling.length; i++) take(cursor, spelling[i] ?? 0);
+  return value;
 }
 
 /** Makes no string of the digits, which could be a passphrase without its quotes. */
@@ -67,19 +74,42 @@ function wholeNumber(bytes: Uint8Array, start: number, end: number): number | "n
   return value;
 }
 
-function startsWith(cursor: Cursor, spelling: Uint8Array): boolean {
-  return spelling.every((byte, i) => cursor.bytes[cursor.at + i] === byte);
+/** What ends the open containers: a byte each, as a body may open millions. */
+class Closers {
+  #bytes = fewClosers;
+  #depth = 0;
+
+  /** Of the innermost container; undefined when none is open. */
+  get last(): number | undefined {
+    return this.#bytes[this.#depth - 1];
+  }
+
+  push(closer: number): void {
+    if (this.#depth === this.#bytes.length) {
+      const larger = allocate(2 * this.#depth);
+      larger.set(this.#bytes);
+      this.#bytes = larger;
+    }
+    this.#bytes[this.#depth++] = closer;
+  }
+
+  pop(): void {
+    this.#depth--;
+  }
 }
+
+/** Reused: no value is skipped inside of another one's skipping. */
+const fewClosers = allocate(256);
 
 /** Iterative: a body of a million brackets must not overflow the stack. */
 function skipContainer(cursor: Cursor): void {
-  const closers: number[] = [];
+  const closers = new Closers();
   let afterValue = openContainer(cursor, closers);
-  while (closers.length > 0) {
+  for (let closer = closers.last; closer !== undefined; closer = closers.last) {
     skipSpace(cursor);
     if (afterValue) {
       afterValue = false;
-      if (cursor.bytes[cursor.at] === closers.at(-1)) {
+      if (cursor.bytes[cursor.at] === closer) {
         cursor.at++;
         closers.pop();
         afterValue = true;
@@ -88,7 +118,7 @@ function skipContainer(cursor: Cursor): void {
       take(cursor, comma);
       skipSpace(cursor);
     }
-    if (closers.at(-1) === braceClose) skipName(cursor);
+    if (closer === braceClose) skipName(cursor);
     const next = cursor.bytes[cursor.at];
     if (next === braceOpen || next === bracketOpen) {
       afterValue = openContainer(cursor, closers);
@@ -100,7 +130,7 @@ function skipContainer(cursor: Cursor): void {
 }
 
 /** Enters a container; true when it is empty, so that its closer comes next. */
-function openContainer(cursor: Cursor, closers: number[]): boolean {
+function openContainer(cursor: Cursor, closers: Closers): boolean {
   const closer = cursor.bytes[cursor.at] === braceOpen ? braceClose : bracketClose;
   cursor.at++;
   closers.push(closer);
@@ -131,17 +161,18 @@ export function take(cursor: Cursor, byte: number): void {
 }
 
 function skipNumber(cursor: Cursor): void {
-  if (cursor.bytes[cursor.at] === code("-")) cursor.at++;
-  if (cursor.bytes[cursor.at] === code("0")) cursor.at++;
+  const { bytes } = cursor;
+  if (bytes[cursor.at] === minus) cursor.at++;
+  if (bytes[cursor.at] === zero) cursor.at++;
   else skipDigits(cursor);
-  if (cursor.bytes[cursor.at] === code(".")) {
+  if (bytes[cursor.at] === point) {
     cursor.at++;
     skipDigits(cursor);
   }
-  if (((cursor.bytes[cursor.at] ?? 0) | 0x20) === code("e")) {
+  if (((bytes[cursor.at] ?? 0) | 0x20) === letterE) {
     cursor.at++;
-    const sign = cursor.bytes[cursor.at];
-    if (sign === code("+") || sign === code("-")) cursor.at++;
+    const sign = bytes[cursor.at];
+    if (sign === plus || sign === minus) cursor.at++;
     skipDigits(cursor);
   }
 }

@@ -68,24 +68,26 @@ function hexDigit(byte: number): number {
 /** Decodes the escapes of a string that was checked before. Decoding never makes it longer. */
 export function decodeString(escaped: Uint8Array, memory: Memory): JsonText {
   const decoded = memory(escaped);
+  const firstEscape = escaped.indexOf(backslash);
+  let length = firstEscape < 0 ? escaped.length : firstEscape;
+  decoded.set(escaped.subarray(0, length)); // most texts have no escape, and a native copy is the quickest
   let wellFormed = true;
-  let length = 0;
-  for (let at = 0; at < escaped.length; ) {
-    const next = escaped.indexOf(backslash, at);
-    const plain = escaped.subarray(at, next < 0 ? escaped.length : next);
-    decoded.set(plain, length);
-    length += plain.length;
-    if (next < 0) break;
-    const { point, size } = readEscape(escaped, next + 1);
+  for (let at = length; at < escaped.length; ) {
+    const byte = escaped[at++] ?? 0;
+    if (byte !== backslash) {
+      decoded[length++] = byte;
+      continue;
+    }
+    const { point, size } = readEscape(escaped, at);
     if (point >= 0xd800 && point <= 0xdfff) wellFormed = false;
     length += writeUtf8(decoded, length, point);
-    at = next + 1 + size;
+    at += size;
   }
   return new JsonText(decoded.subarray(0, length), wellFormed);
 }
 
 /** Returns the code point of the escape after a backslash, and its length in bytes; a surrogate pair is one. */
-function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
+export function readEscape(escaped: Uint8Array, at: number): { point: number; size: number } {
   const letter = escaped[at] ?? 0;
   if (letter !== letterU) return { point: shortEscapes.get(letter) ?? 0, size: 1 };
   const high = hexUnit(escaped, at + 1);

@@ -26,8 +26,8 @@ export class Batches {
   /** The values stay in the body, which `seal` reads. */
   plan({ body }: RequestOf<"plan">): ReplyOf<"plan"> {
     return this.#keyring.withKey(() => {
-      const elements = readElements(body, "operations");
-      if (elements === null || elements.length > maxOperations) return noOperations;
+      const elements = readElements(body, "operations", maxOperations);
+      if (elements === null) return noOperations;
       const operations: PlannedOperation[] = [];
       for (const [index, { start, end }] of elements.entries()) {
         const read = this.#readers.operation(body.subarray(start, end));

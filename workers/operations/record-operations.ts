@@ -5,8 +5,8 @@
  * While the master key is being rotated, MACs of the old one are valid, too. A checkpoint names its key, so that later, or in
  * the log of several vaults, a checkpoint under another key is distinguished from a forged one.
  *
- *   mac = HMAC-SHA-256(K(use), the text)                use: "client token" or "audit checkpoint"
- *   name of a checkpoint's key = the first 9 bytes of HMAC-SHA-256(K("audit checkpoint"), "key name")
+ *   mac = HMAC-SHA-256(K(use), the text)                use: "client token" or "audit checkp" (12 characters)
+ *   name of a checkpoint's key = the first 9 bytes of HMAC-SHA-256(K("audit checkp"), "key name")
  *   K(use) = `XaesKey.deriveKey` of the master key
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -45,9 +45,10 @@ export class Checkpoints {
     this.#keyring = keyring;
   }
 
+  /** Also just before a lock: the log's checkpoint for it is sent with it. */
   sign({ text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
-    return this.#keyring.withKey(({ masterKey }) =>
-      withKeyFor("audit checkpoint", masterKey, (key) => ({
+    return this.#keyring.withKeyUntilLock(({ masterKey }) =>
+      withKeyFor("audit checkp", masterKey, (key) => ({
         ok: true,
         key: nameOf(key),
         mac: base64url(hmac(key, text)),
@@ -66,7 +67,7 @@ export class Checkpoints {
 }
 
 function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {
-  return withKeyFor("audit checkpoint", masterKey, (key) => {
+  return withKeyFor("audit checkp", masterKey, (key) => {
     const name = nameOf(key);
     return checkpoints.map(({ text, key: claimed, mac }) => {
       if (claimed !== name) return "unknown";

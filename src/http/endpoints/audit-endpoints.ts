@@ -5,14 +5,16 @@ import { VaultError } from "../../errors.js";
 import type { Service } from "../endpoint.js";
 import { ownMemory } from "../plaintext-hygiene.js";
 import { readBody } from "../request-body.js";
-import { contextOf } from "../request-context.js";
+import { callerOf, contextOf } from "../request-context.js";
 import { parseQuery } from "../request-target.js";
 import { sendJson } from "../responses.js";
 
 const defaultLimit = 100;
 const maxBodyBytes = 1024 * 1024;
 
-export async function readAudit({ audit }: Service, req: Request, res: Response): Promise<void> {
+export async function readAudit({ audit, tokens }: Service, req: Request, res: Response): Promise<void> {
+  const caller = callerOf(req);
+  if (caller !== "root") tokens.mustBeGenuine(caller);
   const parameters = parseQuery(contextOf(req).target.query, ["after", "limit"]);
   const after = numberOf(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0;
   const limit = numberOf(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit;

@@ -5,7 +5,7 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
 import type { Answer, Call, Reply, Request } from "../../../workers/protocol.js";
-import type { WorkerSettings, WorkerStart } from "../../../workers/worker-settings.js";
+import type { SentLocks, WorkerSettings, WorkerStart } from "../../../workers/worker-settings.js";
 
 type Waiting = {
   readonly resolve: (replies: readonly Reply[]) => void;
@@ -16,6 +16,7 @@ export class WorkerThread {
   readonly #pool: Piscina;
   readonly #port: MessagePort;
   readonly #waiting = new Map<number, Waiting>();
+  readonly #sentLocks: SentLocks = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   #calls = 0;
   #answered = false;
   #ended = false;
@@ -31,7 +32,7 @@ export class WorkerThread {
       void this.end(new Error("the key worker's thread has crashed"));
       ended(this);
     });
-    const start: WorkerStart<MessagePort> = { port: port2, settings };
+    const start: WorkerStart<MessagePort> = { port: port2, settings, sentLocks: this.#sentLocks };
     this.#pool.run(start, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
   }
 
@@ -49,6 +50,7 @@ export class WorkerThread {
   send(requests: readonly Request[]): Promise<readonly Reply[]> {
     return new Promise((resolve, reject) => {
       const call: Call = { id: this.#calls++, requests };
+      if (requests[0]?.op === "lock") Atomics.add(this.#sentLocks, 0, 1); // it is sent alone
       this.#port.postMessage(call, bodiesOf(requests));
       this.#waiting.set(call.id, { resolve, reject });
     });

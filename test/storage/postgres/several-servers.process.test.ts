@@ -109,6 +109,22 @@ describe("servers on one database", () => {
     }
   });
 
+  it("keep each other's client tokens through a rotation of the master key, and their names free once revoked", async () => {
+    const [first, second] = await startUnlocked(2);
+    await mustCreateToken(first, { name: "ci" });
+    mustSucceed(await send(second, { method: "DELETE", path: "/v1/tokens/ci" }));
+    await mustCreateToken(first, { name: "ci" });
+    mustSucceed(await send(second, { method: "DELETE", path: "/v1/tokens/ci" }));
+    mustSucceed(await send(first, { path: "/v1/tokens" })); // from here on it knows of none
+    const { token } = await mustCreateToken(second, { name: "other" });
+    mustSucceed(await post(first, "/v1/rotate", { passphrase, keys: [] }));
+    while ((await mustStatus(first))["rotation"] !== undefined) await sleep(10);
+    for (const server of [first, second]) {
+      await mustUnlock(server);
+      mustRefuse(await send(server, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
+    }
+  });
+
   it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
     const servers = await startUnlocked(3);
     await mustPut(servers[0], "counter", "0");
