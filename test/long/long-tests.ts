@@ -5,9 +5,19 @@ import { type LongForm, longForms } from "./long-forms.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const support = "dist/test/support";
+/** `--exit`: Node's own teardown may wait for ever for a request that was pending, as on a database that fails. */
 const mocha = [
   "node_modules/mocha/bin/mocha.js",
-  ...["--no-config", "--require", `${support}/hooks.js`, "--reporter", `${support}/reporter.js`, "--timeout", "0"],
+  ...[
+    "--no-config",
+    "--require",
+    `${support}/hooks.js`,
+    "--reporter",
+    `${support}/reporter.js`,
+    "--timeout",
+    "0",
+    "--exit",
+  ],
 ];
 
 function main([name, ...rest]: readonly string[]): number {
