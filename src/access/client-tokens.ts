@@ -121,7 +121,7 @@ export class ClientTokens {
       this.#unsaved.delete(name);
     } catch (cause) {
       this.#ledger.writeSoon();
-      if (cause instanceof VaultError && cause.code !== "UNAVAILABLE") throw cause;
+      if (cause instanceof VaultError && cause.code === "INTEGRITY") throw cause; // trying again would not help
       throw new VaultError("UNAVAILABLE", notDurable, { cause });
     }
   }
@@ -173,7 +173,7 @@ export class ClientTokens {
 }
 
 const notDurable =
-  "the token is revoked until the server restarts, but the disk cannot take the change: free some space, and revoke it again";
+  "the token is revoked until the server restarts, but the change could not be stored: free some space on the disk, and revoke it again";
 
 const unchecked = "this token cannot be checked before the vault is unlocked: unlock it first, or use the root token";
 

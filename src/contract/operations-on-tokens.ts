@@ -80,6 +80,6 @@ export const tokenOperations: readonly Operation[] = [
       description: "The token is revoked.",
       example: { ok: true, name: "ci", message: "the token is revoked" },
     },
-    errors: ["VAULT_LOCKED", "NOT_FOUND", "INTERNAL", "INTEGRITY"],
+    errors: ["NOT_FOUND", "INTEGRITY"],
   },
 ];

@@ -80,6 +80,15 @@ async function startOnChangedHeader(): Promise<TestServer> {
   return startTestServer({ home: server.home });
 }
 
+/** With a client token whose record no unlock has checked yet. */
+async function sendAfterRestart(request: Send): Promise<Answer> {
+  const before = await startTestServer();
+  await unlock(before);
+  const { token } = await mustCreateToken(before, { name: "auditor", can: ["audit"] });
+  await before.stop();
+  return send(await startTestServer({ home: before.home }), { ...request, token });
+}
+
 /** Locked, so that the rotation does not finish. */
 async function startRotating(): Promise<TestServer> {
   const server = await startTestServer();
@@ -217,6 +226,7 @@ describe("the documented response", () => {
         await send(unlocked(), { ...request, token });
       },
       async VAULT_LOCKED(request, operation) {
+        if (operation === "readAudit") return sendAfterRestart(request);
         if (!derives.has(operation)) return send(fresh(), request);
         const server = await startTestServer();
         await unlock(server);

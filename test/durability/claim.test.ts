@@ -75,9 +75,11 @@ async function race(home: string): Promise<ServerProcess> {
   return holder;
 }
 
-/** Every file with its inode, time and text, without the pid file, which the serving one writes. */
+/** Every file with its inode, time and text, without those that the serving one writes: pid file and audit log. */
 function filesOf(home: string): Record<string, string> {
-  const names = readdirSync(home, { recursive: true, encoding: "utf8" }).filter((name) => name !== "vault/server.pid");
+  const names = readdirSync(home, { recursive: true, encoding: "utf8" }).filter(
+    (name) => name !== "vault/server.pid" && !name.startsWith("audit/"),
+  );
   return Object.fromEntries(
     names.sort().map((name) => {
       const path = join(home, name);
