@@ -4,14 +4,14 @@ import { VaultError } from "../errors.js";
 import type { FileOperations } from "../files/durable.js";
 import type { FinishedRequest, Observer, VaultEvent } from "../observer.js";
 import type { LogHead } from "./audit-format.js";
-import { type AuditMode, recordOfEvent, recordsOf } from "./audit-record.js";
+import { type AuditedMode, recordOfEvent, recordsOf } from "./audit-record.js";
 import type { AuditWriter } from "./audit-writer.js";
 import type { Signer } from "./checkpoint-signing.js";
 import { type AuditRecord, readRecords } from "./log-reader.js";
 
 export type AuditLogOptions = {
   readonly writer: AuditWriter;
-  readonly mode: Exclude<AuditMode, "off">;
+  readonly mode: AuditedMode;
   /** Operations on secrets are refused while records cannot be written. */
   readonly denies: boolean;
   readonly files: FileOperations;
@@ -67,7 +67,7 @@ export class AuditLog implements Observer {
 
   requestFinished(request: FinishedRequest): void {
     const { writer, mode } = this.#options;
-    for (const text of recordsOf(request, mode, this.#timeNow())) writer.add(text);
+    for (const text of recordsOf(request, mode, this.#timeNow)) writer.add(text);
     if (request.route === "/v1/rotate" && request.status === 200) writer.checkpoint("key");
   }
 
@@ -94,9 +94,9 @@ export class AuditLog implements Observer {
     this.#options.writer.setSigner(null);
   }
 
-  #timeNow(): string {
+  readonly #timeNow = (): string => {
     const now = this.#options.clock.now();
     if (now !== this.#now) [this.#now, this.#time] = [now, new Date(now).toISOString()];
     return this.#time;
-  }
+  };
 }

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Settings } from "../config/definitions.js";
 import type { BatchItem, FinishedRequest, VaultEvent } from "../observer.js";
 
-export type AuditMode = Settings["audit"];
+export type AuditedMode = Exclude<Settings["audit"], "off">;
 
 /** Returns a record's text behind `seq`. Members that are undefined are left out. */
 export function textOfRecord(time: string, members: object): string {
@@ -55,10 +55,11 @@ function byRoute(rows: Readonly<Record<string, string>>): ReadonlyMap<string, Re
  * Returns the texts of a request's records: one, or one for each operation of a batch. A request without a valid token has
  * none, or anyone could fill the log until its oldest files are gone.
  */
-export function recordsOf(request: FinishedRequest, mode: Exclude<AuditMode, "off">, time: string): readonly string[] {
+export function recordsOf(request: FinishedRequest, mode: AuditedMode, timeNow: () => string): readonly string[] {
   const { method, route, caller, operations } = request;
   const event = eventsOf[mode].get(route)?.[method];
   if (event === undefined || caller === null) return [];
+  const time = timeNow();
   if (operations === null || operations.length === 0) return [textOfRequest(request, eventOf(request, event), time)];
   const recorded = mode === "all" ? operations : operations.filter(({ kind }) => kind !== "get");
   return recordsOfBatch(request, recorded, time);
