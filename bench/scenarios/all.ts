@@ -20,7 +20,7 @@ import { storm } from "./storm.js";
 export const scenarios: readonly Scenario[] = [
   get.warm,
   get.connections,
-  manyConnections,
+  ...manyConnections,
   get.cold,
   put.small,
   overwrite,

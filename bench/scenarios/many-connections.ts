@@ -1,4 +1,4 @@
-/** Scenario of many keep-alive connections: throughput, latency and memory beside the bare server. */
+/** Scenarios of many keep-alive connections: throughput, latency and memory beside the bare server. */
 import { cleanUpMark, cleanUpTo } from "../../test/support/clean-up.js";
 import { pacedStream, sendLoad, sendPaced, settle, stream } from "../measure.js";
 import type { Finding, Outcome } from "../outcome.js";
@@ -8,8 +8,6 @@ import { type Subject, startFixed } from "../subjects.js";
 import { memoryOf } from "../usage.js";
 import { get, getOn } from "../workloads.js";
 import { replyTo } from "./replies.js";
-
-const counts = [256, 1_000, 5_000] as const;
 
 /** Connections are opened in groups: 250 TLS handshakes take a server half a second. */
 const groupSize = 250;
@@ -23,16 +21,12 @@ type Sample = {
   readonly failed: number;
 };
 
-export const manyConnections: Scenario = {
-  name: "many-connections",
-  about: "gets on 256, 1,000 and 5,000 keep-alive connections, against the bare server",
+export const manyConnections: readonly Scenario[] = [256, 1_000, 5_000].map((count) => ({
+  name: `many-${count}`,
+  about: `gets on ${count.toLocaleString("en")} keep-alive connections, against the bare server`,
   vaults: () => [get.secrets],
-  async run(bench) {
-    const outcomes: Outcome[] = [];
-    for (const count of counts) outcomes.push(await onMany(bench, count));
-    return outcomes;
-  },
-};
+  run: async (bench) => [await onMany(bench, count)],
+}));
 
 async function onMany(bench: Bench, count: number): Promise<Outcome> {
   const ours: Sample[] = [];
