@@ -1,4 +1,4 @@
-/** Stop of a server: once, whoever asks first, and within a limited time. */
+/** Stop of a server: once, however often it is requested, and within a limited time. */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log.js";

@@ -7,7 +7,7 @@ import { printable } from "../session/output.js";
 
 export type OwnFile = { readonly file: string; readonly bytes: Buffer };
 
-/** Checks and reads the same open file. @throws CommandFailure usage, when another user owns it or can write it */
+/** Checks and reads the same open file. @throws CommandFailure usage, when it is another user's, or others can write it */
 export async function readOwnFile(file: string): Promise<OwnFile> {
   const name = printable(file);
   const handle = await open(file).catch((error) => {
