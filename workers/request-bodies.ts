@@ -16,7 +16,7 @@ import {
 } from "./body-schemas.js";
 import { bodyValidators } from "./body-validators.js";
 import { readElements, readObject } from "./json/json-reader.js";
-import { code, decodeString, inPlace, inScratch, JsonText, type Memory } from "./json/json-string.js";
+import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "./json/json-string.js";
 import type { Refusal } from "./replies.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
@@ -144,7 +144,7 @@ function rotateReader(validate: Validator, sentences: Sentences): Reader<RotateB
 
 /** Null for a value that is no string. */
 function textAt(body: Uint8Array, start: number, end: number): JsonText | null {
-  return body[start] === code('"') ? decodeString(body.subarray(start + 1, end - 1), inPlace) : null;
+  return body[start] === quote ? decodeString(body.subarray(start + 1, end - 1), inPlace) : null;
 }
 
 function bodyReader<T>(validate: Validator, names: readonly string[], sentences: Sentences, memory: Memory): Reader<T> {

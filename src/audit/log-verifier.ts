@@ -15,6 +15,7 @@ import {
   nextChain,
   parseHeaderLine,
 } from "./audit-format.js";
+import { HeadCheck } from "./head-check.js";
 
 type ProblemCode =
   | "changed"
@@ -57,8 +58,7 @@ type OpenGroup = { start: number; first: number | null; last: number; line: numb
 export class LogVerifier {
   readonly #problems: AuditProblem[] = [];
   readonly #checkpoints: FoundCheckpoint[] = [];
-  readonly #wanted: LogHead | null;
-  #headFound = false;
+  readonly #headCheck: HeadCheck;
   #previous: FileHeader | null = null;
   /** The chain's value so far, as the log claims it; null after a place where it is unknown. */
   #chain: string | null = null;
@@ -75,7 +75,7 @@ export class LogVerifier {
 
   /** `head`: an earlier head, kept where the log's files are not. */
   constructor(head: LogHead | null = null) {
-    this.#wanted = head;
+    this.#headCheck = new HeadCheck(head);
   }
 
   /** Reads one file; `file` is its number. Files are added in ascending order. */
@@ -92,7 +92,8 @@ export class LogVerifier {
 
   end(): VerifiedLog {
     this.#missingBetween(Math.max(1, this.#newest - keptFiles + 1), this.#oldest);
-    this.#judgeHead();
+    const oldest = { log: this.#log, firstSeq: this.#firstSeq };
+    this.#problemOfHead(this.#headCheck.atEnd(this.#head?.seq ?? 0, oldest));
     return {
       problems: this.#problems,
       files: this.#files,
@@ -102,7 +103,7 @@ export class LogVerifier {
       lost: this.#lost,
       checkpoints: this.#checkpoints,
       unfinished: this.#unfinished,
-      headIsTooOld: this.#isBeforeAll(this.#wanted),
+      headIsTooOld: this.#headCheck.isTooOld(oldest),
     };
   }
 
@@ -205,26 +206,11 @@ export class LogVerifier {
     this.#chain = claimed;
     if (first === null) return;
     this.#head = { log: this.#log, seq: last, chain: claimed };
-    if (this.#wanted?.seq === last) this.#compareHead(this.#wanted, this.#head);
+    this.#problemOfHead(this.#headCheck.atGroup(this.#head));
   }
 
-  #compareHead(wanted: LogHead, found: LogHead): void {
-    this.#headFound = true;
-    if (wanted.log === found.log && wanted.chain === found.chain) return;
-    this.#problem("head", `up to record ${wanted.seq}, this is not the log of the head that was given`);
-  }
-
-  #judgeHead(): void {
-    const wanted = this.#wanted;
-    if (wanted === null || this.#headFound || this.#isBeforeAll(wanted)) return;
-    const end = this.#head?.seq ?? 0;
-    if (end < wanted.seq)
-      this.#problem("head", `the log was cut: it ends with record ${end}, and once had ${wanted.seq}`);
-    else this.#problem("head", `record ${wanted.seq} ends no group any more: the log was changed since`);
-  }
-
-  #isBeforeAll(head: LogHead | null): boolean {
-    return head !== null && head.log === this.#log && this.#firstSeq !== null && head.seq < this.#firstSeq;
+  #problemOfHead(message: string | null): void {
+    if (message !== null) this.#problem("head", message);
   }
 
   /** DANGER: the numbers come from file names, and may be far apart. */

@@ -1,6 +1,7 @@
 /** Places of vaults, opened for maintenance without a server: the files of a home, or a database. */
 import { resolve } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
+import { systemClock } from "../clock.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
@@ -88,7 +89,7 @@ export async function openClaimedDatabase(
   url: string,
   storePasswordFile: string | null,
 ): Promise<OpenedDatabase> {
-  const options = { files: systemFiles, log: silent, clock: undefined, claimed: () => {}, isServer: false };
+  const options = { files: systemFiles, log: silent, clock: systemClock, claimed: () => {}, isServer: false };
   const settings = { store: url, storePasswordFile, storeConnections };
   const { store, release } = await openStore({ ...options, settings, home: await openHome(path) });
   return { store, close: () => store.close().finally(release) };

@@ -2,6 +2,7 @@
 
 import { routes } from "../access/scopes.js";
 import type { AuditLog } from "../audit/audit-log.js";
+import type { AuditedMode } from "../audit/audit-record.js";
 import type { Settings } from "../config/definitions.js";
 import type { Home } from "../files/home.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
@@ -17,14 +18,23 @@ export type Observation = {
 export async function startObserving(
   home: Home,
   settings: Settings,
-  { files, clock, log, observer }: CompleteSurroundings,
+  around: CompleteSurroundings,
 ): Promise<Observation> {
+  const { clock, log, observer } = around;
   const observers = new Observers(log);
   const metrics = new ServerMetrics(routes, clock);
-  const audit =
-    settings.audit === "off"
-      ? null
-      : (await import("../audit/open-audit.js")).openAudit(home.path, settings, { files, clock, log });
+  const audit = settings.audit === "off" ? null : await openAuditLog(home, settings.audit, settings, around);
   for (const each of [metrics, observer, audit]) if (each) observers.add(each);
   return { observers, metrics, audit };
+}
+
+/** The audit log's code is loaded only for those who use it. */
+async function openAuditLog(
+  home: Home,
+  mode: AuditedMode,
+  { auditOnFailure }: Settings,
+  { files, clock, log }: CompleteSurroundings,
+): Promise<AuditLog> {
+  const { openAudit } = await import("../audit/open-audit.js");
+  return openAudit(home.path, mode, auditOnFailure === "deny", { files, clock, log });
 }

@@ -3,7 +3,6 @@ import { ClientTokens } from "../access/client-tokens.js";
 import { Credentials } from "../access/credentials.js";
 import { RootRotation } from "../access/root-rotation.js";
 import { findToken, type Token } from "../access/root-token.js";
-import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { systemFiles } from "../files/durable.js";
@@ -21,7 +20,7 @@ import { findCertificate } from "./certificate.js";
 import { announce, createListeners, type Listeners, listenOnPort, listenOnSocket, urlOf } from "./listening.js";
 import { type Observation, startObserving } from "./observation.js";
 import { openOrRelease } from "./release.js";
-import { type CompleteSurroundings, type Strongroom, type Surroundings, stopMs } from "./server-handle.js";
+import { type CompleteSurroundings, type Strongroom, stopMs } from "./server-handle.js";
 import { findSocketPlace } from "./socket-place.js";
 import { awaitEnds, createStopper, within } from "./stopping.js";
 
@@ -33,9 +32,8 @@ export async function serveStore(
   opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  surroundings: Surroundings,
+  around: CompleteSurroundings,
 ): Promise<Strongroom> {
-  const around = { clock: systemClock, files: systemFiles, ...surroundings };
   const { clock, log } = around;
   const { token, certificate } = await prepareHome(home, settings, around);
   await refuseUnfinished(opened.store);

@@ -1,6 +1,6 @@
 /** Stop of a server: once, however often it is requested, and within a limited time. */
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
+import { inTime, systemClock } from "../clock.js";
 import type { Log } from "../log.js";
 import { stopMs } from "./server-handle.js";
 
@@ -29,16 +29,13 @@ export function createStopper(work: () => Promise<void>): Stopper {
 export async function awaitEnds(works: readonly Promise<unknown>[], log: Log): Promise<void> {
   log.info({ event: "stopping" });
   const ends = await within(stopMs, Promise.allSettled(works));
-  for (const end of ends ?? []) {
+  for (const end of ends === "late" ? [] : ends) {
     if (end.status === "rejected") log.error({ event: "stop-failed", error: end.reason });
   }
   log.info({ event: "stopped" });
 }
 
-/** Waits at most this long: a disk that hangs must not keep the process alive. */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  const limit = new AbortController();
-  const result = await Promise.race([work, sleep(ms, undefined, { signal: limit.signal }).catch(() => undefined)]);
-  limit.abort();
-  return result;
+/** Waits at most this long, in real time: a disk that hangs must not keep the process alive. */
+export function within<T>(ms: number, work: Promise<T>): Promise<T | "late"> {
+  return inTime(systemClock, ms, work);
 }

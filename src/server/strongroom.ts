@@ -1,4 +1,5 @@
 /** Start of a server: home, claim on the vault, service. */
+import { systemClock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
@@ -11,14 +12,14 @@ import type { Strongroom, Surroundings } from "./server-handle.js";
 /** @throws StartError that says what to fix. */
 export async function startStrongroom(settings: Settings, surroundings: Surroundings): Promise<Strongroom> {
   try {
-    const files = surroundings.files ?? systemFiles;
-    const home = await openHome(settings.home, files);
+    const around = { clock: systemClock, files: systemFiles, ...surroundings };
+    const home = await openHome(settings.home, around.files);
     // Slow to load: a start that is refused does not wait for it, and one that reads many names does so meanwhile.
     const claimed = () => void import("./service.js");
-    const opened = await openStore({ ...surroundings, settings, home, files, claimed, clock: surroundings.clock });
+    const opened = await openStore({ ...around, settings, home, claimed });
     return await openOrRelease({ close: () => closeStore(opened) }, async () => {
       const { serveStore } = await import("./service.js");
-      return serveStore(opened, home, settings, surroundings);
+      return serveStore(opened, home, settings, around);
     });
   } catch (error) {
     throw startErrorFor(error);

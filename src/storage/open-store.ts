@@ -22,7 +22,7 @@ export type StoreOptions = {
   readonly home: Home;
   readonly files: FileOperations;
   readonly log: Log;
-  readonly clock: Clock | undefined;
+  readonly clock: Clock;
   /** False for a command that reads the store in a server's place; it creates nothing in a database. */
   readonly isServer?: boolean;
   /** Called once the home is claimed: slow work that needs no claim can then run at the same time. */

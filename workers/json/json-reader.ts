@@ -6,7 +6,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import {
-  backslash,
   braceClose,
   braceOpen,
   bracketClose,
@@ -21,7 +20,7 @@ import {
   skipValue,
   take,
 } from "./json-scan.js";
-import { decodeString, inScratch, type JsonText, type Memory, readEscape } from "./json-string.js";
+import { backslash, decodeString, inScratch, type JsonText, type Memory, readEscape } from "./json-string.js";
 
 /** The value of a field. */
 export type JsonValue = JsonText | Exclude<Found, Span>;

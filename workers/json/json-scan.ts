@@ -1,6 +1,6 @@
 /** JSON scanner on bytes (RFC 8259): checks and skips values of any depth, and decodes nothing. */
 import { allocate, utf8 } from "../memory.js";
-import { code, hexUnit, isDigit, isShortEscape, letterU } from "./json-string.js";
+import { backslash, code, hexUnit, isDigit, isShortEscape, letterU, quote } from "./json-string.js";
 
 export class Malformed extends Error {}
 
@@ -12,8 +12,6 @@ export type Span = { readonly start: number; readonly end: number };
 /** A skipped value: where a string is, a literal or short whole number itself, and of other values only the type. */
 export type Found = Span | boolean | null | number | "number" | "array" | "object";
 
-const quote = code('"');
-export const backslash = code("\\");
 export const comma = code(",");
 const colon = code(":");
 export const braceOpen = code("{");

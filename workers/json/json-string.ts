@@ -5,8 +5,8 @@ export function code(character: string): number {
   return character.charCodeAt(0);
 }
 
-const quote = code('"');
-const backslash = code("\\");
+export const quote = code('"');
+export const backslash = code("\\");
 export const letterU = code("u");
 
 /** A decoded JSON string. It is not well-formed when it has a lone surrogate, which UTF-8 cannot express. */
