@@ -7,10 +7,10 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { KeyState } from "./key-state.js";
-import type { CurrentHeader, OtherServers } from "./shared/other-servers.js";
+import { type CurrentHeader, type OtherServers, setHeader } from "./shared/other-servers.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
 
-export type HeaderChangesOptions = {
+type HeaderChangesOptions = {
   readonly store: SecretStore;
   readonly header: CurrentHeader;
   readonly keyState: KeyState;
@@ -88,7 +88,7 @@ export class HeaderChanges {
     if (!this.#inDoubt) return;
     await this.#lock.exclusive(async () => {
       const { bytes } = this.#header;
-      if (bytes !== null) await this.#store.replaceHeader(bytes, bytes);
+      if (bytes !== null && !(await this.#store.replaceHeader(bytes, bytes))) await this.#others.mountStored();
       this.#inDoubt = false;
     });
   }
@@ -97,8 +97,7 @@ export class HeaderChanges {
     let keptAt: string | null;
     try {
       keptAt = await this.#store.startNewVault(header);
-      this.#header.bytes = header;
-      this.#header.generation = this.#store.shared?.generation ?? null;
+      setHeader(this.#header, header, this.#store);
     } catch (error) {
       await this.discard();
       throw error;
@@ -125,10 +124,14 @@ export class HeaderChanges {
     throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
   }
 
-  /** Restores the old header. When the disk refuses that as well, either may survive a power cut: locks the vault. */
+  /**
+   * Restores the old header. When the disk refuses that as well, either may survive a power cut: locks the vault. A shared
+   * store's next answer shows which header it has, and locks the vault if that is the new one.
+   */
   async #goBack(before: Bytes, proposed: Bytes, error: unknown): Promise<never> {
-    const current = await this.#store.header().catch(() => before); // a shared store's next answer shows which one it is
     await this.discard();
+    if (this.#store.shared !== undefined) throw error;
+    const current = await this.#store.header();
     if (current !== null && Buffer.compare(current, before) === 0) throw error;
     const isBack = await this.#store.replaceHeader(before, proposed).catch(() => false);
     if (isBack) throw error;

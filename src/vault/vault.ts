@@ -13,7 +13,7 @@ import { HeaderChanges } from "./header-changes.js";
 import { KeySlots, type Permit } from "./key-slots.js";
 import { KeyState, type KeyStateSettings } from "./key-state.js";
 import { RotationSweep } from "./rotation-sweep.js";
-import { type CurrentHeader, OtherServers } from "./shared/other-servers.js";
+import { type CurrentHeader, OtherServers, setHeader } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
 import { VaultReport } from "./vault-report.js";
@@ -89,10 +89,12 @@ export class Vault {
     const { store } = options;
     const lock = new ReadWriteLock();
     try {
-      const header: CurrentHeader = { bytes: await store.header(), generation: store.shared?.generation ?? null };
+      const header: CurrentHeader = { bytes: null, generation: null };
+      setHeader(header, await store.header(), store);
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
       const vault = new Vault(options, header, lock, keyState);
       await vault.#others.count(); // for a status while storage does not answer
+      vault.#others.keepPresent();
       return vault;
     } catch (error) {
       throw new StartError(`${store.vaultPath}: ${problemOf(error, store)}, then start again`);
@@ -143,8 +145,10 @@ export class Vault {
       throw error;
     }
     this.#keyState.becomeUnlocked();
-    this.#log.info({ event: "unlocked" });
-    if (this.#keyState.unlocked) this.#tell("unlock");
+    if (this.#keyState.unlocked) {
+      this.#log.info({ event: "unlocked" });
+      this.#tell("unlock");
+    }
     if (header !== null) await this.#headerChanges.raiseScryptCost(header);
     this.#sweep.wake();
     return reply;

@@ -13,6 +13,8 @@ export type FragileProxy = {
   repair(): boolean;
   /** Resets every connection. */
   cut(): void;
+  /** The connection on which the statement of this name is sent next gets no answer any more; the others go on. */
+  loseAnswerTo(statement: string): void;
   /** Passes nothing on, in both directions, until `repair`; what was sent is lost, and new connections get no answer. */
   silence(): void;
 };
@@ -27,6 +29,8 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
   let plan: Plan | null = null;
   let occurred = false;
   let silent = false;
+  let unanswered: string | null = null;
+  const lost = new Set<Socket>();
   /** Whether this chunk breaks its connection. */
   const breaks = () => {
     if (plan === null || --plan.left > 0) return false;
@@ -40,11 +44,15 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
     pairs.add(pair);
     client.on("data", (chunk) => {
       if (silent) return;
+      if (unanswered !== null && chunk.includes(unanswered)) {
+        lost.add(client);
+        unanswered = null;
+      }
       const when = plan?.when ?? "before";
       if (breaks()) breakPair(pair, chunk, when);
       else database.write(chunk);
     });
-    database.on("data", (chunk) => silent || client.write(chunk));
+    database.on("data", (chunk) => silent || lost.has(client) || client.write(chunk));
     for (const socket of pair) {
       socket.setNoDelay(true);
       socket.on("error", () => {});
@@ -78,6 +86,9 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
       return occurred;
     },
     cut,
+    loseAnswerTo(statement) {
+      unanswered = statement;
+    },
     silence() {
       silent = true;
     },

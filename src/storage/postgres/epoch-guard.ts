@@ -21,11 +21,6 @@ export class EpochGuard {
     this.#database = database;
   }
 
-  /** The epoch that answers must come from. */
-  get epoch(): string {
-    return this.#epoch;
-  }
-
   get generation(): string | null {
     return this.#generation;
   }
@@ -39,14 +34,19 @@ export class EpochGuard {
     return header === null ? null : bytesOf(header);
   }
 
-  /** Returns the first row without its epoch. @throws VaultError VAULT_LOCKED for another epoch, after `onReplaced` */
+  /**
+   * Returns the first row without its epoch. A change is given the expected epoch before its other values.
+   * @throws VaultError VAULT_LOCKED for another epoch, after `onReplaced`
+   */
   async ask(statement: Statement, values: readonly Value[], extraMs?: number): Promise<Row> {
     const asked = this.#epoch;
-    const [row] = await this.#database.query(statement, values, extraMs);
+    const isChange = statement.isChange === true;
+    const [row] = await this.#database.query(statement, isChange ? [asked, ...values] : values, extraMs);
     const [epoch = null, ...rest] = row ?? [];
     if (epoch !== null && epoch === this.#nextEpoch) this.#epoch = epoch;
     if (epoch === this.#epoch) return rest;
-    if (epoch === asked && statement.isChange !== true) return this.ask(statement, values, extraMs); // overtaken by a change of this server
+    // The database answered before this server's own change, which has ended meanwhile.
+    if (epoch === asked && !isChange) return this.ask(statement, values, extraMs);
     this.onReplaced();
     const problem = "another server has replaced the vault or changed its keys";
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its current passphrase`);
@@ -55,7 +55,7 @@ export class EpochGuard {
   /** Returns the number of the vault that was current; null when there was none. */
   async startVault(header: Bytes): Promise<string | null> {
     const [kept = null, made = null] = await this.#changeEpoch((next) =>
-      this.ask(statements.startVault, [this.#epoch, next, header]),
+      this.ask(statements.startVault, [next, header]),
     );
     this.#generation = made;
     return kept;
@@ -63,9 +63,7 @@ export class EpochGuard {
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
     try {
-      const [replaced] = await this.#changeEpoch((next) =>
-        this.ask(statements.replaceHeader, [this.#epoch, next, header, before]),
-      );
+      const [replaced] = await this.#changeEpoch((next) => this.ask(statements.replaceHeader, [next, header, before]));
       return replaced === "t";
     } catch (error) {
       if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
@@ -73,12 +71,18 @@ export class EpochGuard {
     }
   }
 
-  /** Expects the new epoch once the change is committed, even when another query's answer is the first to carry it. */
+  /**
+   * Expects the new epoch once the change is committed, even when another query's answer is the first to carry it.
+   * DANGER: after a failure the old one is expected again, or the old key would seal secrets for the new vault.
+   */
   async #changeEpoch(change: (next: string) => Promise<Row>): Promise<Row> {
-    const next = randomUUID();
+    const [before, next] = [this.#epoch, randomUUID()];
     this.#nextEpoch = next;
     try {
       return await change(next);
+    } catch (error) {
+      if (this.#epoch === next) this.#epoch = before;
+      throw error;
     } finally {
       this.#nextEpoch = null;
     }

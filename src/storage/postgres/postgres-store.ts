@@ -37,17 +37,22 @@ export class PostgresStore implements SecretStore, SharedStore {
   readonly shared: SharedStore = this;
   /** Host and database only: anyone may read it. */
   readonly vaultPath: string;
-  readonly #hasSchema: boolean;
+  readonly #schemaExists: boolean;
   readonly #database: Database;
   readonly #snapshots: PostgresSnapshots;
-  readonly #vault: EpochGuard;
+  readonly #guard: EpochGuard;
 
-  private constructor(target: ConnectionTarget, database: Database, snapshots: PostgresSnapshots, hasSchema: boolean) {
+  private constructor(
+    target: ConnectionTarget,
+    database: Database,
+    snapshots: PostgresSnapshots,
+    schemaExists: boolean,
+  ) {
     this.vaultPath = shownTarget(target);
-    this.#hasSchema = hasSchema;
+    this.#schemaExists = schemaExists;
     this.#database = database;
     this.#snapshots = snapshots;
-    this.#vault = new EpochGuard(database);
+    this.#guard = new EpochGuard(database);
   }
 
   /**
@@ -59,8 +64,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     try {
       if (options.creates) await updateSchema(database);
       const snapshots = await PostgresSnapshots.open(database, options.snapshotsAt);
-      const isThere = options.creates || (await hasSchema(database));
-      const store = new PostgresStore(options.target, database, snapshots, isThere);
+      const schemaExists = options.creates || (await hasSchema(database));
+      const store = new PostgresStore(options.target, database, snapshots, schemaExists);
       await store.header();
       return store;
     } catch (error) {
@@ -70,15 +75,15 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   get generation(): string | null {
-    return this.#vault.generation;
+    return this.#guard.generation;
   }
 
   onReplaced(listener: () => void): void {
-    this.#vault.onReplaced = listener;
+    this.#guard.onReplaced = listener;
   }
 
   async confirm(): Promise<void> {
-    await this.#vault.ask(statements.epoch, []);
+    await this.#guard.ask(statements.epoch, []);
   }
 
   async serverConnections(): Promise<number> {
@@ -87,12 +92,12 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   async header(): Promise<Bytes | null> {
-    if (!this.#hasSchema) return null;
-    return this.#vault.readHeader();
+    if (!this.#schemaExists) return null;
+    return this.#guard.readHeader();
   }
 
   async count(): Promise<number> {
-    const [count] = await this.#vault.ask(statements.count, []);
+    const [count] = await this.#guard.ask(statements.count, []);
     return Number(count);
   }
 
@@ -100,8 +105,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths] =
       below === null
-        ? await this.#vault.ask(statements.list, [prefix, after, limit])
-        : await this.#vault.ask(statements.listBelow, [prefix, after, limit, below]);
+        ? await this.#guard.ask(statements.list, [prefix, after, limit])
+        : await this.#guard.ask(statements.listBelow, [prefix, after, limit, below]);
     return JSON.parse(paths ?? "[]") as string[];
   }
 
@@ -109,8 +114,8 @@ export class PostgresStore implements SecretStore, SharedStore {
     const below = pathsBelow(prefix);
     const [paths, heads] =
       below === null
-        ? await this.#vault.ask(statements.listHeads, [prefix, after, limit, first])
-        : await this.#vault.ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+        ? await this.#guard.ask(statements.listHeads, [prefix, after, limit, first])
+        : await this.#guard.ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
     const digits = (heads ?? "").split(",");
     return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
   }
@@ -122,8 +127,8 @@ export class PostgresStore implements SecretStore, SharedStore {
   async read(path: string, first?: number): Promise<Bytes | null> {
     const [blob = null] =
       first === undefined
-        ? await this.#vault.ask(statements.read, [path])
-        : await this.#vault.ask(statements.readHead, [path, first]);
+        ? await this.#guard.ask(statements.read, [path])
+        : await this.#guard.ask(statements.readHead, [path, first]);
     return blob === null ? null : bytesOf(blob);
   }
 
@@ -132,40 +137,38 @@ export class PostgresStore implements SecretStore, SharedStore {
     if (only === undefined) return { committed: true };
     if (another !== undefined) return this.commitOn(changes, []);
     const { path, blob, expected } = only;
-    return commitResult(
-      await this.#vault.ask(statements.commitOne, [this.#vault.epoch, path, blob, expectedText(expected)]),
-    );
+    return commitResult(await this.#guard.ask(statements.commitOne, [path, blob, expectedText(expected)]));
   }
 
   async commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult> {
     const { values, bytes } = changesParameters(changes, bases);
     const extraMs = (bytes / 2 ** 20) * msPerMebibyte;
-    return commitResult(await this.#vault.ask(statements.commitMany, [this.#vault.epoch, ...values], extraMs));
+    return commitResult(await this.#guard.ask(statements.commitMany, values, extraMs));
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
-    const kept = await this.#vault.startVault(header);
+    const kept = await this.#guard.startVault(header);
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
   replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    return this.#vault.replaceHeader(header, before);
+    return this.#guard.replaceHeader(header, before);
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
-    const [bytes = null, tag = null] = await this.#vault.ask(statements.readDocument, [name]);
+    const [bytes = null, tag = null] = await this.#guard.ask(statements.readDocument, [name]);
     return bytes === null || tag === null ? null : { bytes: bytesOf(bytes), tag };
   }
 
   async documentTag(name: string): Promise<string | null> {
-    const [tag = null] = await this.#vault.ask(statements.documentTag, [name]);
+    const [tag = null] = await this.#guard.ask(statements.documentTag, [name]);
     return tag;
   }
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
     const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
-    const [written] = await this.#vault.ask(statements.writeDocument, [this.#vault.epoch, name, bytes, tag, expected]);
+    const [written] = await this.#guard.ask(statements.writeDocument, [name, bytes, tag, expected]);
     return written === "t" ? tag : null;
   }
 
@@ -174,8 +177,8 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   async freeze(): Promise<StoredSnapshot> {
-    const remedy = "free space in the server's home, then try again";
-    throw new VaultError("UNAVAILABLE", `the disk of the server's home has no space for a snapshot: ${remedy}`);
+    const remedy = "free space or make it writable, then try again";
+    throw new VaultError("UNAVAILABLE", `the server's home is full or read-only, and takes no snapshot: ${remedy}`);
   }
 
   async close(): Promise<void> {

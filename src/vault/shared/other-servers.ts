@@ -13,7 +13,13 @@ import type { ReadWriteLock } from "../sync/read-write-lock.js";
 /** Header of the vault that the key worker has mounted; null before init. `generation`: see `SharedStore`. */
 export type CurrentHeader = { bytes: Bytes | null; generation: string | null };
 
-export type OtherServersOptions = {
+/** Sets the header that is mounted now, of the vault that the store has. */
+export function setHeader(header: CurrentHeader, bytes: Bytes | null, { shared }: SecretStore): void {
+  header.bytes = bytes;
+  header.generation = shared?.generation ?? null;
+}
+
+type OtherServersOptions = {
   readonly store: SecretStore;
   readonly header: CurrentHeader;
   readonly keyState: KeyState;
@@ -25,7 +31,7 @@ export type OtherServersOptions = {
 };
 
 /** `available`: false when storage does not answer; `count` is then the last known one. */
-export type KnownCount = { readonly count: number; readonly available: boolean };
+type KnownCount = { readonly count: number; readonly available: boolean };
 
 /**
  * Interval, in milliseconds, at which an idle server queries the database: so it keeps a connection, by which maintenance
@@ -47,7 +53,16 @@ export class OtherServers {
   constructor(options: OtherServersOptions) {
     this.#options = options;
     options.store.shared?.onReplaced(() => this.#lockAndMount());
-    if (options.store.shared !== undefined) this.#keepPresent();
+  }
+
+  /** Queries the database now and then, until `close`. */
+  keepPresent(): void {
+    const { store, clock } = this.#options;
+    if (store.shared === undefined) return;
+    this.#cancelPresence = clock.after(presenceMs, () => {
+      store.shared?.confirm().catch(() => {}); // the next request finds the same
+      this.keepPresent();
+    });
   }
 
   close(): void {
@@ -68,10 +83,9 @@ export class OtherServers {
   /** Mounts the header that is stored. No operation may run meanwhile. @throws VaultError UNAVAILABLE, INTEGRITY */
   async mountStored(): Promise<void> {
     const { store, header, keyState, vaultReplaced } = this.#options;
-    header.bytes = await store.header();
-    const generation = store.shared?.generation ?? null;
+    const { generation } = header;
+    setHeader(header, await store.header(), store);
     if (generation !== header.generation) vaultReplaced();
-    header.generation = generation;
     await keyState.mount();
   }
 
@@ -124,18 +138,12 @@ export class OtherServers {
     this.#mounting = this.#mountAfter(locking).finally(() => {
       this.#mounting = null;
     });
-    this.#mounting.catch((error: unknown) => log.error({ event: "mount-failed", error })); // the next answer tries again
+    // An unlock fails until another header is current.
+    this.#mounting.catch((error: unknown) => log.error({ event: "mount-failed", error }));
   }
 
   async #mountAfter(locking: Promise<void>): Promise<void> {
     await locking.catch(() => {}); // an ended thread holds no key either
     await this.#options.lock.exclusive(() => this.mountStored());
-  }
-
-  #keepPresent(): void {
-    this.#cancelPresence = this.#options.clock.after(presenceMs, () => {
-      this.#options.store.shared?.confirm().catch(() => {}); // the next request finds the same
-      this.#keepPresent();
-    });
   }
 }

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { shared } from "../../support/clean-up.js";
+import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
 import { passphrase, type TestServer } from "../../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
@@ -88,20 +89,18 @@ describe("servers on one database", () => {
   });
 
   it("rotate the master key together: what is written meanwhile, and on every server, stays readable", async () => {
-    const servers = await startUnlocked(2);
-    const [first, second] = servers;
+    const [first, second] = await startUnlocked(2);
     for (let n = 0; n < 60; n++) await mustPut(first, `app/${n}`, `value ${n}`);
-    mustSucceed(await post(first, "/v1/rotate", { passphrase, keys: [] }));
+    await mustRotate(first);
     mustRefuse(await get(second, "app/0"), 403, "VAULT_LOCKED");
     await mustUnlock(second);
-    const putOnSecond = () =>
-      send(second as TestServer, { method: "PUT", path: secretTarget("app/1"), body: { value: "rotated" } });
+    const putOnSecond = () => send(second, { method: "PUT", path: secretTarget("app/1"), body: { value: "rotated" } });
     if ((await putOnSecond()).status === 403) {
-      await mustUnlock(second as TestServer); // the rotation has ended meanwhile, which locks once more
+      await mustUnlock(second); // the rotation has ended meanwhile, which locks once more
       mustSucceed(await putOnSecond());
     }
-    while ((await mustStatus(first))["rotation"] !== undefined) await sleep(50);
-    for (const server of servers) {
+    await untilRotated(first);
+    for (const server of [first, second]) {
       await mustUnlock(server);
       expect((await mustGet(server, "app/1"))["value"]).to.equal("rotated");
       expect((await mustGet(server, "app/59"))["value"]).to.equal("value 59");
@@ -117,8 +116,8 @@ describe("servers on one database", () => {
     mustSucceed(await send(second, { method: "DELETE", path: "/v1/tokens/ci" }));
     mustSucceed(await send(first, { path: "/v1/tokens" })); // from here on it knows of none
     const { token } = await mustCreateToken(second, { name: "other" });
-    mustSucceed(await post(first, "/v1/rotate", { passphrase, keys: [] }));
-    while ((await mustStatus(first))["rotation"] !== undefined) await sleep(10);
+    await mustRotate(first);
+    await untilRotated(first);
     for (const server of [first, second]) {
       await mustUnlock(server);
       mustRefuse(await send(server, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
@@ -177,6 +176,20 @@ describe("servers on one database", () => {
     mustSucceed(await lock());
     database().proxy.repair();
     mustRefuse(await send(second, { path: secretTarget("app/key"), token }), 403, "VAULT_LOCKED");
+  });
+
+  it("seal nothing under the old key when the answer to a forced init is lost, but its effect is seen", async () => {
+    const [server] = await startUnlocked(2);
+    await mustPut(server, "app/key", "old");
+    database().proxy.loseAnswerTo("start-vault");
+    const initialized = post(server, "/v1/init", { passphrase: "another passphrase", force: true });
+    const answered = initialized.then(() => true);
+    while (!(await Promise.race([answered, sleep(20, false)]))) await mustStatus(server);
+    mustRefuse(await initialized, 503, "UNAVAILABLE");
+    const put = { method: "PUT", path: secretTarget("app/late"), body: { value: "late" } };
+    mustRefuse(await send(server, put), 403, "VAULT_LOCKED");
+    await mustUnlock(server, "another passphrase");
+    mustRefuse(await get(server, "app/late"), 404, "NOT_FOUND");
   });
 
   it("open nothing, and seal nothing, under a header that they cannot read", async () => {
