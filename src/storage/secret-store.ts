@@ -46,13 +46,16 @@ export interface SharedStore {
   /** Checks whether another server has. @throws VaultError VAULT_LOCKED after calling back, UNAVAILABLE */
   confirm(): Promise<void>;
 
-  /** Returns how many connections the vault's servers have; this store's own do not count. @throws VaultError UNAVAILABLE */
+  /** Returns how many connections the vault's servers have. @throws VaultError UNAVAILABLE */
   serverConnections(): Promise<number>;
 
   /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
   alone(work: () => Promise<void>): Promise<boolean>;
 
-  /** As `commit`, while every basis is unchanged; `refused` numbers the bases after the changes. A path is changed or a basis. */
+  /**
+   * As `commit`, while every basis is unchanged; `refused` numbers the bases after the changes. No path is both changed and
+   * a basis.
+   */
   commitOn(changes: readonly Change[], bases: readonly Basis[]): Promise<CommitResult>;
 
   /** Returns the tag of a small document; null when there is none. @throws VaultError UNAVAILABLE */

@@ -10,7 +10,7 @@ import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
-import type { DerivationFigures } from "./worker/derivation-counts.js";
+import { DerivationCounts, type DerivationFigures } from "./worker/derivation-counts.js";
 import { type DerivingRequest, KeyThread } from "./worker/key-thread.js";
 import type { Success } from "./worker/key-worker-client.js";
 
@@ -38,6 +38,7 @@ export class KeyState {
   readonly #observers: Observers;
   readonly #idle: IdleDeadline;
   readonly #thread: KeyThread;
+  readonly #derivations: DerivationCounts;
   #unlocked = false;
   #lastLock: LastLock;
   #closed = false;
@@ -52,6 +53,7 @@ export class KeyState {
     this.#observers = observers;
     this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, settings.idleTimeoutMs);
+    this.#derivations = new DerivationCounts(clock, (ms) => observers.derivationEnded(ms));
     this.#thread = new KeyThread(settings, clock, log, observers, () => this.#threadEnded());
   }
 
@@ -86,7 +88,7 @@ export class KeyState {
   }
 
   get derivations(): DerivationFigures {
-    return this.#thread.derivations;
+    return this.#derivations.figures;
   }
 
   /** How often the key worker's thread has crashed. */
@@ -111,7 +113,7 @@ export class KeyState {
 
   /** As `ask`, but waits for a running lock: a thread that is about to be replaced must not begin a derivation. */
   derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
-    return this.#thread.countDerivation(() => this.#derive(request));
+    return this.#derivations.count(() => this.#derive(request));
   }
 
   /** The key worker has replied that it holds the key. A lock or a mount since then is not undone. */
@@ -171,7 +173,7 @@ export class KeyState {
     while (this.#locking !== null || this.#thread.orphan !== null) await (this.#locking ?? this.#thread.orphan);
     // DANGER: nothing may be awaited between this check and the message.
     if (this.#closed) throw shuttingDown();
-    return this.#noticingLock(this.#thread.derive(request));
+    return this.#noticingLock(this.#derivations.countSent(this.#thread.derive(request)));
   }
 
   /** A reply that the vault is locked means that the thread has lost the key. */

@@ -1,4 +1,4 @@
-/** What a vault says of itself: its status for clients, and figures for metrics. */
+/** Status of the vault for clients, and figures for metrics. */
 import type { Clock } from "../clock.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore } from "../storage/secret-store.js";
@@ -37,7 +37,7 @@ export type VaultFigures = {
   readonly caches: VaultSecrets["cacheFigures"];
 };
 
-export type VaultReportParts = {
+type VaultReportParts = {
   readonly store: SecretStore;
   readonly header: CurrentHeader;
   readonly keyState: KeyState;

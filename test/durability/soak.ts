@@ -16,7 +16,7 @@ const sampleMs = 2_000;
 const hourMs = 3_600_000;
 
 /** Caches of the default size go on filling beyond the warm-up, which would look like a leak. */
-const smallCache = "8388608";
+const smallCache = String(8 * 2 ** 20);
 const mebibyte = 2 ** 20;
 
 /**

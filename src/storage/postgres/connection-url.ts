@@ -1,6 +1,7 @@
 /** URL of a database, as libpq writes it: only the parts that name a server, a database and TLS. */
 import { readFileSync } from "node:fs";
 import { type ConnectionOptions, checkServerIdentity } from "node:tls";
+import { integer } from "../../config/readers.js";
 import { StartError, systemCode } from "../../errors.js";
 
 export type ConnectionTarget = {
@@ -25,7 +26,7 @@ const local = ["localhost", "127.0.0.1", "::1"];
 export function readConnectionUrl(text: string): ConnectionTarget {
   const url = parse(text);
   const parameters: Parameters = new Map(url.searchParams);
-  // DANGER: never name it: it is part of the password when that has a question mark.
+  // DANGER: never name the parameter: after an unescaped ? it is part of the password.
   const isKnown = [...parameters.keys()].every((name) => known.includes(name));
   if (!isKnown) throw refused("it has an unknown parameter", `use ${known.join(", ")} only`);
   if (url.password !== "") throw refused("it contains a password", "use PGPASSFILE or a password file");
@@ -33,8 +34,7 @@ export function readConnectionUrl(text: string): ConnectionTarget {
   const host = named.replace(/^\[(.*)\]$/, "$1");
   const database = decoded(url.pathname.slice(1));
   if (database === "") throw refused("it names no database", "append /DATABASE");
-  const port = Number(parameters.get("port") ?? (url.port || "5432"));
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw refused("its port is no port", "use 1 to 65535");
+  const port = readPort(parameters.get("port") ?? (url.port || "5432"));
   return {
     host,
     port,
@@ -50,11 +50,19 @@ export function shownTarget({ host, port, database }: ConnectionTarget): string 
   return `postgres://${host.includes(":") ? `[${host}]` : host}${port === 5432 ? "" : `:${port}`}/${database}`;
 }
 
+function readPort(text: string): number {
+  try {
+    return integer(1, 65_535)(text);
+  } catch {
+    throw refused("its port is invalid", "use 1 to 65535");
+  }
+}
+
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw refused("a % in it begins no valid code", "write %25 for a percent sign");
+    throw refused("it has an invalid % escape", "write %25 for a percent sign");
   }
 }
 

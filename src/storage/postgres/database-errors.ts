@@ -5,7 +5,7 @@ import { StartError, systemCode, VaultError } from "../../errors.js";
 const repeatable = new Set(["40001", "40P01"]);
 
 /** Returns the SQLSTATE of an error that the database reported; null for a failed connection or a timeout. */
-export function sqlState(error: unknown): string | null {
+function sqlState(error: unknown): string | null {
   const code = systemCode(error);
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && error instanceof Error && "severity" in error
     ? code
@@ -18,6 +18,7 @@ export function isRepeatable(error: unknown): boolean {
 
 /** Whether the connection is unusable: it ended, did not answer in time, or was closed by the database. */
 export function endsConnection(error: unknown): boolean {
+  if (error instanceof VaultError) return false;
   const state = sqlState(error);
   return state === null || state.startsWith("57P") || state.startsWith("08");
 }
@@ -25,7 +26,7 @@ export function endsConnection(error: unknown): boolean {
 /** Whether the connection ended, rather than timed out: a new one may work at once. */
 export function isBroken(error: unknown): boolean {
   const isTimeout = error instanceof Error && /timeout/i.test(error.message);
-  return endsConnection(error) && !isTimeout && !(error instanceof VaultError);
+  return endsConnection(error) && !isTimeout;
 }
 
 /** The cause is for the log, which leaves out its message. */

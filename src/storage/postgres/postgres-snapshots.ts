@@ -24,7 +24,7 @@ const snapshotName = /^snapshot-[0-9a-f]{16}$/;
 /** Blobs in memory at once. */
 const rowsAtOnce = 64;
 
-/** Undoes `sessionSettings`: along the index, pages are read in random order, and a million blobs took 19 s instead of 2. */
+/** Reads in table order: along the index, pages are read in random order, and a million blobs took 19 s instead of 2. */
 const inTableOrder =
   "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_indexscan = off";
 
@@ -55,7 +55,7 @@ export class PostgresSnapshots {
     try {
       return await this.#holder.replace(() => this.#write(join(directory, `snapshot-${randomName()}`)));
     } catch (error) {
-      throw databaseUnavailable(error);
+      throw snapshotFailure(error);
     }
   }
 
@@ -66,10 +66,11 @@ export class PostgresSnapshots {
 
   async #write(directory: string): Promise<StoredSnapshot> {
     try {
-      const count = await this.#database.withClient((client) =>
-        inTransaction(client, oneMoment, () => copyVault(client, directory)),
-      );
-      return { directory, count };
+      const copy = (client: PoolClient) => inTransaction(client, oneMoment, () => copyVault(client, directory));
+      const copying = this.#database.withClient(copy).catch((error: unknown) => {
+        throw databaseUnavailable(error);
+      });
+      return { directory, count: await copying };
     } catch (error) {
       await removeTree(systemFiles, directory).catch(() => {}); // or by the next start
       throw error;

@@ -18,7 +18,7 @@ export const statements = {
   serverConnections: {
     name: "server-connections",
     text: `SELECT count(*) FROM pg_catalog.pg_stat_activity
-  WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()`,
+  WHERE datname = current_database() AND application_name = $1`,
   },
   header: {
     name: "header",

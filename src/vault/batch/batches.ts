@@ -29,7 +29,7 @@ import { StepOutcomes, type StepOutcomesOptions } from "./step-outcomes.js";
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
 const maxSealedBytes = 256 * 2 ** 20;
 
-export type BatchesOptions = StepOutcomesOptions & {
+type BatchesOptions = StepOutcomesOptions & {
   readonly log: Log;
   readonly paths: KeyedMutex;
   /** Most bytes of replies to gets. */

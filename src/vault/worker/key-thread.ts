@@ -7,7 +7,6 @@ import type { WorkerSettings } from "../../../workers/worker-settings.js";
 import { type Clock, inTime } from "../../clock.js";
 import type { Log } from "../../log.js";
 import type { Observers } from "../../observer.js";
-import { DerivationCounts, type DerivationFigures } from "./derivation-counts.js";
 import { KeyWorkerClient, type Success } from "./key-worker-client.js";
 
 /** Operations that derive a key or change the header. */
@@ -26,7 +25,6 @@ export class KeyThread {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #worker: KeyWorkerClient;
-  readonly #derivations: DerivationCounts;
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
   /** How many mounts the thread has not confirmed yet. */
@@ -39,7 +37,6 @@ export class KeyThread {
     const own = { maxValueBytes, keepVersions, keepVersionBytes, ...(minScryptLogN && { minScryptLogN }) };
     this.#clock = clock;
     this.#log = log;
-    this.#derivations = new DerivationCounts(clock, (ms) => observers.derivationEnded(ms));
     const crashed = () => {
       this.#derived = false;
       ended();
@@ -49,10 +46,6 @@ export class KeyThread {
 
   get isMounting(): boolean {
     return this.#mounting > 0;
-  }
-
-  get derivations(): DerivationFigures {
-    return this.#derivations.figures;
   }
 
   /** How often the thread has crashed. */
@@ -70,15 +63,10 @@ export class KeyThread {
     return this.#worker.call(request);
   }
 
-  /** Counts a derivation, which `work` sends with `derive` once no other thread is deriving. */
-  countDerivation<T>(work: () => Promise<T>): Promise<T> {
-    return this.#derivations.count(work);
-  }
-
   /** As `call`. Sends the request before it returns. */
   derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
     this.#derived = true;
-    return this.#derivations.countSent(this.call(request));
+    return this.call(request);
   }
 
   /** Passes the header, or null before init, to the thread. Returns the rotation that the header is in, or null. */
