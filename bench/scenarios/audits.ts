@@ -11,7 +11,7 @@ export const audit: Scenario = {
   about: "gets of 200 bytes on 64 connections, with --audit off, changes and all",
   vaults: () => vaultsOf(get, modes),
   async run(bench) {
-    const series = await alternateVariants(bench, get, "AUDIT", modes);
+    const series = await alternateVariants(bench, get, "audit", modes);
     const [off, changes, all] = series;
     const findings = [
       compare("throughput with --audit changes, of that with off", changes, off, throughput, { atLeast: 0.97 }),

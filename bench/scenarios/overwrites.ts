@@ -11,7 +11,7 @@ export const overwrite: Scenario = {
   about: "puts of 1 KiB on 16 connections that overwrite, with --keep-versions 10 and 0",
   vaults: () => vaultsOf(put, kept),
   async run(bench) {
-    const series = await alternateVariants(bench, put, "KEEP_VERSIONS", kept);
+    const series = await alternateVariants(bench, put, "keepVersions", kept);
     const [ten, none] = series;
     const findings = [
       compare("throughput with --keep-versions 10, of that with 0", ten, none, throughput, { atLeast: 0.8 }),

@@ -1,4 +1,5 @@
 /** The same load on servers that differ in one setting. */
+import { definitions } from "../../src/config/definitions.js";
 import { alternate, contender, type Series } from "../measure.js";
 import type { Bench } from "../scenario.js";
 import type { Workload } from "../workloads.js";
@@ -8,18 +9,21 @@ export function vaultsOf(workload: Workload, variants: readonly unknown[]): numb
   return variants.map((_, i) => workload.secrets + i);
 }
 
-/** `variants`: values of the setting, an environment variable's suffix. Returns a series for each. */
+/** `variants`: values of the setting. Returns a series for each. */
 export async function alternateVariants(
   bench: Bench,
   workload: Workload,
-  setting: "AUDIT" | "KEEP_VERSIONS",
+  setting: "audit" | "keepVersions",
   variants: readonly string[],
 ): Promise<readonly Series[]> {
+  const { flag, variable } = definitions[setting];
   const contenders = [];
   for (const [i, secrets] of vaultsOf(workload, variants).entries()) {
     const value = variants[i] ?? "";
-    const name = `--${setting.toLowerCase().replace("_", "-")} ${value}`;
-    const subject = await bench.strongroom(secrets, { name, environment: { [`STRONGROOM_${setting}`]: value } });
+    const subject = await bench.strongroom(secrets, {
+      name: `--${flag} ${value}`,
+      environment: { [variable]: value },
+    });
     contenders.push(contender(bench, subject, workload));
   }
   return alternate(contenders, bench.options);

@@ -6,9 +6,9 @@ import { HistoryClient } from "./history-client.js";
 import { keepsMetadata, putKeeping } from "./keeping-put.js";
 import type { ChangeOptions, ListOptions, PutOptions, Text } from "./method-options.js";
 import { readMany, secretOf } from "./reading-many.js";
-import type { CallOptions } from "./request.js";
+import { type CallOptions, queryOf } from "./request.js";
 import { Secret } from "./secret.js";
-import { queryOf, secretTarget, sendChange } from "./secret-requests.js";
+import { secretTarget, sendChange } from "./secret-requests.js";
 
 export type { Audit, AuditOptions } from "./access/audit-client.js";
 export type { CreateTokenOptions, Tokens } from "./access/tokens.js";

@@ -56,10 +56,6 @@ export class Lifetime {
   }
 }
 
-export function closed(): StrongroomError {
-  return new StrongroomError("ABORTED", "the client is closed: create another");
-}
-
 function cancelled(request: ApiRequest, cause: unknown): StrongroomError {
   return new StrongroomError("ABORTED", `the request was cancelled by its caller${afterwards(request)}`, { cause });
 }

@@ -1,4 +1,5 @@
-/** A request of the client. Its types need no types of Node, as those of the whole package. */
+/** A request of the client, and the parts of its URL. Its types need no types of Node, as those of the whole package. */
+import { StrongroomError } from "./client-error.js";
 
 export type ApiRequest = {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
@@ -23,3 +24,22 @@ export type CallOptions = {
    */
   readonly timeoutMs?: number | undefined;
 };
+
+/** Percent-encodes a part of a URL. @throws StrongroomError BAD_REQUEST */
+export function encoded(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw new StrongroomError(
+      "BAD_REQUEST",
+      "a path or other part of a URL must not contain a lone surrogate, which UTF-8 cannot encode",
+    );
+  }
+}
+
+/** Returns the query of a URL, empty if no parameter has a value. @throws StrongroomError BAD_REQUEST */
+export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
+  return query && `?${query}`;
+}

@@ -6,7 +6,7 @@ import { findServer, findSocket, mustHaveToken, type Place } from "./discovery.j
 import { type Bytes, type Field, jsonObject } from "./encode-body.js";
 import type { ClientOptions } from "./method-options.js";
 import type { ApiRequest, CallOptions } from "./request.js";
-import { closed, Lifetime } from "./request-lifetime.js";
+import { Lifetime } from "./request-lifetime.js";
 import { SocketUnavailable, Transport } from "./transport.js";
 
 /** What a request carries besides its address. */
@@ -141,4 +141,8 @@ export class Requester {
 function isStalePlace(error: unknown): boolean {
   if (!(error instanceof StrongroomError)) return true;
   return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
+}
+
+function closed(): StrongroomError {
+  return new StrongroomError("ABORTED", "the client is closed: create another");
 }

@@ -4,9 +4,8 @@ import { Audit } from "./access/audit-client.js";
 import { Tokens } from "./access/tokens.js";
 import type { Acknowledgement, CreatedKey, Initialized, KeyList, Rotated, Snapshot, VaultStatus } from "./api-types.js";
 import type { ClientOptions, Text } from "./method-options.js";
-import type { CallOptions } from "./request.js";
+import { type CallOptions, encoded, queryOf } from "./request.js";
 import { Requester } from "./requester.js";
-import { encoded, queryOf } from "./secret-requests.js";
 
 export class VaultClient implements AsyncDisposable {
   protected readonly requester: Requester;

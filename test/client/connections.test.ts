@@ -5,25 +5,14 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
-import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
+import { StrongroomClient } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { clientOf } from "../support/library.js";
+import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { emptyHome } from "../support/prepared-home.js";
 import { startProxy } from "../support/proxy.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustPut, mustStatus, send } from "../support/test-client.js";
-
-async function mustFail(work: Promise<unknown>, code: ErrorCode, hint: RegExp): Promise<StrongroomError> {
-  const error = await work.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof StrongroomError)) return expect.fail(`no StrongroomError: ${error}`);
-  expect(error.code, error.message).to.equal(code);
-  expect(error.message).to.match(hint);
-  return error;
-}
 
 describe("the client library's errors", () => {
   const server = shareTestServer({}, async (fresh) => {
@@ -201,25 +190,20 @@ describe("the client library's connections", () => {
     await mustPut(fresh, "a", "v");
   });
 
-  async function proxied(options: ClientOptions = {}) {
-    const proxy = await startProxy(server());
-    return { proxy, client: clientOf(server(), { address: proxy.url, ...options }) };
-  }
-
   it("are reused: fifty sequential requests need one", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     for (let i = 0; i < 50; i++) await client.get("a");
     expect(proxy.connections()).to.equal(1);
   });
 
   it("are at most 32 for a hundred concurrent requests", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     await Promise.all(Array.from({ length: 100 }, () => client.get("a")));
     expect(proxy.connections()).to.be.within(1, 32);
   });
 
   it("retry a read once when a kept connection has closed", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.breakKept();
     expect((await client.get("a")).reveal()).to.equal("v");
@@ -230,43 +214,12 @@ describe("the client library's connections", () => {
   });
 
   it("report a write whose connection closed, and do not send it again", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.breakKept();
     await mustFail(client.put("new", "v", { replaceMetadata: true }), "UNREACHABLE", /look before you repeat/);
     expect(proxy.connections()).to.equal(1);
     await mustFail(client.get("new"), "NOT_FOUND", /new/);
-  });
-
-  it("close with a request that a signal cancels; the client stays usable", async () => {
-    const { proxy, client } = await proxied();
-    await client.status();
-    proxy.silence();
-    const controller = new AbortController();
-    const work = client.get("a", { signal: controller.signal });
-    setTimeout(() => controller.abort(new Error("enough")), 50);
-    const error = await mustFail(work, "ABORTED", /cancelled by its caller/);
-    expect(error.cause).to.deep.include({ message: "enough" });
-    await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /look before/);
-  });
-
-  it("close with a request that times out", async () => {
-    const { proxy, client } = await proxied();
-    proxy.silence();
-    await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
-    const hasty = clientOf(server(), { address: proxy.url, timeoutMs: 50 });
-    await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /look before you repeat/);
-  });
-
-  it("close with the client, running requests included", async () => {
-    const { proxy, client } = await proxied();
-    await client.get("a");
-    proxy.silence();
-    const work = client.get("a");
-    await client.close();
-    await mustFail(work, "ABORTED", /closed/);
-    await mustFail(client.get("a"), "ABORTED", /closed/);
-    await client.close();
   });
 
   it("stay open when another request has a wrong token or passphrase", async () => {

@@ -6,7 +6,7 @@ import { restoreIntoStore } from "../../src/maintenance/backup/restore-into-stor
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
 import { creating, openDatabaseAt, refuseServed } from "../../src/maintenance/vault-place.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
-import { bytes } from "../storage/contract-engine.js";
+import { bytes } from "../support/bytes.js";
 import { shared, temporaryDirectory } from "../support/clean-up.js";
 import { MemoryStore, nothingKept } from "../support/memory-store.js";
 import { needsPostgres, startPostgres, urlOf } from "../support/postgres.js";
@@ -177,7 +177,7 @@ describe("a vault in a database", () => {
       expect(refused).to.match(/another server \(pid \d+\) already serves/);
     });
 
-    it("has audit logs that audit verify --open checks with the header in the database", async () => {
+    it("has the header with which audit verify --open checks a server's log", async () => {
       const { first, url } = served();
       const verify = (...flags: string[]) => run(["audit", "verify", ...flags], { STRONGROOM_HOME: first.home });
       const open = ["--passphrase-file", passphraseFile()];
@@ -224,7 +224,7 @@ describe("a vault in a database", () => {
     }
   });
 
-  describe("without a vault", () => {
+  describe("when it is empty", () => {
     const backedUp = shared(async () => {
       const source = await startTestServer(realScryptCost);
       await mustInit(source);
@@ -240,7 +240,7 @@ describe("a vault in a database", () => {
       ["backup HOME.tar --store URL --home HOME", 8, /there is no vault in .*: nothing to save/],
     ];
     for (const [line, code, says] of commands) {
-      it(`gets no tables from ${line}`, async () => {
+      it(`stays without tables after ${line}`, async () => {
         const { name, url } = await emptyDatabase();
         const home = join(temporaryDirectory(), "home");
         const given = line.replaceAll("URL", url).replaceAll("HOME", home).replace("FILE", backedUp());
@@ -252,7 +252,7 @@ describe("a vault in a database", () => {
       });
     }
 
-    it("gets its tables from doctor --fix, which the owner of the tables runs", async () => {
+    it("gets its tables from doctor --fix, and refuses a plain doctor on older ones", async () => {
       const { name, url } = await emptyDatabase();
       const doctor = (...flags: string[]) => run(["doctor", "--store", url, "--home", temporaryDirectory(), ...flags]);
       expect((await doctor("--fix")).code).to.equal(8);

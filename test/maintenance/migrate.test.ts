@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
-import { bytes } from "../storage/contract-engine.js";
+import { bytes } from "../support/bytes.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
 import { run } from "../support/process.js";

@@ -4,19 +4,10 @@ import { expect } from "chai";
 import { tagOf } from "../../src/storage/blob-tag.js";
 import type { Change, SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
+import { bytes } from "../support/bytes.js";
 import { faults } from "../support/failing-files.js";
 import { write } from "../support/store-changes.js";
-import {
-  begin,
-  bytes,
-  type Check,
-  everyStep,
-  header,
-  mustRead,
-  type Rule,
-  text,
-  type WithFault,
-} from "./contract-engine.js";
+import { begin, type Check, everyStep, header, mustRead, type Rule, text, type WithFault } from "./contract-engine.js";
 
 export const commitRules: readonly Rule[] = [
   {

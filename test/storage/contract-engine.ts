@@ -1,9 +1,10 @@
-/** What the rules of the store contract share: engines, fault injection, and bytes. */
+/** What the rules of the store contract share: engines and fault injection. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { VaultError } from "../../src/errors.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
+import { bytes } from "../support/bytes.js";
 import type { Fault } from "../support/failing-files.js";
 
 /** One persistent state, opened any number of times. */
@@ -72,11 +73,6 @@ export async function mustRead(store: SecretStore, path: string): Promise<Bytes>
   const blob = await store.read(path);
   if (blob === null) throw new Error(`nothing at ${path}`);
   return blob;
-}
-
-export function bytes(content: string): Bytes {
-  const encoded = new TextEncoder().encode(content);
-  return new Uint8Array(new ArrayBuffer(encoded.length)).map((_, at) => encoded[at] ?? 0);
 }
 
 export function random(size: number): Bytes {

@@ -9,12 +9,12 @@ import { expect } from "chai";
 import { blobFile } from "../../src/storage/files/tree-scan.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
+import { bytes } from "../support/bytes.js";
 import { faults } from "../support/failing-files.js";
 import { remove, write } from "../support/store-changes.js";
 import { commitRules } from "./commit-contract.js";
 import {
   begin,
-  bytes,
   type Check,
   everyStep,
   header,

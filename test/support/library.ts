@@ -1,6 +1,8 @@
 /** Clients from the package's own library, closed when their test ends. */
-import { type ClientOptions, StrongroomClient } from "strongroom/client";
+import { expect } from "chai";
+import { type ClientOptions, type ErrorCode, StrongroomClient, StrongroomError } from "strongroom/client";
 import { later } from "./clean-up.js";
+import { startProxy } from "./proxy.js";
 import type { TestServer } from "./server.js";
 
 /** The names of the client's methods, those of its base classes included. */
@@ -10,8 +12,26 @@ export function clientMethods(type: object = StrongroomClient.prototype): string
   return [...new Set([...own, ...clientMethods(Object.getPrototypeOf(type))])];
 }
 
+/** A client that reaches the server through a proxy. */
+export async function proxiedClient(server: TestServer) {
+  const proxy = await startProxy(server);
+  return { proxy, client: clientOf(server, { address: proxy.url }) };
+}
+
 export function clientOf({ url, home }: TestServer, options: ClientOptions = {}): StrongroomClient {
   const client = new StrongroomClient({ address: url, home, ...options });
   later(() => client.close());
   return client;
+}
+
+/** Returns the error with which the work must fail. */
+export async function mustFail(work: Promise<unknown>, code: ErrorCode, hint: RegExp): Promise<StrongroomError> {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof StrongroomError)) return expect.fail(`no StrongroomError: ${error}`);
+  expect(error.code, error.message).to.equal(code);
+  expect(error.message).to.match(hint);
+  return error;
 }

@@ -1,9 +1,8 @@
 /** Client methods for the audit log: for the root token, or one that can `audit`. */
 import type { AuditCheckpoint, AuditPage, AuditVerdicts } from "../api-types.js";
 import { jsonListObject } from "../encode-body.js";
-import type { CallOptions } from "../request.js";
+import { type CallOptions, queryOf } from "../request.js";
 import type { Requester } from "../requester.js";
-import { queryOf } from "../secret-requests.js";
 
 export type AuditOptions = CallOptions & {
   /** Only records with a higher number; default: from the oldest. */

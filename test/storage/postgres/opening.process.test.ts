@@ -5,10 +5,10 @@ import { expect } from "chai";
 import { generate } from "selfsigned";
 import { creating, openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
+import { bytes } from "../../support/bytes.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
 import { freePort, needsPostgres, startPostgres } from "../../support/postgres.js";
 import { run, startProcess } from "../../support/process.js";
-import { bytes } from "../contract-engine.js";
 
 const password = "a:b\\c ü";
 

@@ -6,11 +6,12 @@ import { tagOf } from "../../../src/storage/blob-tag.js";
 import { readConnectionUrl } from "../../../src/storage/postgres/connection-url.js";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.js";
 import type { Bytes } from "../../../workers/protocol.js";
+import { bytes } from "../../support/bytes.js";
 import { later, shared, temporaryDirectory } from "../../support/clean-up.js";
 import { faults } from "../../support/failing-files.js";
 import { needsPostgres, urlOf } from "../../support/postgres.js";
 import { startSharedDatabase } from "../../support/shared-servers.js";
-import { bytes, type Engine, header, type Rule, text } from "../contract-engine.js";
+import { type Engine, header, type Rule, text } from "../contract-engine.js";
 import { rules } from "../store-contract.js";
 
 const silent = createLog("error", () => {}, Date.now);

@@ -4,10 +4,9 @@ import { chmodSync, closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { type ClientOptions, StrongroomError } from "strongroom/client";
+import { StrongroomError } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { clientOf } from "../support/library.js";
-import { startProxy } from "../support/proxy.js";
+import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
 
@@ -26,13 +25,39 @@ describe("the client library's requests", () => {
     await mustPut(fresh, "a", "v");
   });
 
-  async function proxied(options: ClientOptions = {}) {
-    const proxy = await startProxy(server());
-    return { proxy, client: clientOf(server(), { address: proxy.url, ...options }) };
-  }
+  it("end when a signal cancels them; the client stays usable", async () => {
+    const { proxy, client } = await proxiedClient(server());
+    await client.status();
+    proxy.silence();
+    const controller = new AbortController();
+    const work = client.get("a", { signal: controller.signal });
+    setTimeout(() => controller.abort(new Error("enough")), 50);
+    const error = await mustFail(work, "ABORTED", /cancelled by its caller/);
+    expect(error.cause).to.deep.include({ message: "enough" });
+    await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /look before/);
+  });
+
+  it("end when they time out", async () => {
+    const { proxy, client } = await proxiedClient(server());
+    proxy.silence();
+    await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
+    const hasty = clientOf(server(), { address: proxy.url, timeoutMs: 50 });
+    await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /look before you repeat/);
+  });
+
+  it("end when the client closes, which can be closed again", async () => {
+    const { proxy, client } = await proxiedClient(server());
+    await client.get("a");
+    proxy.silence();
+    const work = client.get("a");
+    await client.close();
+    await mustFail(work, "ABORTED", /closed/);
+    await mustFail(client.get("a"), "ABORTED", /closed/);
+    await client.close();
+  });
 
   it("all end when the client closes, and those that waited for a connection are never sent", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     const direct = clientOf(server());
     const paths = Array.from({ length: 40 }, (_, i) => `waiting/${i}`);
     await direct.batch(paths.map((put) => ({ put, value: "v" })));
@@ -46,7 +71,7 @@ describe("the client library's requests", () => {
   });
 
   it("end when the client closes after another request has lost its connection", async () => {
-    const { proxy, client } = await proxied();
+    const { proxy, client } = await proxiedClient(server());
     await client.put("slow", "v");
     await Promise.all([client.get("a"), client.get("a")]);
     proxy.silence();
