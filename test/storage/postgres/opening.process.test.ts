@@ -154,8 +154,8 @@ describe("a database", () => {
       [await outcomeOf("postgres://strongroom@127.0.0.1", file), /it names no database/],
       [await outcomeOf("postgres://strongroom@127.0.0.1/x?option=1", file), /an unknown parameter: use host, port/],
       [await outcomeOf("postgres://keeper:12?keeper@127.0.0.1/x", file), /an unknown parameter/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /begins no valid code/],
-      [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is no port/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/%zz", file), /an invalid % escape/],
+      [await outcomeOf("postgres://strongroom@127.0.0.1/x?port=abc", file), /its port is invalid/],
     ] as const;
     for (const [outcome, want] of outcomes) {
       expect(outcome).to.match(want);
