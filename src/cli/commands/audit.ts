@@ -19,7 +19,7 @@ import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { nonEmpty, onlyForActions } from "../session/flags.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = ShowFlags & PassphraseSource & StoreFlags & { readonly head?: string; readonly open?: true };
 
@@ -87,7 +87,7 @@ async function verify(flags: Flags): Promise<void> {
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const head = flags.head === undefined ? null : await readHead(flags.head);
   const isOpened = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
-  if (flags.store !== undefined && !isOpened) throw new CommandFailure("usage", unusedStore);
+  if (!isOpened) refuseStoreFlags(flags, "without --open: leave it out, or add --open");
   const log = await verifyLog(auditDirectory(home.path), head);
   const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
@@ -106,8 +106,6 @@ async function readHead(file: string): Promise<LogHead> {
   }
   throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
 }
-
-const unusedStore = "--store has no effect without --open: add it, or leave --store out";
 
 async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
   const { store, storePasswordFile } = storeSettings(flags);

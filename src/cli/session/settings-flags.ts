@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { definitions, type Settings } from "../../config/definitions.js";
 import { type GivenFlags, readOneSetting } from "../../config/settings.js";
+import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty, shownFlag } from "./flags.js";
 import { suggestion } from "./suggestion.js";
 
@@ -49,6 +50,13 @@ export function withStore(command: Command): Command {
   return command
     .option("--store <url>", "the vault's database (STRONGROOM_STORE; files in the home)", nonEmpty)
     .option("--store-password-file <file>", "file that holds the database's password", nonEmpty);
+}
+
+/** @throws CommandFailure usage, naming the flag, when one of a database was given. `why` follows "has no effect". */
+export function refuseStoreFlags({ store, storePasswordFile }: StoreFlags, why: string): void {
+  if (store === undefined && storePasswordFile === undefined) return;
+  const flag = store === undefined ? "--store-password-file" : "--store";
+  throw new CommandFailure("usage", `${flag} has no effect ${why}`);
 }
 
 /** `store` is null for files in the home. @throws StartError, exit code 2 */
