@@ -1,6 +1,6 @@
 /** Flags made from the table of settings: all of them for `strongroom serve`, and the database's for maintenance. */
 import { type Command, Option } from "commander";
-import { definitions, type Settings } from "../../config/definitions.js";
+import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { type GivenFlags, readOneSetting } from "../../config/settings.js";
 import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty, shownFlag } from "./flags.js";
@@ -11,9 +11,10 @@ import { suggestion } from "./suggestion.js";
  * follow: `givenSettings` reports all of that together, where the parser would stop at the first problem.
  */
 export function withSettings(command: Command): Command {
-  for (const { flag, variable, meaning, shownDefault } of Object.values(definitions)) {
+  for (const definition of Object.values(definitions)) {
+    const { flag, variable, meaning } = definition;
     if (flag === null) continue;
-    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefault})`);
+    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefaultOf(definition)})`);
     command.addOption(option.preset("").argParser((text, earlier: readonly string[] = []) => [...earlier, text]));
   }
   return command
