@@ -161,8 +161,8 @@ describe("settings", () => {
     ]);
     expect(code).to.equal(2);
     expect(stderr).to.contain("--port is given more than once").and.to.contain("--host needs a value");
-    expect(stderr).to.contain("there is no flag --token\n").and.to.contain("there is no flag -p\n");
-    expect(stderr).to.contain("there is no flag --prot. Did you mean --port?\n").and.not.to.contain("canary");
+    expect(stderr).to.contain("unknown flag --token\n").and.to.contain("unknown flag -p\n");
+    expect(stderr).to.contain("unknown flag --prot. Did you mean --port?\n").and.not.to.contain("canary");
   });
 
   it("are never arguments", async () => {

@@ -2,9 +2,9 @@
 import { type Command, Option } from "commander";
 import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { type GivenFlags, readOneSetting } from "../../config/settings.js";
+import { tooManyArguments, unknownFlag } from "../argument-problems.js";
 import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty, shownFlag } from "./flags.js";
-import { suggestion } from "./suggestion.js";
 
 /**
  * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
@@ -35,9 +35,8 @@ export function givenSettings(command: Command): { readonly flags: GivenFlags; r
     ([name, texts]) => [name, texts === false ? ["off"] : texts] as const,
   );
   const unknown = command.args.filter((text) => text.startsWith("-"));
-  const known = command.options.flatMap(({ long }) => long ?? []);
-  const problems = unknown.map(shownFlag).map((flag) => `there is no flag ${flag}${suggestion(flag, known)}`);
-  if (unknown.length === 0 && command.args.length > 0) problems.push("serve takes no arguments besides its flags");
+  const problems = unknown.map((text) => unknownFlag(shownFlag(text), command));
+  if (unknown.length === 0 && command.args.length > 0) problems.push(tooManyArguments(command.name(), 0));
   for (const [name, texts] of given) {
     if (texts.length > 1) problems.push(`--${definitions[name as keyof Settings].flag} is given more than once`);
   }
