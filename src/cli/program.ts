@@ -1,14 +1,13 @@
 /**
- * The parser: command names, the file of the command that was asked for, and what is wrong with the arguments. A command's
- * file is loaded when its name is among the first two arguments (the second, for `help NAME`).
+ * The parser: command names, and the file of the command that was asked for, which is loaded when its name is among the
+ * first two arguments (the second, for `help NAME`).
  */
-import { Command, type CommanderError, type Option } from "commander";
+import type { Command, CommanderError } from "commander";
 import { readManifest } from "../manifest.js";
+import { namesOf, Parser, problemOf } from "./argument-problems.js";
 import { exitCodesText } from "./session/exit-codes.js";
-import { hideInvalidValues, refuseRepeatedFlags, shownFlag, usageFailure } from "./session/flags.js";
+import { hideInvalidValues, refuseRepeatedFlags, usageFailure } from "./session/flags.js";
 import { commandFirst } from "./session/global-flags.js";
-import { counted } from "./session/output.js";
-import { suggestion } from "./session/suggestion.js";
 
 /** What a command's file exports. */
 export type CommandFile = {
@@ -30,25 +29,6 @@ export type CommandRow = {
   /** Needs the files of all commands. */
   readonly needsAll?: true;
 };
-
-/** Remembers what it did not know, since the parser's error has it only inside a sentence. */
-class Parser extends Command {
-  #unknown: readonly string[] = [];
-
-  override createCommand(name?: string): Parser {
-    return new Parser(name);
-  }
-
-  override parseOptions(args: string[]) {
-    const parsed = super.parseOptions(args);
-    this.#unknown = parsed.unknown;
-    return parsed;
-  }
-
-  get unknownFlag(): string {
-    return shownFlag(this.#unknown[0] ?? "");
-  }
-}
 
 /** Where the help goes instead of standard output, and its columns. */
 export type HelpOutput = { readonly writeOut?: (text: string) => void; readonly getOutHelpWidth?: () => number };
@@ -80,10 +60,6 @@ export async function loadProgram(
 function withoutLostHelp({ commands }: Command, args: readonly string[]): readonly string[] {
   const [first, name = "help"] = args;
   return first !== "help" || name.startsWith("-") || ["help", ...namesOf(commands)].includes(name) ? args : [name];
-}
-
-function namesOf(commands: readonly Command[]): string[] {
-  return commands.flatMap((command) => [command.name(), ...command.aliases()]);
 }
 
 async function buildProgram(
@@ -132,74 +108,4 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
 /** Help and version end the parser with an error, too. */
 function isHelp({ code, exitCode }: CommanderError): boolean {
   return exitCode === 0 || code === "commander.help";
-}
-
-function problemOf({ code, message }: CommanderError, command: Parser): string {
-  if (code === "commander.unknownCommand") return unknownCommand(command);
-  if (code === "commander.unknownOption") return unknownOption(command);
-  if (code === "commander.missingArgument") return missingArgument(command);
-  if (code === "commander.missingMandatoryOptionValue") return missingFlag(command);
-  if (code === "commander.excessArguments") return excessArguments(command);
-  return message.replace(/^error: /, "");
-}
-
-function missingArgument({ registeredArguments, args }: Command): string {
-  const missing = registeredArguments[args.length];
-  return `<${missing?.name()}> is missing${oneOf(missing?.argChoices)}`;
-}
-
-function missingFlag(command: Command): string {
-  const isMissing = (option: Option) =>
-    option.mandatory && command.getOptionValue(option.attributeName()) === undefined;
-  const missing = command.options.find(isMissing);
-  return `${missing?.long} is missing${oneOf(missing?.argChoices)}`;
-}
-
-function oneOf(choices: readonly string[] | undefined): string {
-  return choices === undefined ? "" : `: choose one of ${choices.join(", ")}`;
-}
-
-function excessArguments(command: Command): string {
-  const { length } = command.registeredArguments;
-  return `${command.name()} takes ${length === 0 ? "no arguments" : `only ${counted(length, "argument")}`} besides its flags`;
-}
-
-function unknownCommand(program: Command): string {
-  const [name = ""] = program.args;
-  const synonym = synonyms[name];
-  if (synonym !== undefined) return `unknown command '${name}'. Did you mean ${synonym}?`;
-  return `unknown command '${name}'${suggestion(name, namesOf(program.createHelp().visibleCommands(program)))}`;
-}
-
-/** What similar programs call our commands. */
-const synonyms: Readonly<Record<string, string>> = {
-  add: "put",
-  cat: "get",
-  copy: "cp",
-  create: "put",
-  delete: "rm",
-  insert: "put",
-  list: "ls",
-  log: "history",
-  login: "unlock",
-  logout: "lock",
-  move: "mv",
-  open: "unlock",
-  read: "get",
-  remove: "rm",
-  rename: "mv",
-  revert: "undo",
-  rollback: "undo",
-  search: "find",
-  show: "get",
-  start: "serve",
-  stop: "shutdown",
-  store: "put",
-  versions: "history",
-};
-
-function unknownOption({ unknownFlag: flag, options }: Parser): string {
-  const flags = options.flatMap(({ long }) => long ?? []);
-  if (flags.includes(flag)) return `${flag} takes no value`;
-  return `unknown option '${flag}'${suggestion(flag, flags)}`;
 }

@@ -8,6 +8,7 @@ import {
   oneOf,
   readHost,
   readNames,
+  readPath,
   readSocketPath,
   readStoreUrl,
   readToken,
@@ -50,12 +51,17 @@ export type Definition<T> = {
   readonly flag: string | null;
   readonly variable: string;
   readonly meaning: string;
-  /** For help and documents. */
-  readonly shownDefault: string;
+  /** For help and documents, where the default itself does not say it. */
+  readonly shownDefault?: string;
   readonly fallback: () => T;
   /** @throws Problem */
   readonly read: (text: string) => T;
 };
+
+/** Returns the default as help and documents show it. */
+export function shownDefaultOf({ shownDefault, fallback }: Definition<unknown>): string {
+  return shownDefault ?? String(fallback());
+}
 
 export const definitions: { readonly [K in keyof Settings]: Definition<Settings[K]> } = {
   home: {
@@ -64,7 +70,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "directory of the vault, the token and the certificate",
     shownDefault: "the user's data directory",
     fallback: () => resolve(envPaths("strongroom", { suffix: "" }).data),
-    read: (text) => resolve(text),
+    read: readPath,
   },
   store: {
     flag: "store",
@@ -80,13 +86,12 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "file that holds the database's password",
     shownDefault: "PGPASSFILE, or ~/.pgpass",
     fallback: () => null,
-    read: (text) => resolve(text),
+    read: readPath,
   },
   storeConnections: {
     flag: "store-connections",
     variable: "STRONGROOM_STORE_CONNECTIONS",
     meaning: "maximum number of connections to the database, 3 to 100",
-    shownDefault: "10",
     fallback: () => 10,
     read: integer(3, 100), // a rotation and a snapshot hold one each
   },
@@ -94,7 +99,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "host",
     variable: "STRONGROOM_HOST",
     meaning: "address to listen on",
-    shownDefault: "127.0.0.1",
     fallback: () => "127.0.0.1",
     read: readHost,
   },
@@ -102,7 +106,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "port",
     variable: "STRONGROOM_PORT",
     meaning: "port to listen on; 0 picks a free one",
-    shownDefault: "13100",
     fallback: () => 13100,
     read: integer(0, 65535),
   },
@@ -126,7 +129,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "idle-timeout-ms",
     variable: "STRONGROOM_IDLE_TIMEOUT_MS",
     meaning: "time without activity after which the vault locks, in milliseconds or as 15m; 0 is never",
-    shownDefault: "900000",
     fallback: () => 900_000,
     read: milliseconds(365 * 24 * 3600 * 1000),
   },
@@ -144,7 +146,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "file that holds the bearer token",
     shownDefault: "token in the home, made at first start",
     fallback: () => null,
-    read: (text) => resolve(text),
+    read: readPath,
   },
   tlsCert: {
     flag: "tls-cert",
@@ -152,7 +154,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "certificate file, in PEM; goes with the key",
     shownDefault: "tls/cert.pem in the home, made at first start",
     fallback: () => null,
-    read: (text) => resolve(text),
+    read: readPath,
   },
   tlsKey: {
     flag: "tls-key",
@@ -160,13 +162,12 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "private key file of the certificate, in PEM",
     shownDefault: "tls/key.pem in the home, made at first start",
     fallback: () => null,
-    read: (text) => resolve(text),
+    read: readPath,
   },
   scryptLogN: {
     flag: "scrypt-log-n",
     variable: "STRONGROOM_SCRYPT_LOG_N",
     meaning: "least cost of key derivation: scrypt with N = 2^this, 14 to 20; an unlock raises a lower one",
-    shownDefault: "17",
     fallback: () => 17,
     read: integer(14, 20),
   },
@@ -174,7 +175,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "max-value-bytes",
     variable: "STRONGROOM_MAX_VALUE_BYTES",
     meaning: "largest value, in bytes of UTF-8; at most 67108864",
-    shownDefault: "1048576",
     fallback: () => 1_048_576,
     read: integer(1, 64 * 2 ** 20),
   },
@@ -182,7 +182,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "max-batch-bytes",
     variable: "STRONGROOM_MAX_BATCH_BYTES",
     meaning: "largest batch: of its body and, apart, of the secrets that it returns, in bytes; at most 268435456",
-    shownDefault: "16777216",
     fallback: () => 16 * 2 ** 20,
     read: integer(65_536, 256 * 2 ** 20),
   },
@@ -190,7 +189,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "keep-versions",
     variable: "STRONGROOM_KEEP_VERSIONS",
     meaning: "most earlier versions that a secret keeps, 0 to 100",
-    shownDefault: "10",
     fallback: () => 10,
     read: integer(0, 100),
   },
@@ -198,7 +196,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "keep-version-bytes",
     variable: "STRONGROOM_KEEP_VERSION_BYTES",
     meaning: "most bytes that a secret's earlier versions take, sealed; the newest of them is kept whatever its size",
-    shownDefault: "262144",
     fallback: () => 262_144,
     read: integer(0, 64 * 2 ** 20),
   },
@@ -206,7 +203,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "cache-bytes",
     variable: "STRONGROOM_CACHE_BYTES",
     meaning: "memory for recently used ciphertext, in bytes; 0 reads files each time",
-    shownDefault: "134217728",
     fallback: () => 128 * 2 ** 20,
     read: integer(0, 64 * 2 ** 30),
   },
@@ -214,7 +210,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "max-connections",
     variable: "STRONGROOM_MAX_CONNECTIONS",
     meaning: "most connections at once; at most a quarter of them without a valid token",
-    shownDefault: "1024",
     fallback: () => 1024,
     read: integer(10, 65_535),
   },
@@ -222,7 +217,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "audit",
     variable: "STRONGROOM_AUDIT",
     meaning: "what the audit log records: off, changes (all but reads and lists), or all",
-    shownDefault: "changes",
     fallback: () => "changes",
     read: oneOf(auditModes),
   },
@@ -230,7 +224,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "audit-on-failure",
     variable: "STRONGROOM_AUDIT_ON_FAILURE",
     meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503",
-    shownDefault: "allow",
     fallback: () => "allow",
     read: oneOf(auditFailures),
   },
@@ -238,7 +231,6 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     flag: "log-level",
     variable: "STRONGROOM_LOG_LEVEL",
     meaning: `how much is logged: ${logLevels.join(", ")}`,
-    shownDefault: "info",
     fallback: () => "info",
     read: oneOf(logLevels),
   },

@@ -58,6 +58,11 @@ export function readNames(text: string): string[] {
   });
 }
 
+/** Returns the absolute path. */
+export function readPath(text: string): string {
+  return resolve(text);
+}
+
 /** Of unix(7), where the path's final NUL takes one byte more; macOS and the BSDs have 4 bytes less. */
 export const maxSocketPathBytes = process.platform === "linux" ? 107 : 103;
 

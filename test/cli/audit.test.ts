@@ -59,6 +59,11 @@ describe("audit", () => {
       exit: 2,
       err: /--token has no effect with verify/,
     },
+    "a database's password without --open": {
+      args: ["audit", "verify", "--store-password-file", "file"],
+      exit: 2,
+      err: /--store-password-file has no effect without --open/,
+    },
     "the head": { args: ["audit", "head"], exit: 0, out: /^\{"log":"[\w-]{22}","seq":\d+,"chain":"[\w-]{43}"\}\n$/ },
     "a log without problems": {
       args: ["audit", "verify"],

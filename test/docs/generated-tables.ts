@@ -8,7 +8,7 @@
 
 import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
 import { systemClock } from "../../src/clock.js";
-import { definitions } from "../../src/config/definitions.js";
+import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { meanings } from "../../src/contract/common-responses.js";
 import { operations } from "../../src/contract/operations.js";
 import { type ErrorCode, statusOf } from "../../src/errors.js";
@@ -87,8 +87,9 @@ function exitCodeRows(): Row[] {
 }
 
 function settingRows(): Row[] {
-  return Object.values(definitions).map(({ flag, variable, meaning, shownDefault }) => {
-    return [flag === null ? "" : code(`--${flag}`), code(variable), meaning, shownDefault];
+  return Object.values(definitions).map((definition) => {
+    const { flag, variable, meaning } = definition;
+    return [flag === null ? "" : code(`--${flag}`), code(variable), meaning, shownDefaultOf(definition)];
   });
 }
 

@@ -16,25 +16,30 @@ import { type ShowFlags, showRecords, tailRecords } from "../audit/show-audit.js
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { exits, namesServer, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
+import { nonEmpty, onlyForActions } from "../session/flags.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = ShowFlags & PassphraseSource & StoreFlags & { readonly head?: string; readonly open?: true };
 
-/** What each action takes: a flag's spelling by its name. */
-const actions: Readonly<Record<Action, Readonly<Partial<Record<keyof Flags, string>>>>> = {
-  show: { token: "--token", path: "--path", since: "--since", limit: "--limit" },
-  tail: { token: "--token", path: "--path", limit: "--limit", follow: "--follow" },
-  verify: {
-    ...{ head: "--head", open: "--open", passphraseFile: "--passphrase-file", passphraseFd: "--passphrase-fd" },
-    ...{ store: "--store", storePasswordFile: "--store-password-file" },
-  },
-  head: {},
-};
+const actions = ["show", "tail", "verify", "head"] as const;
 
-type Action = "show" | "tail" | "verify" | "head";
+type Action = (typeof actions)[number];
+
+const takenBy: { readonly [F in keyof Flags]?: readonly Action[] } = {
+  token: ["show", "tail"],
+  path: ["show", "tail"],
+  since: ["show"],
+  limit: ["show", "tail"],
+  follow: ["tail"],
+  head: ["verify"],
+  open: ["verify"],
+  passphraseFile: ["verify"],
+  passphraseFd: ["verify"],
+  store: ["verify"],
+  storePasswordFile: ["verify"],
+};
 
 export function define(command: Command): void {
   command
@@ -43,7 +48,7 @@ export function define(command: Command): void {
         "the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints an unlocked " +
         "server or, with --open, the passphrase (with --store for a vault in a database). head prints where the log ends: keep it elsewhere, for verify --head.",
     )
-    .addArgument(new Argument("<action>", "what to do with the log").choices(Object.keys(actions)))
+    .addArgument(new Argument("<action>", "what to do with the log").choices(actions))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
     .option("--path <path>", "show, tail: only this secret, or with a slash at the end this subtree", nonEmpty)
     .option("--since <time>", "show: only records since then, as 2h or 2026-03-01T12:00Z", readTime)
@@ -51,7 +56,7 @@ export function define(command: Command): void {
     .option("-f, --follow", "tail: go on with the records that come")
     .option("--head <file>", "verify: the log must still begin as when this head was printed", nonEmpty)
     .option("--open", "verify: check the checkpoints with the passphrase. Implied by --passphrase-file and -fd");
-  withOutput(withConnection(withPassphrase(withStore(command)))).action(audit);
+  onlyForActions(withOutput(withConnection(withPassphrase(withStore(command)))), takenBy).action(audit);
 }
 
 function readTime(text: string): Date {
@@ -62,17 +67,9 @@ function readTime(text: string): Date {
 }
 
 async function audit(action: Action, flags: Flags): Promise<void> {
-  refuseOthersFlags(action, flags);
   if (action === "show") return showRecords(flags);
   if (action === "tail") return tailRecords(flags);
   return action === "verify" ? verify(flags) : printHead(flags);
-}
-
-function refuseOthersFlags(action: Action, flags: Flags): void {
-  const all = Object.assign({}, ...Object.values(actions)) as (typeof actions)[Action];
-  for (const [flag, spelled] of Object.entries(all))
-    if (flags[flag as keyof Flags] !== undefined && !(flag in actions[action]))
-      throw new CommandFailure("usage", `${spelled} has no effect with ${action}: strongroom audit --help shows more`);
 }
 
 /** Of the server, whose memory no one can change; without one, of the files. */
@@ -90,7 +87,7 @@ async function verify(flags: Flags): Promise<void> {
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const head = flags.head === undefined ? null : await readHead(flags.head);
   const isOpened = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
-  if (flags.store !== undefined && !isOpened) throw new CommandFailure("usage", unusedStore);
+  if (!isOpened) refuseStoreFlags(flags, "without --open: leave it out, or add --open");
   const log = await verifyLog(auditDirectory(home.path), head);
   const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
   const problems = [...log.problems, ...(judged?.problems ?? [])];
@@ -109,8 +106,6 @@ async function readHead(file: string): Promise<LogHead> {
   }
   throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
 }
-
-const unusedStore = "--store has no effect without --open: add it, or leave --store out";
 
 async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
   const { store, storePasswordFile } = storeSettings(flags);

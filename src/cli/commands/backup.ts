@@ -23,7 +23,7 @@ import { nonEmpty } from "../session/flags.js";
 import { breakable } from "../session/interrupt.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
 import { phasedBar } from "../session/progress.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 
@@ -39,8 +39,6 @@ export function define(command: Command): void {
   withOutput(withConnection(withStore(command))).action(backup);
 }
 
-const servedStore = "--store has no effect while a server runs on this home: leave it out, or name another --home";
-
 async function backup(file: string, flags: Flags): Promise<void> {
   if (file === "-")
     throw new CommandFailure(
@@ -51,7 +49,7 @@ async function backup(file: string, flags: Flags): Promise<void> {
   const vaultPath = homeAt(home).vault;
   refuseInside(vaultPath, file);
   const served = namesServer(flags) || (await findHolder(vaultPath)) !== null;
-  if (served && flags.store !== undefined) throw new CommandFailure("usage", servedStore);
+  if (served) refuseStoreFlags(flags, "while a server runs on this home: leave it out, or choose another --home");
   const { store, storePasswordFile } = storeSettings(flags);
   const unserved = () =>
     store === null ? snapshotOfFiles(vaultPath) : snapshotOfDatabase(home, store, storePasswordFile);

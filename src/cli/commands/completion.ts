@@ -1,7 +1,12 @@
 /** `strongroom completion`: the specification of all commands, taken from the parser. */
 import { Argument, type Command, type Option } from "commander";
-import { type CommandSpec, type Completable, type FlagSpec, scripts } from "../completion/completion-scripts.js";
+import { bashScript } from "../completion/bash-script.js";
+import type { CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
+import { fishScript } from "../completion/fish-script.js";
+import { zshScript } from "../completion/zsh-script.js";
 import { leadingOptions } from "../session/global-flags.js";
+
+const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
 
 const details = `
 bash:  echo 'source <(strongroom completion bash)' >> ~/.bashrc

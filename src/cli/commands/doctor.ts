@@ -9,7 +9,7 @@ import { openDatabaseAt } from "../../maintenance/vault-place.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
-import { type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
 import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
@@ -119,11 +119,12 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
 }
 
 function about(diagnosis: Diagnosis, wanted: boolean): string[] {
-  const { home, server, current, kept, secrets, opened } = diagnosis;
-  if (current === null) return [`${printable(placeOf(diagnosis))}: there is no current vault\n`];
+  const { server, current, kept, secrets, opened } = diagnosis;
+  const place = printable(placeOf(diagnosis));
+  if (current === null) return [`${place}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
-    `${printable(home)}: vault ${current}, ${secrets} ${secrets === 1 ? "secret" : "secrets"}${depth}\n`,
+    `${place}: vault ${current}, ${counted(secrets, "secret")}${depth}\n`,
     ...(wanted && !opened ? ["the secrets could not be opened: see the finding about the header\n"] : []),
     ...(kept.length > 0 ? [`earlier vaults, kept under their own passphrases: ${kept.join(", ")}\n`] : []),
     ...(server === null ? [] : [`a server is running (pid ${server.pid})\n`]),
@@ -132,7 +133,7 @@ function about(diagnosis: Diagnosis, wanted: boolean): string[] {
 
 function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>): string {
   const { findings, current } = diagnosis;
-  if (findings.length > 0) return `${findings.length} ${findings.length === 1 ? "finding" : "findings"}\n`;
+  if (findings.length > 0) return `${counted(findings.length, "finding")}\n`;
   if (current !== null) return `${paint("green", "no problems found")}\n`;
   return `there is no vault in ${printable(placeOf(diagnosis))}: init one, or name another place\n`;
 }

@@ -11,7 +11,7 @@ import { mustConfirm, withYes } from "../prompt/confirm.js";
 import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
+import { nonEmpty, onlyForActions } from "../session/flags.js";
 import { localDate } from "../session/local-time.js";
 import { type OutputFlags, printable, printJson, printLine, report, withResult } from "../session/output.js";
 import { checkTarget, writeOut } from "../session/plaintext-file.js";
@@ -28,12 +28,18 @@ type Flags = OutputFlags &
     readonly threshold?: number;
   };
 
-/** The flags of each action, besides those of every command. */
-const actions: Readonly<Record<string, readonly (keyof Flags)[]>> = {
-  create: ["label", "output", "force", "keyring"],
-  split: ["label", "output", "force", "shares", "threshold"],
-  ls: [],
-  rm: ["force", "yes"],
+const making = ["create", "split"];
+
+const takenBy: { readonly [F in keyof Flags]?: readonly string[] } = {
+  label: making,
+  output: making,
+  force: [...making, "rm"],
+  yes: ["rm"],
+  keyring: ["create"],
+  shares: ["split"],
+  threshold: ["split"],
+  passphraseFile: making,
+  passphraseFd: making,
 };
 
 export function define(command: Command): void {
@@ -43,7 +49,7 @@ export function define(command: Command): void {
       "create makes a key that opens the vault as the passphrase does, and shows it once; split makes one and shows it " +
         "as shares, of which some are enough; ls lists the keys, rm deletes one.",
     )
-    .addArgument(new Argument("<action>", "what to do with keys").choices(Object.keys(actions)))
+    .addArgument(new Argument("<action>", "what to do with keys").choices([...making, "ls", "rm"]))
     .argument("[key]", "for rm: the key's label or id")
     .option("--label <text>", "name of the new key (recovery)", nonEmpty)
     .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)
@@ -51,11 +57,10 @@ export function define(command: Command): void {
     .addOption(new Option("--keyring", "create: store the key in the desktop's keyring").conflicts("output"))
     .addOption(new Option("--shares <number>", "split: how many shares to make (5)").argParser(count))
     .addOption(new Option("--threshold <number>", "split: how many of them give the key (3)").argParser(count));
-  withResult(withConnection(withPassphrase(withYes(command)))).action(key);
+  onlyForActions(withResult(withConnection(withPassphrase(withYes(command)))), takenBy).action(key);
 }
 
 async function key(action: string, name: string | undefined, flags: Flags): Promise<void> {
-  refuseOthersFlags(action, flags);
   if ((action === "rm") !== (name !== undefined)) {
     const problem = action === "rm" ? "rm needs the key's label or id" : `${action} takes no key`;
     throw new CommandFailure("usage", `${problem}: strongroom key ls  lists the keys`);
@@ -63,12 +68,6 @@ async function key(action: string, name: string | undefined, flags: Flags): Prom
   if (action === "create") return flags.keyring ? createInKeyring(flags) : create(flags);
   if (action === "split") return split(flags);
   return action === "ls" ? list(flags) : remove(name ?? "", flags);
-}
-
-function refuseOthersFlags(action: string, flags: Flags): void {
-  const all = Object.values(actions).flat();
-  const wrong = all.find((flag) => flags[flag] !== undefined && !actions[action]?.includes(flag));
-  if (wrong !== undefined) throw new CommandFailure("usage", `--${wrong} does not apply to  key ${action}`);
 }
 
 async function create(flags: Flags): Promise<void> {

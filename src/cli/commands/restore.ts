@@ -14,7 +14,7 @@ import type { SecretStore } from "../../storage/secret-store.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { nonEmpty } from "../session/flags.js";
-import { type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
+import { counted, type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
 import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 import { watched } from "./backup.js";
 
@@ -98,6 +98,7 @@ async function plannedHome(path: string): Promise<Home> {
 }
 
 function textFor(secrets: number, home: string, dryRun: boolean): string {
-  if (dryRun) return `${secrets} secrets could be restored into ${printable(home)} (a dry run: nothing was written)\n`;
-  return `${secrets} secrets restored into ${printable(home)}: start the server there and unlock it\n`;
+  const what = counted(secrets, "secret");
+  if (dryRun) return `${what} could be restored into ${printable(home)} (a dry run: nothing was written)\n`;
+  return `${what} restored into ${printable(home)}: start the server there and unlock it\n`;
 }

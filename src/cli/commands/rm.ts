@@ -6,7 +6,7 @@ import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../secrets/a
 import { folderPrefix, listFolder } from "../secrets/folder.js";
 import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { explainEmptyFolder, explainMissing } from "../session/missing-secrets.js";
+import { explainEmptyFolder, noSecretsAt } from "../session/missing-secrets.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
 import { lookAt, mustBePath } from "../session/secret-arguments.js";
 
@@ -57,7 +57,10 @@ async function mustFind(client: StrongroomClient, given: readonly string[], flag
     if (folder === null && (await lookAt(client, path)) === null) missing.push(path);
     found.push(folder ?? { paths: [path], shown: [path] });
   }
-  if (missing.length > 0) throw await missingSecrets(client, missing);
+  if (missing.length > 0) {
+    const asFolder = `strongroom rm -r ${printable(missing[0] ?? "")}/`;
+    throw await noSecretsAt(client, missing, { asFolder, prefix: "nothing was done: " });
+  }
   return { paths: unique(found.flatMap(({ paths }) => paths)), shown: unique(found.flatMap(({ shown }) => shown)) };
 }
 
@@ -84,16 +87,6 @@ function mustBeSecret(name: string): string {
   if (!/[^/]\/$/.test(name)) return mustBePath(name);
   const shown = printable(name);
   throw new CommandFailure("usage", `${shown}: this is a folder: delete it with  strongroom rm -r ${shown}`);
-}
-
-async function missingSecrets(client: StrongroomClient, missing: readonly string[]): Promise<CommandFailure> {
-  const [first = "", ...others] = missing;
-  if (others.length === 0) {
-    const asFolder = `strongroom rm -r ${printable(first)}/`;
-    return new CommandFailure("notFound", `nothing was done: ${await explainMissing(client, first, asFolder)}`);
-  }
-  const names = missing.map(printable).join(", ");
-  return new CommandFailure("notFound", `no secret at ${names}: nothing was done; strongroom ls  lists all secrets`);
 }
 
 /** @throws CommandFailure notFound, for a secret that another program has deleted meanwhile */

@@ -86,7 +86,6 @@ async function confirmDropped(
   kept: ReadonlyMap<string, Bytes>,
   flags: Flags,
 ): Promise<void> {
-  if (flags.yes) return;
   const dropped = labels.filter((label) => !kept.has(label)).map((label) => `"${printable(label)}"`);
   const what =
     dropped.length === 0 ? "All keys are kept." : `These keys will open nothing any more: ${dropped.join(", ")}.`;

@@ -4,7 +4,8 @@ import { installService, isInstalled, isRunning, serviceFile, uninstallService }
 import { type ServiceManager, serviceManager } from "../service/service-manager.js";
 import { planService } from "../service/service-plan.js";
 import { withHome } from "../session/connection.js";
-import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { exitCodes } from "../session/exit-codes.js";
+import { onlyForActions } from "../session/flags.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../session/output.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly print?: true };
@@ -22,13 +23,11 @@ export function define(command: Command): void {
     )
     .addArgument(new Argument("<action>", "what to do with the service").choices(["install", "uninstall", "status"]))
     .option("--print", "install: only print the service manager's file");
-  withOutput(command).addHelpText("after", details).action(service);
+  onlyForActions(withOutput(command), { print: ["install"], home: ["install"] });
+  command.addHelpText("after", details).action(service);
 }
 
 async function service(action: string, flags: Flags): Promise<void> {
-  for (const flag of ["print", "home"] as const)
-    if (flags[flag] !== undefined && action !== "install")
-      throw new CommandFailure("usage", `--${flag} has no effect without install`);
   const manager = serviceManager();
   if (action === "install") return install(manager, flags);
   if (action === "status") return status(manager, flags);

@@ -13,7 +13,7 @@ import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
 import { namesServer, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty, onlyWith, RepeatableOption } from "../session/flags.js";
+import { nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../session/flags.js";
 import { printable, printJson, printLine, report, withDryRun, withResult } from "../session/output.js";
 import { canonicalPath } from "../session/references.js";
 import {
@@ -26,19 +26,26 @@ import {
   showSelf,
 } from "../token/token-actions.js";
 
-type Flag = "path" | "can" | "ttl" | "overlap" | "output" | "dryRun";
-
-/** What each action takes. A rotation without a name is the root token's. */
+/** Whether each action takes a name. A rotation without one is the root token's. */
 const actions = {
-  create: { name: "needed", flags: ["path", "can", "ttl", "output", "dryRun"] },
-  ls: { name: "none", flags: [] },
-  revoke: { name: "needed", flags: ["dryRun"] },
-  rotate: { name: "optional", flags: ["overlap", "output", "dryRun"] },
-  whoami: { name: "none", flags: [] },
-  path: { name: "none", flags: [] },
-} as const satisfies Record<string, { name: "needed" | "optional" | "none"; flags: readonly Flag[] }>;
+  create: "needed",
+  ls: "none",
+  revoke: "needed",
+  rotate: "optional",
+  whoami: "none",
+  path: "none",
+} as const;
 
 type Action = keyof typeof actions;
+
+const takenBy: { readonly [F in keyof ServedFlags]?: readonly Action[] } = {
+  path: ["create"],
+  can: ["create"],
+  ttl: ["create"],
+  overlap: ["rotate"],
+  output: ["create", "rotate"],
+  dryRun: ["create", "revoke", "rotate"],
+};
 
 const yearMs = 365 * 24 * 3600 * 1000;
 
@@ -68,7 +75,7 @@ export function define(command: Command): void {
     .option("--force", "replace the output file if it exists")
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
   onlyWith(command, "force", "output");
-  withResult(withConnection(withDryRun(command))).action(token);
+  onlyForActions(withResult(withConnection(withDryRun(command))), takenBy).action(token);
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
@@ -84,7 +91,7 @@ function readScopes(text: string): string[] {
 }
 
 async function token(action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {
-  refuseOthers(action, name, flags);
+  checkName(action, name);
   if (action === "create" && name !== undefined) return createToken(name, flags);
   if (action === "revoke" && name !== undefined) return revokeToken(name, flags);
   if (action === "rotate" && name !== undefined) return rotateClientToken(name, flags);
@@ -93,14 +100,10 @@ async function token(action: Action, name: string | undefined, flags: ServedFlag
   return rootToken(action, flags);
 }
 
-function refuseOthers(action: Action, name: string | undefined, flags: ServedFlags): void {
-  const { name: wanted, flags: allowed } = actions[action];
+function checkName(action: Action, name: string | undefined): void {
+  const wanted = actions[action];
   if (wanted === "needed" && name === undefined) throw usage(`${action} needs the token's name`);
   if (wanted === "none" && name !== undefined) throw usage(`${action} takes no name`);
-  const known: readonly Flag[] = ["path", "can", "ttl", "overlap", "output", "dryRun"];
-  const other = known.find((flag) => flags[flag] !== undefined && !(allowed as readonly Flag[]).includes(flag));
-  if (other === undefined) return;
-  throw usage(`--${other === "dryRun" ? "dry-run" : other} has no effect with ${action}`);
 }
 
 function usage(problem: string): CommandFailure {

@@ -41,6 +41,19 @@ function invalidValue(command: Command, target: Option | Argument, error: unknow
   return usageFailure(command, `${nameOf(target)} ${problem}`);
 }
 
+/** A flag of some actions is an error with the others: the action is the first argument. `takenBy`: actions by a flag's value. */
+export function onlyForActions(command: Command, takenBy: Readonly<Record<string, readonly string[]>>): Command {
+  return command.hook("preAction", () => {
+    const [action] = command.processedArgs as readonly string[];
+    for (const option of command.options) {
+      const name = option.attributeName();
+      const isMisplaced = takenBy[name]?.includes(action ?? "") === false;
+      if (!isMisplaced || command.getOptionValueSource(name) !== "cli") continue;
+      throw usageFailure(command, `${option.long} has no effect with ${action}`);
+    }
+  });
+}
+
 /** A flag that only qualifies another one is an error without it. Both by the names of their values. */
 export function onlyWith(command: Command, name: string, other: string): Command {
   return command.hook("preAction", () => {

@@ -1,12 +1,12 @@
 /** Flags of the connection to the server. They may also come before the command's name, as `--json` and `--quiet` may. */
 import { Option } from "commander";
-import { definitions } from "../../config/definitions.js";
+import { definitions, shownDefaultOf } from "../../config/definitions.js";
 import { duration } from "../../config/readers.js";
 import { nonEmpty } from "./flags.js";
 
 export function homeOption(): Option {
-  const { meaning, shownDefault } = definitions.home;
-  return new Option("--home <directory>", `${meaning} (STRONGROOM_HOME; ${shownDefault})`).argParser(nonEmpty);
+  const description = `${definitions.home.meaning} (STRONGROOM_HOME; ${shownDefaultOf(definitions.home)})`;
+  return new Option("--home <directory>", description).argParser(nonEmpty);
 }
 
 export function connectionOptions(): Option[] {

@@ -17,12 +17,20 @@ export async function mustGet(client: StrongroomClient, path: string): Promise<S
   throw await noSecretsAt(client, [path]);
 }
 
-/** Returns the failure for missing paths: a suggestion for one, a list of several. */
-export async function noSecretsAt(client: StrongroomClient, missing: readonly string[]): Promise<CommandFailure> {
+/**
+ * Returns the failure for missing paths: a suggestion for one, a list of several. `asFolder`: what to do if the only one
+ * is a folder; `prefix`: what the message says first.
+ */
+export async function noSecretsAt(
+  client: StrongroomClient,
+  missing: readonly string[],
+  { asFolder, prefix = "" }: { readonly asFolder?: string; readonly prefix?: string } = {},
+): Promise<CommandFailure> {
   const [first = "", ...others] = missing;
-  if (others.length === 0) return new CommandFailure("notFound", await explainMissing(client, first));
   const names = missing.toSorted().map(printable).join(", ");
-  return new CommandFailure("notFound", `no secret at ${names}: store them, or correct the paths`);
+  const several = `no secret at ${names}: correct the paths${elsewhere}`;
+  const problem = others.length === 0 ? await explainMissing(client, first, asFolder) : several;
+  return new CommandFailure("notFound", `${prefix}${problem}`);
 }
 
 /** Returns what to say of a path that has no secret; `asFolder`: what to do if it is a folder. */

@@ -1,18 +1,20 @@
 /** Flags made from the table of settings: all of them for `strongroom serve`, and the database's for maintenance. */
 import { type Command, Option } from "commander";
-import { definitions, type Settings } from "../../config/definitions.js";
+import { definitions, type Settings, shownDefaultOf } from "../../config/definitions.js";
 import { type GivenFlags, readOneSetting } from "../../config/settings.js";
+import { tooManyArguments, unknownFlag } from "../argument-problems.js";
+import { CommandFailure } from "./exit-codes.js";
 import { nonEmpty, shownFlag } from "./flags.js";
-import { suggestion } from "./suggestion.js";
 
 /**
  * Adds a flag for every setting that has one. Their values may be missing, invalid or repeated, and other arguments may
  * follow: `givenSettings` reports all of that together, where the parser would stop at the first problem.
  */
 export function withSettings(command: Command): Command {
-  for (const { flag, variable, meaning, shownDefault } of Object.values(definitions)) {
+  for (const definition of Object.values(definitions)) {
+    const { flag, variable, meaning } = definition;
     if (flag === null) continue;
-    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefault})`);
+    const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefaultOf(definition)})`);
     command.addOption(option.preset("").argParser((text, earlier: readonly string[] = []) => [...earlier, text]));
   }
   return command
@@ -33,9 +35,8 @@ export function givenSettings(command: Command): { readonly flags: GivenFlags; r
     ([name, texts]) => [name, texts === false ? ["off"] : texts] as const,
   );
   const unknown = command.args.filter((text) => text.startsWith("-"));
-  const known = command.options.flatMap(({ long }) => long ?? []);
-  const problems = unknown.map(shownFlag).map((flag) => `there is no flag ${flag}${suggestion(flag, known)}`);
-  if (unknown.length === 0 && command.args.length > 0) problems.push("serve takes no arguments besides its flags");
+  const problems = unknown.map((text) => unknownFlag(shownFlag(text), command));
+  if (unknown.length === 0 && command.args.length > 0) problems.push(tooManyArguments(command.name(), 0));
   for (const [name, texts] of given) {
     if (texts.length > 1) problems.push(`--${definitions[name as keyof Settings].flag} is given more than once`);
   }
@@ -49,6 +50,13 @@ export function withStore(command: Command): Command {
   return command
     .option("--store <url>", "the vault's database (STRONGROOM_STORE; files in the home)", nonEmpty)
     .option("--store-password-file <file>", "file that holds the database's password", nonEmpty);
+}
+
+/** @throws CommandFailure usage, naming the flag, when one of a database was given. `why` follows "has no effect". */
+export function refuseStoreFlags({ store, storePasswordFile }: StoreFlags, why: string): void {
+  if (store === undefined && storePasswordFile === undefined) return;
+  const flag = store === undefined ? "--store-password-file" : "--store";
+  throw new CommandFailure("usage", `${flag} has no effect ${why}`);
 }
 
 /** `store` is null for files in the home. @throws StartError, exit code 2 */

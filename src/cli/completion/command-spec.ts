@@ -1,0 +1,73 @@
+/**
+ * Commands and flags as the completion scripts need them, and what the scripts of bash and zsh share. Only the paths of
+ * secrets need a process, `strongroom complete-paths`.
+ */
+
+/** Paths of secrets, `NAME=path`, names of files, a program with its own arguments, nothing, or one of these words. */
+export type Completable = "paths" | "named" | "files" | "program" | "any" | readonly string[];
+
+export type FlagSpec = {
+  readonly name: string;
+  /** `-o`; null for a flag that has only a long name. */
+  readonly short: string | null;
+  readonly summary: string;
+  /** Null for a flag without a value. */
+  readonly value: Completable | null;
+};
+
+export type CommandSpec = {
+  readonly names: readonly string[];
+  readonly summary: string;
+  readonly flags: readonly FlagSpec[];
+  readonly argument: Completable;
+};
+
+/** `leading`: the flags that may come before the command's name. */
+export type Script = (commands: readonly CommandSpec[], leading: readonly FlagSpec[]) => string;
+
+/** What may be typed before a command's name, as a command without a name. */
+export function withoutCommand(leading: readonly FlagSpec[]): CommandSpec {
+  return { names: [""], summary: "", flags: leading, argument: "any" };
+}
+
+export function withValues(flags: readonly FlagSpec[]): string[] {
+  return flags.filter(({ value }) => value !== null).map(({ name }) => name);
+}
+
+/** What bash and zsh do with the word at `at` while they look for the command's name. */
+export function leadingBranches(leading: readonly FlagSpec[]): string {
+  return `      ${withValues(leading).join("|")}) ((at += 2)) ;;
+      -*) ((at += 1)) ;;
+      *) command="\${words[at]}"; break ;;`;
+}
+
+/** A branch for each command: its flags, and the kind of its argument. */
+export function branches(commands: readonly CommandSpec[], more: (command: CommandSpec) => string): string {
+  return commands
+    .map((command) => `    ${command.names.join("|") || "''"}) kind=${kindOf(command.argument)}; ${more(command)} ;;`)
+    .join("\n");
+}
+
+/** A branch for each kind of value: the flags, each with its command, that take it. */
+export function valueBranches(commands: readonly CommandSpec[]): string {
+  const byKind = new Map<string, string[]>();
+  for (const { names, flags } of commands) {
+    for (const { name: long, short, value } of flags) {
+      if (value === null) continue;
+      const kind = kindOf(value);
+      const spelled = [long, ...(short === null ? [] : [short])];
+      const rows = names.flatMap((name) => spelled.map((flag) => `${name}:${flag}`));
+      byKind.set(kind, [...(byKind.get(kind) ?? []), ...rows]);
+    }
+  }
+  return [...byKind].map(([kind, flags]) => `    ${flags.join("|")}) kind=${kind} ;;`).join("\n");
+}
+
+function kindOf(value: Completable): string {
+  return typeof value === "string" ? value : lines(value);
+}
+
+/** Words as one bash and zsh string of several lines. */
+export function lines(words: readonly string[]): string {
+  return `$'${words.join("\\n")}'`;
+}

@@ -1,0 +1,54 @@
+/** Completion script for zsh. */
+import { branches, leadingBranches, lines, type Script, valueBranches, withoutCommand } from "./command-spec.js";
+
+export const zshScript: Script = (commands, leading) => {
+  const all = [withoutCommand(leading), ...commands];
+  const described = commands.map(({ names: [name = ""], summary }) => `'${name}:${summary.replace(/'/g, "'\\''")}'`);
+  return `#compdef strongroom
+_strongroom() {
+  local kind=any flags="" command=""
+  local -i at=2
+  local -a found
+  while ((at < CURRENT)); do
+    case "\${words[at]}" in
+${leadingBranches(leading)}
+    esac
+  done
+  if ((at == CURRENT)) && [[ "$PREFIX" != -* ]]; then
+    found=(${described.join(" ")})
+    _describe command found
+    return
+  fi
+  local behind="\${words[(i)--]}"
+  if [[ "$command" == run ]] && ((behind < CURRENT)); then
+    shift $behind words
+    ((CURRENT -= behind))
+    _normal
+    return
+  fi
+  case "$command" in
+${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
+  esac
+  case "$command:\${words[CURRENT-1]}" in
+${valueBranches(all)}
+    *) if [[ $PREFIX == -* ]]; then kind="$flags"; fi ;;
+  esac
+  case "$kind" in
+    any) ;;
+    files) _files ;;
+    program) _command_names -e ;;
+    paths | named)
+      local typed="\${(Q)PREFIX}" name=""
+      if [[ $kind == named && $typed != *=* ]]; then return; fi
+      if [[ $kind == named ]]; then name="\${typed%%\\=*}="; typed="\${typed#*\\=}"; fi
+      found=("\${(@f)$(strongroom complete-paths -- "$typed" 2>/dev/null)}")
+      found=("\${(@)\${(@)found:#}/#/$name}")
+      compadd -- \${found:#*/}
+      compadd -S '' -- \${(M)found:#*/}
+      ;;
+    *) compadd -- \${(f)kind} ;;
+  esac
+}
+if [[ "\${funcstack[1]}" == _strongroom ]]; then _strongroom "$@"; else compdef _strongroom strongroom; fi
+`;
+};
