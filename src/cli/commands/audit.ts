@@ -13,15 +13,15 @@ import { withOfflineJudge } from "../../maintenance/offline-judge.js";
 import { readHeader } from "../../maintenance/vault-place.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
 import { type ShowFlags, showRecords, tailRecords } from "../audit/show-audit.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { exits, namesServer, withClient, withConnection } from "../session/connection.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { failureOfVault, namesServer, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure, exitCodes } from "../session/exit-codes.js";
 import { nonEmpty, onlyForActions } from "../session/flags.js";
 import { readInputFile, textOfInput } from "../session/input-file.js";
 import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
 import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = ShowFlags & PassphraseSource & StoreFlags & { readonly head?: string; readonly open?: true };
+type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 
 const actions = ["show", "tail", "verify", "head"] as const;
 
@@ -44,9 +44,10 @@ const takenBy: { readonly [F in keyof Flags]?: readonly Action[] } = {
 export function define(command: Command): void {
   command
     .description(
-      "The audit log records who did what, and when. show prints the latest records, or those that the flags choose, tail " +
-        "the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints an unlocked " +
-        "server or, with --open, the passphrase (with --store for a vault in a database). head prints where the log ends: keep it elsewhere, for verify --head.",
+      "The audit log records who did what, and when. show prints the latest records, or those that the flags choose; tail " +
+        "prints the end of the log. verify checks the log's files in the home: the chain needs no key, the checkpoints need " +
+        "an unlocked server or, with --open, the passphrase (with --store for a vault in a database). head prints where " +
+        "the log ends: keep it elsewhere, for verify --head.",
     )
     .addArgument(new Argument("<action>", "what to do with the log").choices(actions))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
@@ -86,7 +87,7 @@ async function printHead(flags: Flags): Promise<void> {
 async function verify(flags: Flags): Promise<void> {
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const head = flags.head === undefined ? null : await readHead(flags.head);
-  const isOpened = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
+  const isOpened = opensVault(flags);
   if (!isOpened) refuseStoreFlags(flags, "without --open: leave it out, or add --open");
   const log = await verifyLog(auditDirectory(home.path), head);
   const judged = isOpened ? await judgeOffline(home.vault, log, flags) : await judgeByServer(home.vault, log, flags);
@@ -104,7 +105,10 @@ async function readHead(file: string): Promise<LogHead> {
   } catch {
     // as any other text that is no head
   }
-  throw new CommandFailure("usage", "the file of the head is not what strongroom audit head prints: name another");
+  throw new CommandFailure(
+    "usage",
+    "the file of the head is not what strongroom audit head prints: choose another file",
+  );
 }
 
 async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): Promise<JudgedLog> {
@@ -115,13 +119,12 @@ async function judgeOffline(vaultPath: string, log: VerifiedLog, flags: Flags): 
   try {
     return await withOfflineJudge(header, passphrase, (judge) => judgeCheckpoints(log, judge));
   } catch (error) {
-    if (!(error instanceof VaultError)) throw error;
-    throw new CommandFailure(error.code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[error.code], error.message);
+    throw error instanceof VaultError ? failureOfVault(error) : error;
   }
 }
 
 function noVault(place: string): CommandFailure {
-  return new CommandFailure("notInitialized", `there is no vault in ${place}: name another with --home or --store`);
+  return new CommandFailure("notInitialized", `there is no vault in ${place}: choose another with --home or --store`);
 }
 
 /** Returns null when no server runs here, or its vault is locked. */

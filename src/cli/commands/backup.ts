@@ -13,7 +13,7 @@ import { findHolder } from "../../storage/files/claim-holder.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
 import {
   type ConnectionFlags,
-  exits as exitOf,
+  failureOfVault,
   namesServer,
   withClient,
   withConnection,
@@ -31,8 +31,8 @@ export function define(command: Command): void {
   command
     .description(
       "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. Its secrets are " +
-        "ciphertext and open with the passphrase; the token and the certificate are not in it. The server may run, locked or not; " +
-        "if its disk is full or read-only, it refuses writes meanwhile.",
+        "ciphertext and open with the passphrase; the token and the certificate are not in it. The server may run, " +
+        "locked or not; if its disk is full or read-only, it refuses writes meanwhile.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
     .option("--with-audit", "also save the audit log");
@@ -146,7 +146,7 @@ export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T>
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
     if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], error.message);
-    throw error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
+    throw error instanceof VaultError ? failureOfVault(error) : error;
   } finally {
     bar.end();
   }

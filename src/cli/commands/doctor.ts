@@ -6,23 +6,21 @@ import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { openDatabaseAt } from "../../maintenance/vault-place.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { withHome } from "../session/connection.js";
-import { CommandFailure, exitCodes } from "../session/exit-codes.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { failureOfVault, withHome } from "../session/connection.js";
+import { exitCodes } from "../session/exit-codes.js";
 import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
 import { progressBar } from "../session/progress.js";
 import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
 
-type Flags = OutputFlags &
-  PassphraseSource &
-  StoreFlags & { readonly home?: string; readonly fix?: true; readonly open?: true };
+type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 
 export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token, the certificate and the audit log. A server may run meanwhile, locked or unlocked; it is not disturbed. With a database " +
-        "(--store), its secrets are checked instead of the home's.",
+        "token, the certificate and the audit log. A server may run meanwhile, locked or unlocked; it is not disturbed. " +
+        "With a database (--store), its secrets are checked instead of the home's.",
     )
     .option(
       "--fix",
@@ -38,7 +36,7 @@ export function define(command: Command): void {
 async function doctor(flags: Flags): Promise<void> {
   process.umask(0o077);
   const home = readOneSetting("home", flags.home, process.env);
-  const opens = flags.open ?? (flags.passphraseFile !== undefined || flags.passphraseFd !== undefined);
+  const opens = opensVault(flags);
   const passphrase = opens ? await readPassphrase(flags, "Passphrase of the vault: ") : null;
   const { store, storePasswordFile } = storeSettings(flags);
   const fix = flags.fix === true;
@@ -55,9 +53,7 @@ async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">
   try {
     return await runDoctor(home, { ...options, onProgress: bar.show });
   } catch (error) {
-    if (!(error instanceof VaultError)) throw error;
-    const exit = error.code === "UNAUTHORIZED" ? "wrongPassphrase" : "unexpected";
-    throw new CommandFailure(exit, error.message);
+    throw error instanceof VaultError ? failureOfVault(error) : error;
   } finally {
     bar.end();
   }
@@ -135,7 +131,7 @@ function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>): strin
   const { findings, current } = diagnosis;
   if (findings.length > 0) return `${counted(findings.length, "finding")}\n`;
   if (current !== null) return `${paint("green", "no problems found")}\n`;
-  return `there is no vault in ${printable(placeOf(diagnosis))}: init one, or name another place\n`;
+  return `there is no vault in ${printable(placeOf(diagnosis))}: create one with strongroom init, or choose another place\n`;
 }
 
 /** Where the vault is looked for: the home, or the database. */

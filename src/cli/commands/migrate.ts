@@ -9,7 +9,7 @@ import { type Migrated, migrate } from "../../maintenance/migrate/migrate.js";
 import { MigrationError, type MigrationProblem } from "../../maintenance/migrate/migration-error.js";
 import { openSource, openTarget, readPlace, refuseServed, type VaultPlace } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import { exits as exitOf } from "../session/connection.js";
+import { failureOfVault } from "../session/connection.js";
 import { CommandFailure, type ExitName } from "../session/exit-codes.js";
 import { breakable } from "../session/interrupt.js";
 import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
@@ -30,9 +30,9 @@ export function define(command: Command): void {
     new Option(`--${name} <place>`, meaning).argParser(readPlace).makeOptionMandatory();
   command
     .description(
-      "Copies a vault, with client tokens and history, between a home's files and a PostgreSQL database. Nothing is decrypted, " +
-        "so no passphrase is needed. Every secret is read back and compared before the copy can be used. No server may " +
-        "run on either place. An interrupted migration goes on when the command is run again.",
+      "Copies a vault, with client tokens and history, between a home's files and a PostgreSQL database. Nothing is " +
+        "decrypted, so no passphrase is needed. Every secret is read back and compared before the copy can be used. No " +
+        "server may run on either place. An interrupted migration goes on when the command is run again.",
     )
     .addOption(place("from", "the vault to copy; it is left as it is"))
     .addOption(place("to", "an empty home or an empty database"))
@@ -64,7 +64,7 @@ async function copy({ from, to, storePasswordFile }: Flags): Promise<Migrated> {
     if ((await source.header()) === null) throw nothingIn(from); // before anything is created
     const target = await openTarget(to, passwordFile);
     opened.push(target);
-    const checks = { understood: (header: Bytes) => keys.understands(header), refuseServed };
+    const checks = { isUsable: (header: Bytes) => keys.understands(header), refuseServed };
     return await breakable((signal) => migrate(source, target, checks, { tick: bar.show, signal }));
   } catch (error) {
     throw failureOf(error);
@@ -93,7 +93,7 @@ const problems: Readonly<Record<MigrationProblem, ExitName>> = {
 
 function failureOf(error: unknown): unknown {
   if (error instanceof MigrationError) return new CommandFailure(problems[error.problem], error.message);
-  return error instanceof VaultError ? new CommandFailure(exitOf[error.code], error.message) : error;
+  return error instanceof VaultError ? failureOfVault(error) : error;
 }
 
 function textFor({ secrets, copied }: Migrated, { from, to, storePasswordFile }: Flags): string {

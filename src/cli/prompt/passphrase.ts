@@ -20,6 +20,14 @@ export type PassphraseSource = {
   readonly nonInteractive?: true;
 };
 
+/** The flag of a command that opens the vault only when it is asked to. */
+export type OpenFlags = PassphraseSource & { readonly open?: true };
+
+/** Whether the passphrase is to be used; a flag that says where it is means so, too. */
+export function opensVault({ open, passphraseFile, passphraseFd }: OpenFlags): boolean {
+  return open === true || passphraseFile !== undefined || passphraseFd !== undefined;
+}
+
 /** Adds the flags that say where the passphrase is. */
 export function withPassphrase(command: Command): Command {
   const file = new Option("--passphrase-file <file>", "read the passphrase from a file; - is standard input");

@@ -1,6 +1,7 @@
 /** Connection to the server: its flags, and the messages and exit codes of failed requests. */
 import type { Command } from "commander";
 import { type ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
+import type { VaultError } from "../../errors.js";
 import { UnlockingClient } from "../prompt/unlocking-client.js";
 import { CommandFailure, type ExitName } from "./exit-codes.js";
 import { connectionOptions, homeOption } from "./global-flags.js";
@@ -102,6 +103,11 @@ export async function failureOf(
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
   return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`));
+}
+
+/** Returns the failure to report for an error of the vault itself, where the passphrase is the only credential. */
+export function failureOfVault({ code, message }: VaultError): CommandFailure {
+  return new CommandFailure(code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[code], message);
 }
 
 export function noVaultYet(): CommandFailure {
