@@ -18,9 +18,7 @@ import type { SecretStore } from "../storage/secret-store.js";
 export type VaultPlace = { readonly home: string; readonly url: null } | { readonly home: null; readonly url: string };
 
 /** `creates`: missing tables are created and old ones updated; otherwise a database without tables has no vault. */
-export type Access = { readonly creates: boolean };
-export const reading: Access = { creates: false };
-export const creating: Access = { creates: true };
+type OpenMode = { readonly creates: boolean };
 
 /** @throws Problem */
 export function readPlace(text: string): VaultPlace {
@@ -29,17 +27,21 @@ export function readPlace(text: string): VaultPlace {
 
 /** Creates nothing; returns null for a home without a vault. @throws StartError, also when a server uses it. */
 export async function openSource({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore | null> {
-  return url === null ? FileStore.openExisting(homeAt(home).vault) : openUnserved(url, passwordFile, reading);
+  return url === null
+    ? FileStore.openExisting(homeAt(home).vault)
+    : openUnserved(url, passwordFile, { creates: false });
 }
 
 /** Creates a missing home, or the tables of an empty database. @throws StartError, also when a server uses it. */
 export async function openTarget({ home, url }: VaultPlace, passwordFile: string | null): Promise<SecretStore> {
-  return url === null ? FileStore.open((await openHome(home)).vault) : openUnserved(url, passwordFile, creating);
+  return url === null
+    ? FileStore.open((await openHome(home)).vault)
+    : openUnserved(url, passwordFile, { creates: true });
 }
 
 /** Opens a database that no server uses. @throws StartError */
-export async function openUnserved(url: string, passwordFile: string | null, access: Access): Promise<SecretStore> {
-  const store = await openDatabaseAt(url, passwordFile, access);
+export async function openUnserved(url: string, passwordFile: string | null, mode: OpenMode): Promise<SecretStore> {
+  const store = await openDatabaseAt(url, passwordFile, mode);
   try {
     await refuseServed(store);
     return store;
@@ -64,7 +66,7 @@ const storeConnections = 8;
 export function openDatabaseAt(
   store: string,
   passwordFile: string | null,
-  { creates }: Access,
+  { creates }: OpenMode,
 ): Promise<PostgresStore> {
   const settings = { store, storePasswordFile: passwordFile, storeConnections, snapshotsAt: null };
   return openDatabase({ ...settings, isServer: false, creates }, silent);
@@ -77,7 +79,7 @@ export async function readHeader(
   passwordFile: string | null,
 ): Promise<Bytes | null> {
   if (url === null) return (await currentGeneration(systemFiles, vaultPath))?.header ?? null;
-  const store = await openDatabaseAt(url, passwordFile, reading);
+  const store = await openDatabaseAt(url, passwordFile, { creates: false });
   return store.header().finally(() => store.close());
 }
 

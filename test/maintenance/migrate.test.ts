@@ -23,14 +23,14 @@ function filled(): Kept {
   };
 }
 
-type Moving = { readonly signal?: AbortSignal; readonly understood?: boolean; readonly served?: SecretStore };
+type Moving = { readonly signal?: AbortSignal; readonly isUsable?: boolean; readonly served?: SecretStore };
 
-function move(from: SecretStore, to: SecretStore, { signal, understood = true, served }: Moving = {}) {
+function move(from: SecretStore, to: SecretStore, { signal, isUsable = true, served }: Moving = {}) {
   const watch = { tick: () => {}, signal: signal ?? new AbortController().signal };
   const refuseServed = async (store: SecretStore) => {
     if (store === served) throw new Error("served");
   };
-  return migrate(from, to, { understood: async () => understood, refuseServed }, watch);
+  return migrate(from, to, { isUsable: async () => isUsable, refuseServed }, watch);
 }
 
 /** Returns the problem for which it was refused. */
@@ -95,7 +95,7 @@ describe("a migration", () => {
   const used = { ...filled(), blobs: new Map([["one", bytes("1")]]) };
   const refusals: readonly (readonly [rule: string, from: Kept, to: Kept, moving: Moving, problem: string])[] = [
     ["refuses a source without a vault", nothingKept(), nothingKept(), {}, "uninitialized"],
-    ["refuses a source whose header is damaged", filled(), nothingKept(), { understood: false }, "damaged"],
+    ["refuses a source whose header is damaged", filled(), nothingKept(), { isUsable: false }, "damaged"],
     ["refuses a target with another vault", filled(), other, {}, "exists"],
     ["refuses a target that was used after its migration", filled(), used, {}, "exists"],
   ];

@@ -6,10 +6,10 @@ import { StartError, systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { type Home, homeAt, openHome } from "../../files/home.js";
-import { judge, restore as restoreVault, type Understood } from "../../maintenance/backup/restore-backup.js";
+import { type HeaderCheck, judge, restore as restoreVault } from "../../maintenance/backup/restore-backup.js";
 import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restore-into-store.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
-import { creating, openUnserved, reading } from "../../maintenance/vault-place.js";
+import { openUnserved } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { withHome } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -23,8 +23,9 @@ type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRu
 export function define(command: Command): void {
   command
     .description(
-      "Restores a backup into a home, or a database (--store), without a vault; it opens with the passphrase that it had at the time of the backup. " +
-        "A home that has a vault, or whose server runs, is left alone. All checksums are verified first.",
+      "Restores a backup into a home, or a database (--store), without a vault; it opens with the passphrase that it had " +
+        "at the time of the backup. A home that has a vault, or whose server runs, is left alone. All checksums are " +
+        "verified first.",
     )
     .argument("<file>", "the tar file that strongroom backup created", nonEmpty);
   withDryRun(withOutput(withStore(withHome(command)))).action(restore);
@@ -33,15 +34,15 @@ export function define(command: Command): void {
 async function restore(file: string, flags: Flags): Promise<void> {
   const path = readOneSetting("home", flags.home, process.env);
   const { store, storePasswordFile } = storeSettings(flags);
-  const access = flags.dryRun ? reading : creating;
+  const creates = flags.dryRun !== true;
   await mustBeReadable(file); // before a home is created for it
   const keys = new Keys(null);
-  const understood: Understood = (header) => keys.understands(header);
+  const isUsable: HeaderCheck = (header) => keys.understands(header);
   try {
     const restored =
       store === null
-        ? await restoreFiles(file, path, understood, flags)
-        : await restoreDatabase(file, await openUnserved(store, storePasswordFile, access), understood, flags);
+        ? await restoreFiles(file, path, isUsable, flags)
+        : await restoreDatabase(file, await openUnserved(store, storePasswordFile, { creates }), isUsable, flags);
     const { place, ...facts } = restored;
     if (flags.json) printJson({ ok: true, dryRun: flags.dryRun === true, ...facts });
     else if (!flags.quiet) process.stdout.write(textFor(facts.secrets, place, flags.dryRun === true));
@@ -52,23 +53,23 @@ async function restore(file: string, flags: Flags): Promise<void> {
 
 type Restored = { readonly vaultPath: string; readonly secrets: number; readonly place: string };
 
-async function restoreFiles(file: string, home: string, understood: Understood, { dryRun }: Flags): Promise<Restored> {
+async function restoreFiles(file: string, home: string, isUsable: HeaderCheck, { dryRun }: Flags): Promise<Restored> {
   const { vault: vaultPath } = dryRun ? await plannedHome(home) : await openHome(home);
   const work = dryRun ? judge : restoreVault;
-  const secrets = await watched((watch) => work(file, vaultPath, understood, watch));
+  const secrets = await watched((watch) => work(file, vaultPath, isUsable, watch));
   return { vaultPath, secrets, place: home };
 }
 
 async function restoreDatabase(
   file: string,
   store: SecretStore,
-  understood: Understood,
+  isUsable: HeaderCheck,
   { dryRun }: Flags,
 ): Promise<Restored> {
   const { vaultPath } = store;
   const work = dryRun ? judgeForStore : restoreIntoStore;
   try {
-    const secrets = await watched((watch) => work(file, store, understood, watch));
+    const secrets = await watched((watch) => work(file, store, isUsable, watch));
     return { vaultPath, secrets, place: vaultPath };
   } finally {
     await store.close();

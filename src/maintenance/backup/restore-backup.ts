@@ -25,20 +25,20 @@ import { isAuditFile, placeAudit } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
 /** Whether a server can use a header. */
-export type Understood = (header: Bytes) => Promise<boolean>;
+export type HeaderCheck = (header: Bytes) => Promise<boolean>;
 
 /**
  * Returns the number of restored secrets.
  * @throws BackupError, and StartError when a server holds the vault.
  */
-export async function restore(file: string, vaultPath: string, understood: Understood, watch: Watch): Promise<number> {
+export async function restore(file: string, vaultPath: string, isUsable: HeaderCheck, watch: Watch): Promise<number> {
   const claim = await claimVault(vaultPath);
   const building = join(vaultPath, `restore-${randomName()}`);
   try {
     const earlier = await findRestored(systemFiles, vaultPath);
-    if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, understood, watch);
+    if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, isUsable, watch);
     await refuseVault(vaultPath);
-    const secrets = await build(file, building, understood, watch);
+    const secrets = await build(file, building, isUsable, watch);
     await placeAudit(join(building, auditName), dirname(vaultPath));
     await makeCurrent(systemFiles, vaultPath, building);
     return secrets;
@@ -53,10 +53,10 @@ async function finishEarlier(
   file: string,
   vaultPath: string,
   earlier: Restored,
-  understood: Understood,
+  isUsable: HeaderCheck,
   watch: Watch,
 ): Promise<number> {
-  const secrets = await verifySame(file, vaultPath, earlier, understood, watch);
+  const secrets = await verifySame(file, vaultPath, earlier, isUsable, watch);
   await finishRestored(systemFiles, vaultPath);
   return secrets;
 }
@@ -65,15 +65,10 @@ async function verifySame(
   file: string,
   vaultPath: string,
   earlier: Restored,
-  understood: Understood,
+  isUsable: HeaderCheck,
   watch: Watch,
 ): Promise<number> {
-  const { secrets, digest } = await readAll(
-    file,
-    async (name) => void fileFor(file, vaultPath, name),
-    understood,
-    watch,
-  );
+  const { secrets, digest } = await readAll(file, async (name) => void fileFor(file, vaultPath, name), isUsable, watch);
   if (digest === earlier.archive) return secrets;
   const what = "already holds the vault of another backup, whose restore was interrupted at its end";
   throw new BackupError(
@@ -89,7 +84,7 @@ async function refuseVault(vaultPath: string): Promise<void> {
   throw new BackupError("exists", `${vaultPath} ${what} (strongroom doctor says what it holds)`);
 }
 
-async function build(file: string, directory: string, understood: Understood, watch: Watch): Promise<number> {
+async function build(file: string, directory: string, isUsable: HeaderCheck, watch: Watch): Promise<number> {
   const tree = new RestoredTree(directory);
   await tree.makeDirectory(join(directory, secretsName));
   const write: Take = async (name, bytes) => {
@@ -103,27 +98,27 @@ async function build(file: string, directory: string, understood: Understood, wa
       );
     });
   };
-  const { secrets, digest } = await readAll(file, write, understood, watch, write);
+  const { secrets, digest } = await readAll(file, write, isUsable, watch, write);
   await tree.write(join(directory, restoredMark), new Uint8Array(Buffer.from(digest, "latin1")));
   await tree.sync();
   return secrets;
 }
 
 /** Verifies an archive as a restore does, and writes nothing; returns its number of secrets. @throws BackupError */
-export async function judge(file: string, vaultPath: string, understood: Understood, watch: Watch): Promise<number> {
+export async function judge(file: string, vaultPath: string, isUsable: HeaderCheck, watch: Watch): Promise<number> {
   if ((await missingAsNull(lstat(vaultPath))) !== null) {
     const earlier = await findRestored(systemFiles, vaultPath);
-    if (earlier !== null) return verifySame(file, vaultPath, earlier, understood, watch);
+    if (earlier !== null) return verifySame(file, vaultPath, earlier, isUsable, watch);
     await refuseVault(vaultPath);
   }
-  return (await readAll(file, async (name) => void fileFor(file, vaultPath, name), understood, watch)).secrets;
+  return (await readAll(file, async (name) => void fileFor(file, vaultPath, name), isUsable, watch)).secrets;
 }
 
 /** `takeAudit`: gets the audit log's files. @throws BackupError */
 export async function readAll(
   file: string,
   take: Take,
-  understood: Understood,
+  isUsable: HeaderCheck,
   watch: Watch,
   takeAudit: Take = async () => {},
 ): Promise<{ readonly secrets: number; readonly digest: string; readonly header: Bytes }> {
@@ -136,7 +131,7 @@ export async function readAll(
     else secrets++;
   };
   const digest = await readArchive(file, takeOne, "restoring", watch);
-  if (header !== null && (await understood(header))) return { secrets, digest, header };
+  if (header !== null && (await isUsable(header))) return { secrets, digest, header };
   throw new BackupError("damaged", `${file} has no header that can be used: use another backup`);
 }
 

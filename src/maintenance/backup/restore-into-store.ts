@@ -8,33 +8,33 @@ import { CommitBuffer } from "../migrate/copy-secrets.js";
 import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
-import { readAll, secretOf, type Understood } from "./restore-backup.js";
+import { type HeaderCheck, readAll, secretOf } from "./restore-backup.js";
 
 /** Verifies the archive, and that the store has no other vault; returns the number of secrets. @throws BackupError */
 export async function judgeForStore(
   file: string,
   store: SecretStore,
-  understood: Understood,
+  isUsable: HeaderCheck,
   watch: Watch,
 ): Promise<number> {
-  return (await verify(file, store, understood, watch)).secrets;
+  return (await verify(file, store, isUsable, watch)).secrets;
 }
 
 /** Returns the number of restored secrets. @throws BackupError, VaultError */
 export async function restoreIntoStore(
   file: string,
   store: SecretStore,
-  understood: Understood,
+  isUsable: HeaderCheck,
   watch: Watch,
 ): Promise<number> {
-  const { header, placeholder, secrets, isNew } = await verify(file, store, understood, watch);
+  const { header, placeholder, secrets, isNew } = await verify(file, store, isUsable, watch);
   if (isNew) await store.startNewVault(placeholder);
-  await writeSecrets(file, store, understood, watch);
+  await writeSecrets(file, store, isUsable, watch);
   if ((await store.count()) !== secrets || !(await store.replaceHeader(header, placeholder))) throw changed(store);
   return secrets;
 }
 
-async function writeSecrets(file: string, store: SecretStore, understood: Understood, watch: Watch): Promise<void> {
+async function writeSecrets(file: string, store: SecretStore, isUsable: HeaderCheck, watch: Watch): Promise<void> {
   const buffer = new CommitBuffer(store);
   const write: Take = async (name, blob) => {
     if (name === headerName) return;
@@ -42,7 +42,7 @@ async function writeSecrets(file: string, store: SecretStore, understood: Unders
     if (buffer.isFull) await buffer.commit();
   };
   try {
-    await readAll(file, write, understood, watch);
+    await readAll(file, write, isUsable, watch);
     await buffer.commit();
   } catch (error) {
     if (!watch.signal.aborted) throw error;
@@ -50,11 +50,11 @@ async function writeSecrets(file: string, store: SecretStore, understood: Unders
   }
 }
 
-async function verify(file: string, store: SecretStore, understood: Understood, watch: Watch) {
+async function verify(file: string, store: SecretStore, isUsable: HeaderCheck, watch: Watch) {
   const check: Take = async (name) => {
     if (name !== headerName) secretOf(file, name);
   };
-  const { header, secrets, digest } = await readAll(file, check, understood, watch);
+  const { header, secrets, digest } = await readAll(file, check, isUsable, watch);
   const placeholder = unfinishedHeader(`restore of ${digest}`);
   const found = await store.header();
   if (found !== null && Buffer.compare(found, placeholder) !== 0) throw exists(store);

@@ -6,7 +6,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { documentName as tokensDocument } from "../../access/token-record.js";
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
-import type { Understood } from "../backup/restore-backup.js";
+import type { HeaderCheck } from "../backup/restore-backup.js";
 import { copySecrets, removeOthers, same, verifySecrets, type Watch } from "./copy-secrets.js";
 import { changedSource, MigrationError } from "./migration-error.js";
 
@@ -17,7 +17,7 @@ export type Migrated = { readonly secrets: number; readonly copied: number };
 
 /** `refuseServed` throws when a server uses the store. */
 export type MigrationChecks = {
-  readonly understood: Understood;
+  readonly isUsable: HeaderCheck;
   readonly refuseServed: (store: SecretStore) => Promise<void>;
 };
 
@@ -28,14 +28,14 @@ export type MigrationChecks = {
 export async function migrate(
   from: SecretStore,
   to: SecretStore,
-  { understood, refuseServed }: MigrationChecks,
+  { isUsable, refuseServed }: MigrationChecks,
   watch: Watch,
 ): Promise<Migrated> {
   const header = await from.header();
   if (header === null)
-    throw new MigrationError("uninitialized", `there is no vault in ${from.vaultPath}: name another`);
+    throw new MigrationError("uninitialized", `there is no vault in ${from.vaultPath}: choose another source`);
   const id = vaultIdOf(header);
-  if (id === null || !(await understood(header))) throw unusableHeader(from);
+  if (id === null || !(await isUsable(header))) throw unusableHeader(from);
   const placeholder = unfinishedHeader(`migration of ${id}`);
   const found = await to.header();
   if (same(found, header)) return { secrets: await verifyFinished(from, to, watch), copied: 0 };

@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
-import { creating, openDatabaseAt } from "../../../src/maintenance/vault-place.js";
+import { openDatabaseAt } from "../../../src/maintenance/vault-place.js";
 import { findPassword } from "../../../src/storage/postgres/pass-file.js";
 import { bytes } from "../../support/bytes.js";
 import { shared, temporaryDirectory } from "../../support/clean-up.js";
@@ -22,7 +22,7 @@ function fileWith(text: string, mode = 0o600): string {
 /** Returns the message with which an opening is refused; "opened" when it is not. */
 async function outcomeOf(url: string, passwordFile: string | null = null): Promise<string> {
   try {
-    await (await openDatabaseAt(url, passwordFile, creating)).close();
+    await (await openDatabaseAt(url, passwordFile, { creates: true })).close();
     return "opened";
   } catch (error) {
     return String(error instanceof Error ? error.message : error);
@@ -175,7 +175,7 @@ describe("a database", () => {
     await trustEveryone();
     expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\)/);
     expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
-    const store = await openDatabaseAt(urlOf("strongroom_server"), null, creating);
+    const store = await openDatabaseAt(urlOf("strongroom_server"), null, { creates: true });
     try {
       await store.startNewVault(bytes("header"));
       expect(await store.replaceHeader(bytes("later"), bytes("header"))).to.equal(true);
