@@ -20,8 +20,8 @@ settings`;
 export function define(command: Command): void {
   command.description(
     "Starts the vault server. Once it listens, it prints one line with its address and the location of the token, the " +
-      "certificate and the vault. SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the server. Logs go to " +
-      "standard error, one JSON object per line.",
+      "certificate and the vault. SIGUSR2 locks the vault; SIGINT, SIGTERM and POST /v1/shutdown lock it and stop the " +
+      "server. Logs go to standard error, one JSON object per line.",
   );
   withSettings(command)
     .addHelpText("after", details)

@@ -13,7 +13,7 @@ import { loadOf } from "../top/server-load.js";
 type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; readonly once?: true };
 
 const usualMs = 2_000;
-const leastMs = 100;
+const minIntervalMs = 100;
 
 export function define(command: Command): void {
   command
@@ -47,7 +47,7 @@ async function showLive(client: StrongroomClient, { interval = usualMs }: Flags)
         const after = await scrape(client);
         draw(screen, loadText(loadOf(new Interval(before, after)), painter(screen), before !== null));
         before = after;
-        await sleep(Math.max(leastMs, interval), undefined, { signal }).catch(() => {});
+        await sleep(Math.max(minIntervalMs, interval), undefined, { signal }).catch(() => {});
       }
     });
   } finally {

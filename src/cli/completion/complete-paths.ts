@@ -5,12 +5,12 @@ import { duration } from "../../config/readers.js";
 import { canonical } from "../session/secret-arguments.js";
 
 /** A user is waiting at the prompt. */
-const usualMs = 2000;
+const defaultTimeoutMs = 2000;
 
 export function define(command: Command): void {
   command
     .argument("[prefix]")
-    .option("--timeout <duration>", "how long the server may take", duration(60_000), usualMs)
+    .option("--timeout <duration>", "how long the server may take", duration(60_000), defaultTimeoutMs)
     .action(async (prefix: string | undefined, { timeout }: { readonly timeout: number }) => {
       const found = await candidates(canonical(prefix ?? ""), timeout).catch(() => []); // locked or unreachable: none
       process.stdout.write(found.map((path) => `${path}\n`).join(""));

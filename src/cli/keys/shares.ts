@@ -21,7 +21,7 @@ const headBytes = 1 + setBytes;
 const checkBytes = 4;
 /** The share has a byte for each of the key's, and its number. */
 const shareLetters = Math.ceil(((headBytes + keyBytes + 1 + checkBytes) * 8) / 5);
-const leastThreshold = 2;
+const minThreshold = 2;
 
 export type Share = {
   readonly threshold: number;
@@ -56,7 +56,7 @@ export function readShare(text: Uint8Array): Share | null {
   if (!checkOf(body).equals(bytes.subarray(-checkBytes))) return null;
   const threshold = body[0] ?? 0;
   const number = body.at(-1) ?? 0; // the library puts the share's coordinate last
-  if (threshold < leastThreshold || number === 0) return null; // correctly spelled, but made by no split
+  if (threshold < minThreshold || number === 0) return null; // correctly spelled, but made by no split
   const set = body.subarray(0, headBytes).toString("hex");
   return { threshold, set, number, bytes: new Uint8Array(body.subarray(headBytes)) };
 }

@@ -10,9 +10,10 @@ export function homeOption(): Option {
 }
 
 export function connectionOptions(): Option[] {
-  const address = "the server's address (STRONGROOM_ADDRESS; the one recorded in the home)";
+  const address = "the server's address (STRONGROOM_ADDRESS; the home's Unix socket, or the address recorded there)";
   const tokenFile = "file that holds the bearer token (STRONGROOM_TOKEN_FILE; token in the home)";
-  const cacert = "certificate to trust (STRONGROOM_TLS_CERT; tls/cert.pem in the home)";
+  const cacert =
+    "certificate to trust; the Unix socket is not used then (STRONGROOM_TLS_CERT; tls/cert.pem in the home)";
   const timeout = "how long to wait for a response, such as 10s or 2m; 0 waits forever (30s)";
   return [
     homeOption(),
