@@ -146,7 +146,7 @@ describe("the command line", () => {
   ]) {
     it(`does not repeat the value in ${args.join(" ")}`, async () => {
       expect(await usageRefusal(args))
-        .to.match(/unknown flag --?[A-Za-z]+\n|takes no value/)
+        .to.match(/unknown flag --?[A-Za-z]+(?:\n|\. Did you mean)|takes no value/)
         .and.not.to.contain("canary");
     });
   }

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomClient } from "strongroom/client";
+import { untilWiped } from "../support/bytes.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 
 const canary = "plaintext-canary";
@@ -59,7 +60,7 @@ describe("the client library wipes a response that ends halfway", () => {
   });
 
   /** A client of a server that sends half a response. */
-  async function clientOfHalf(): Promise<{ readonly client: StrongroomClient; readonly cut: () => void }> {
+  async function clientOfPartialServer(): Promise<{ readonly client: StrongroomClient; readonly cut: () => void }> {
     const home = temporaryDirectory();
     const server = createServer((_, response) => {
       response.writeHead(200, { "content-length": "1000" }).write(canary);
@@ -97,14 +98,14 @@ describe("the client library wipes a response that ends halfway", () => {
   for (const [name, expected, end] of cases) {
     it(`when ${name}`, async () => {
       const chunks = receivedChunks();
-      const { client, cut } = await clientOfHalf();
+      const { client, cut } = await clientOfPartialServer();
       const caller = new AbortController();
       const outcome = client.get("a", { signal: caller.signal }).catch((reason: unknown) => reason);
       while (chunks.length === 0) await sleep(5);
       expect(chunks.map(String)).to.deep.equal([canary]);
       end(cut, caller, client);
       expect(await outcome).to.include({ code: expected });
-      while (chunks.some((chunk) => chunk.some((byte) => byte !== 0))) await sleep(5);
+      await untilWiped(...chunks);
     });
   }
 });

@@ -266,7 +266,7 @@ describe("the client library", () => {
 describe("a client object", () => {
   const server = shareTestServer();
 
-  it("says BAD_REQUEST before init for what needs a vault, but no unlocked one", async () => {
+  it("rejects with BAD_REQUEST, before init, what needs a vault but not an unlocked one", async () => {
     const client = clientOf(server());
     const works = [
       client.unlock("p"),

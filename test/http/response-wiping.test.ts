@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { sendBytes } from "../../src/http/responses.js";
+import { untilWiped } from "../support/bytes.js";
 import { later } from "../support/clean-up.js";
 
 describe("the bytes of a response", () => {
@@ -50,9 +51,4 @@ function respond(res: ServerResponse | undefined): Uint8Array {
   const bytes = Buffer.from("secret");
   sendBytes(res, 200, [bytes]);
   return bytes;
-}
-
-/** Fails by the test's own timeout. */
-async function untilWiped(bytes: Uint8Array): Promise<void> {
-  while (!bytes.every((byte) => byte === 0)) await new Promise((resolve) => setTimeout(resolve, 5));
 }
