@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import { Agent, request as httpsRequest, type RequestOptions } from "node:https";
 import { type Socket, connect as socketConnect } from "node:net";
-import { connect, type TLSSocket } from "node:tls";
+import { connect, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 import { expect } from "chai";
 import supertest, { type Test } from "supertest";
 import { later } from "./clean-up.js";
@@ -51,7 +51,7 @@ export function send(
   const bytes = bodyBytes(body);
   const authorization = token === null ? {} : { authorization: `Bearer ${token ?? server.token}` };
   const host = localAddress ? "127.0.0.1" : new URL(server.url).hostname.replace(/^\[|\]$/g, "");
-  const tls = { host, port: server.port, servername: "localhost", ca: server.certificate };
+  const tls = { host, port: server.port, servername: "localhost", secureContext: trustOf(server) };
   const options: RequestOptions = {
     ...(server.overSocket ? { socketPath: server.socket ?? "" } : tls),
     agent: agentOf(server),
@@ -205,7 +205,17 @@ export async function openRaw(server: TestServer): Promise<Socket> {
 }
 
 export function connectRaw(server: TestServer): TLSSocket {
-  return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", ca: server.certificate });
+  const secureContext = trustOf(server);
+  return connect({ host: "127.0.0.1", port: server.port, servername: "localhost", secureContext });
+}
+
+const contexts = new Map<string, SecureContext>();
+
+/** Trust in the server's certificate alone, made once for each certificate: it costs more than a handshake. */
+function trustOf({ certificate }: TestServer): SecureContext {
+  const context = contexts.get(certificate) ?? createSecureContext({ ca: certificate });
+  contexts.set(certificate, context);
+  return context;
 }
 
 /** Returns the status, head and JSON of a raw response. */
