@@ -178,6 +178,7 @@ export class Entries {
     if (before === null) return true;
     const { blob, intact, ...lengths } = await this.#keyState.ask({ op: "reseal", path, blob: before });
     if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, tagOf(before));
+    else if (intact) await this.#store.settle(path); // or a power cut may bring back one that the old key sealed
     return intact;
   }
 

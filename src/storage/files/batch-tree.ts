@@ -90,6 +90,12 @@ export class BatchTree {
     return true;
   }
 
+  /** Makes durable what `read` returns, whatever became of the write that made it. */
+  async settle(path: string): Promise<void> {
+    if (this.#changedBy.has(path)) await this.drain();
+    await this.#tree.settle(path);
+  }
+
   commit(changes: BatchChanges): Promise<void> {
     return this.#inTurn(() => this.#commit(changes));
   }

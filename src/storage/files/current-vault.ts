@@ -94,6 +94,12 @@ export class CurrentVault {
     return { committed: true };
   }
 
+  settle(path: string): Promise<void> {
+    return this.#writes(() => this.#tree.settle(path)).catch((error: unknown) => {
+      throw writeFailure(path, error);
+    });
+  }
+
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
     const { directory } = this.generation;
     if (Buffer.compare(this.#header, before) !== 0) return false;

@@ -1,0 +1,131 @@
+/** Rotation of the master key on a disk that loses names: the old key goes only once no blob under it can come back. */
+import { constants, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { blobFile } from "../support/damage.js";
+import { mustRotate, untilRotated } from "../support/key-requests.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { startTestServer, type TestServer } from "../support/server.js";
+import { mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
+
+/** `lost`: the fsync fails, and no later one covers the names; `late`: the process is killed before it, a later one does. */
+type Fault = "lost" | "late";
+
+/** A disk on which the next fsync of a directory can go wrong; a power cut leaves what was under each name when last synced. */
+class WeakDisk {
+  readonly files: FileOperations;
+  readonly #lasting = new Map<string, Buffer>();
+  readonly #renamed = new Map<string, Buffer>();
+  readonly #due = new Map<string, Fault>();
+
+  constructor() {
+    const open = async (...[path, flags, mode]: Parameters<FileOperations["open"]>) => {
+      const handle = await systemFiles.open(path, flags, mode);
+      if ((flags & constants.O_DIRECTORY) === 0) return handle;
+      return Object.assign(handle, { sync: async () => this.#sync(path) });
+    };
+    const rename = async (from: string, to: string) => {
+      const bytes = readFileSync(from);
+      await systemFiles.rename(from, to);
+      this.#renamed.set(to, bytes);
+    };
+    this.files = { ...systemFiles, open, rename };
+  }
+
+  failNextSync(directory: string, fault: Fault): void {
+    this.#due.set(directory, fault);
+  }
+
+  /** Whether no fault is still to come. */
+  get hasFailed(): boolean {
+    return this.#due.size === 0;
+  }
+
+  /** Returns what brings back the names as they are now on the disk. */
+  cutPower(): () => void {
+    const lasting = [...this.#lasting];
+    return () => {
+      for (const [path, bytes] of lasting) writeFileSync(path, bytes);
+    };
+  }
+
+  #sync(directory: string): void {
+    const fault = this.#due.get(directory);
+    this.#due.delete(directory);
+    for (const [path, bytes] of this.#renamed) {
+      if (dirname(path) !== directory || fault === "late") continue;
+      this.#renamed.delete(path);
+      if (fault === undefined) this.#lasting.set(path, bytes);
+    }
+    if (fault !== undefined) throw Object.assign(new Error("EIO"), { code: "EIO" });
+  }
+}
+
+const paths = ["a/x", "b/x"];
+
+async function startOn(disk: WeakDisk, clock: FakeClock): Promise<TestServer> {
+  const server = await startTestServer({ files: disk.files, clock, idleTimeoutMs: 0 });
+  await mustInit(server);
+  for (const path of paths) await mustPut(server, path, path);
+  return server;
+}
+
+async function mustHoldAll(home: string): Promise<void> {
+  const server = await startTestServer({ home });
+  await mustUnlock(server);
+  for (const path of paths) expect((await mustGet(server, path))["value"]).to.equal(path);
+}
+
+describe("a power cut after a rotation of the master key", () => {
+  // The sweep rests after its first secret, a/x, until the clock goes on.
+  const put = { method: "PUT", path: "/v1/secrets/b/x", body: { value: "b/x" } };
+  const operations = paths.map((path) => ({ put: path, value: path }));
+  const rows = [
+    ["put", "secrets/b", put],
+    ["batch", ".", { method: "POST", path: "/v1/batch", body: { operations } }],
+  ] as const;
+  for (const [what, directory, change] of rows) {
+    it(`loses no secret after a failed fsync of a ${what} during it`, async () => {
+      const [disk, clock] = [new WeakDisk(), new FakeClock()];
+      const server = await startOn(disk, clock);
+      await mustRotate(server);
+      disk.failNextSync(join(server.home, "vault", "gen-1", directory), "lost");
+      expect((await send(server, change)).status).to.equal(503);
+      await untilRotated(server, () => clock.advance(60_000));
+      const restorePower = disk.cutPower();
+      await server.stop();
+      restorePower();
+      await mustHoldAll(server.home);
+    });
+  }
+
+  it("loses no secret after a failed fsync of its own", async () => {
+    const [disk, clock] = [new WeakDisk(), new FakeClock()];
+    const server = await startOn(disk, clock);
+    disk.failNextSync(dirname(blobFile(server, "a/x")), "lost");
+    await mustRotate(server);
+    await untilRotated(server, () => clock.advance(60_000));
+    expect(disk.hasFailed).to.equal(true);
+    const restorePower = disk.cutPower();
+    await server.stop();
+    restorePower();
+    await mustHoldAll(server.home);
+  });
+
+  it("loses no secret that a killed server had not synced", async () => {
+    const [disk, clock] = [new WeakDisk(), new FakeClock()];
+    const server = await startOn(disk, clock);
+    disk.failNextSync(dirname(blobFile(server, "a/x")), "late");
+    await mustRotate(server);
+    while (!disk.hasFailed) await new Promise((resolve) => setTimeout(resolve, 5));
+    await server.stop();
+    const again = await startTestServer({ home: server.home, files: disk.files, clock, idleTimeoutMs: 0 });
+    await mustUnlock(again);
+    await untilRotated(again, () => clock.advance(60_000));
+    const restorePower = disk.cutPower();
+    await again.stop();
+    restorePower();
+    await mustHoldAll(server.home);
+  });
+});
