@@ -1,10 +1,10 @@
 /** Rotation of the master key on a disk that loses names: the old key goes only once no blob under it can come back. */
-import { constants, readFileSync, writeFileSync } from "node:fs";
+import { constants, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { blobFile } from "../support/damage.js";
-import { mustRotate, untilRotated } from "../support/key-requests.js";
+import { mustRotate, outcomeOf, untilRotated } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
@@ -12,11 +12,14 @@ import { mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-cl
 /** `lost`: the fsync fails, and no later one covers the names; `late`: the process is killed before it, a later one does. */
 type Fault = "lost" | "late";
 
+type Remove = (path: string) => Promise<void>;
+
 /** A disk on which the next fsync of a directory can go wrong; a power cut leaves what was under each name when last synced. */
 class WeakDisk {
   readonly files: FileOperations;
-  readonly #lasting = new Map<string, Buffer>();
-  readonly #renamed = new Map<string, Buffer>();
+  /** Null: nothing was there. */
+  readonly #lasting = new Map<string, Buffer | null>();
+  readonly #changed = new Map<string, Buffer | null>();
   readonly #due = new Map<string, Fault>();
 
   constructor() {
@@ -28,9 +31,14 @@ class WeakDisk {
     const rename = async (from: string, to: string) => {
       const bytes = readFileSync(from);
       await systemFiles.rename(from, to);
-      this.#renamed.set(to, bytes);
+      this.#changed.set(to, bytes);
     };
-    this.files = { ...systemFiles, open, rename };
+    const removing = (remove: Remove) => async (path: string) => {
+      await remove(path);
+      this.#changed.set(path, null);
+    };
+    const [unlink, rmdir] = [removing(systemFiles.unlink as Remove), removing(systemFiles.rmdir as Remove)];
+    this.files = { ...systemFiles, open, rename, unlink, rmdir } as FileOperations;
   }
 
   failNextSync(directory: string, fault: Fault): void {
@@ -46,16 +54,20 @@ class WeakDisk {
   cutPower(): () => void {
     const lasting = [...this.#lasting];
     return () => {
-      for (const [path, bytes] of lasting) writeFileSync(path, bytes);
+      for (const [path, bytes] of lasting) {
+        mkdirSync(dirname(path), { recursive: true });
+        if (bytes !== null) writeFileSync(path, bytes);
+        else rmSync(path, { force: true, recursive: true });
+      }
     };
   }
 
   #sync(directory: string): void {
     const fault = this.#due.get(directory);
     this.#due.delete(directory);
-    for (const [path, bytes] of this.#renamed) {
+    for (const [path, bytes] of this.#changed) {
       if (dirname(path) !== directory || fault === "late") continue;
-      this.#renamed.delete(path);
+      this.#changed.delete(path);
       if (fault === undefined) this.#lasting.set(path, bytes);
     }
     if (fault !== undefined) throw Object.assign(new Error("EIO"), { code: "EIO" });
@@ -75,6 +87,14 @@ async function mustHoldAll(home: string): Promise<void> {
   const server = await startTestServer({ home });
   await mustUnlock(server);
   for (const path of paths) expect((await mustGet(server, path))["value"]).to.equal(path);
+}
+
+/** Each secret is there as it was, or is not there. */
+async function mustHoldAllOrNone(home: string): Promise<void> {
+  const server = await startTestServer({ home });
+  await mustUnlock(server);
+  for (const path of paths)
+    expect(outcomeOf(await send(server, { path: `/v1/secrets/${path}` })), path).to.be.oneOf(["200", "404 NOT_FOUND"]);
 }
 
 describe("a power cut after a rotation of the master key", () => {
@@ -97,6 +117,26 @@ describe("a power cut after a rotation of the master key", () => {
       await server.stop();
       restorePower();
       await mustHoldAll(server.home);
+    });
+  }
+
+  const deletes = paths.map((path) => ({ delete: path }));
+  const refused = [
+    ["delete", "secrets/b", { method: "DELETE", path: "/v1/secrets/b/x" }],
+    ["batch of deletes", ".", { method: "POST", path: "/v1/batch", body: { operations: deletes } }],
+  ] as const;
+  for (const [what, directory, change] of refused) {
+    it(`brings back no secret that does not open after a failed fsync of a ${what} during it`, async () => {
+      const [disk, clock] = [new WeakDisk(), new FakeClock()];
+      const server = await startOn(disk, clock);
+      await mustRotate(server);
+      disk.failNextSync(join(server.home, "vault", "gen-1", directory), "lost");
+      expect((await send(server, change)).status).to.equal(503);
+      await untilRotated(server, () => clock.advance(60_000));
+      const restorePower = disk.cutPower();
+      await server.stop();
+      restorePower();
+      await mustHoldAllOrNone(server.home);
     });
   }
 

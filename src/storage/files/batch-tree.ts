@@ -96,6 +96,14 @@ export class BatchTree {
     await this.#tree.settle(path);
   }
 
+  /** Makes durable what is deleted, whatever became of the commits. No other operation may run. */
+  async settleDeletes(): Promise<void> {
+    await this.drain().catch((error: unknown) => {
+      if (this.#hasDoubtful) throw error; // a durable journal is replayed, whatever keeps it from the tree
+    });
+    await this.#tree.settleDeletes();
+  }
+
   commit(changes: BatchChanges): Promise<void> {
     return this.#inTurn(() => this.#commit(changes));
   }
@@ -127,7 +135,7 @@ export class BatchTree {
   }
 
   async #commit(changes: BatchChanges): Promise<void> {
-    if (this.#pending.some(({ durable }) => !durable)) await this.drain();
+    if (this.#hasDoubtful) await this.drain();
     while (this.#isFull()) await this.#makeRoom();
     const bytes = encodeJournal(changes);
     if (bytes.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
@@ -161,6 +169,10 @@ export class BatchTree {
   #hide(batch: Batch): void {
     this.#pending.shift();
     for (const path of batch.changes.keys()) if (this.#changedBy.get(path) === batch) this.#changedBy.delete(path);
+  }
+
+  get #hasDoubtful(): boolean {
+    return this.#pending.some(({ durable }) => !durable);
   }
 
   #isFull(): boolean {

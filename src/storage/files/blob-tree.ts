@@ -71,6 +71,11 @@ export class BlobTree {
     this.#settled.add(directory);
   }
 
+  /** Makes deletes durable that failed before they were. No other operation may run. */
+  async settleDeletes(): Promise<void> {
+    for (const path of [...this.#unconfirmed]) await this.remove(path);
+  }
+
   /** Whether the file is gone, but the delete failed before it was durable. */
   isUnconfirmed(path: string): boolean {
     return this.#unconfirmed.has(path);

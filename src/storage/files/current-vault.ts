@@ -104,6 +104,7 @@ export class CurrentVault {
     const { directory } = this.generation;
     if (Buffer.compare(this.#header, before) !== 0) return false;
     try {
+      await this.#tree.settleDeletes(); // the header may drop the key of what would come back
       await moveIntoPlace(this.#files, join(directory, headerFile), header);
       this.#header = header.slice(); // what the next start finds, even when the fsync fails
       await syncDirectory(this.#files, directory);
