@@ -55,9 +55,10 @@ export class Keyring {
     return key === null ? lockedNow : withScratch(() => operation(key));
   }
 
-  /** Sets the header, or with undefined none, and locks: a key that is held belongs to another header. */
+  /** Sets the header, or with undefined none, and locks: keys and a proposal belong to another header. */
   mount(header: Header | null | undefined): void {
     this.lock();
+    this.discard();
     this.#header = header;
   }
 

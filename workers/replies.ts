@@ -27,7 +27,7 @@ export type Mounted = { readonly ok: true; readonly rotation: string | null };
 
 /**
  * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its present. `intact`: every version
- * has metadata under either key.
+ * has metadata under either key, and a value where the old key sealed it.
  */
 export type ResealReply = {
   readonly ok: true;

@@ -29,6 +29,7 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
     list: (...args) => measure("list", () => store.list(...args)),
     read: (...args) => measure("read", () => store.read(...args)),
     commit: (changes) => measure("commit", () => store.commit(changes)),
+    settle: (path) => measure("commit", () => store.settle(path)),
     startNewVault: (header) => measure("startNewVault", () => store.startNewVault(header)),
     replaceHeader: (...args) => measure("replaceHeader", () => store.replaceHeader(...args)),
     readDocument: (name) => measure("readDocument", () => store.readDocument(name)),

@@ -97,6 +97,13 @@ export interface SecretStore {
   commit(changes: readonly Change[]): Promise<CommitResult>;
 
   /**
+   * Makes what `read` returns of a path survive a power cut, also where the commit that wrote it failed or its process was
+   * killed. The caller changes the path meanwhile no more than during a commit.
+   * @throws VaultError UNAVAILABLE
+   */
+  settle(path: string): Promise<void>;
+
+  /**
    * Atomically switches to a new, empty vault; returns where the old one is kept, or null when there was none.
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */

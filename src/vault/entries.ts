@@ -120,9 +120,12 @@ export class Entries {
     }
   }
 
-  /** Seals a secret again that the old master key sealed; returns false when it is damaged, also on a second read. */
+  /**
+   * Seals a secret again that the old master key sealed; returns false when it is damaged, also on a second read. What a
+   * first read finds damaged is not written: sealed anew, it would be lost, although the disk may still have it.
+   */
   reseal(path: string): Promise<boolean> {
-    const reseal = async () => (await this.#resealExclusively(path)) || this.#resealExclusively(path);
+    const reseal = async () => (await this.#resealExclusively(path, false)) || this.#resealExclusively(path, true);
     return this.#paths.run(path, () => this.#repeatingIfShared(reseal));
   }
 
@@ -173,11 +176,13 @@ export class Entries {
     return removed;
   }
 
-  async #resealExclusively(path: string): Promise<boolean> {
+  async #resealExclusively(path: string, asItIs: boolean): Promise<boolean> {
     const before = await this.#store.read(path);
     if (before === null) return true;
     const { blob, intact, ...lengths } = await this.#keyState.ask({ op: "reseal", path, blob: before });
+    if (!intact && !asItIs) return false;
     if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, tagOf(before));
+    else await this.#store.settle(path); // or a power cut may bring back one that the old key sealed
     return intact;
   }
 

@@ -94,6 +94,7 @@ export class HeaderChanges {
   }
 
   async #startNew(header: Bytes): Promise<string | null> {
+    this.#mustHold(header);
     let keptAt: string | null;
     try {
       keptAt = await this.#store.startNewVault(header);
@@ -104,7 +105,7 @@ export class HeaderChanges {
     }
     this.#vaultReplaced();
     try {
-      await this.#keyState.adopt();
+      await this.#keyState.adopt(header);
       return keptAt;
     } catch (cause) {
       await this.#keyState.mount(); // the thread that knew the new key is gone; the new vault stands
@@ -114,7 +115,14 @@ export class HeaderChanges {
     }
   }
 
+  /** DANGER: a header that was proposed before the last mount would undo what was changed since. */
+  #mustHold(proposed: Bytes): void {
+    if (this.#keyState.holds(proposed)) return;
+    throw new VaultError("UNAVAILABLE", "the key worker was replaced meanwhile: nothing was changed, try again");
+  }
+
   async #replace(proposed: Bytes): Promise<void> {
+    this.#mustHold(proposed);
     const before = this.#header.bytes;
     if (before === null) throw new Error("a header was proposed before init");
     const replacing = this.#store.replaceHeader(proposed, before);
@@ -143,7 +151,7 @@ export class HeaderChanges {
   async #adopt(header: Bytes): Promise<void> {
     this.#header.bytes = header;
     try {
-      await this.#keyState.adopt();
+      await this.#keyState.adopt(header);
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-header-change", error });
       await this.#keyState.mount(); // the thread that knew the change is gone; the new header stands, locked

@@ -43,6 +43,9 @@ export class KeyState {
   #lastLock: LastLock;
   #closed = false;
   #rotation: string | null = null;
+  #mounts = 0;
+  /** Proposed headers, and how many mounts there had been when they were asked for. */
+  readonly #proposals = new WeakMap<Bytes, number>();
   #locking: Promise<void> | null = null;
 
   private constructor({ header, lock, settings, clock, log, observers }: KeyStateOptions) {
@@ -140,14 +143,24 @@ export class KeyState {
     locking.catch((error: unknown) => this.#log.error({ event: "lock-failed", error }));
   }
 
+  /**
+   * Whether the thread still holds aside the header that it proposed: not after a crash, nor once another was mounted, which
+   * the proposal does not know.
+   */
+  holds(proposed: Bytes): boolean {
+    return this.#proposals.get(proposed) === this.#mounts;
+  }
+
   /** Lets the key worker use the header that it has proposed, which is on disk now. @throws VaultError as `ask` */
-  async adopt(): Promise<void> {
+  async adopt(proposed: Bytes): Promise<void> {
+    if (!this.holds(proposed)) throw new VaultError("INTERNAL", "the key worker ended before it adopted the header");
     this.#rotation = (await this.ask({ op: "adopt" })).rotation;
   }
 
   /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
     this.#becomeLocked("crash");
+    this.#mounts++;
     this.#rotation = await this.#thread.mount(this.#header());
   }
 
@@ -173,7 +186,10 @@ export class KeyState {
     while (this.#locking !== null || this.#thread.orphan !== null) await (this.#locking ?? this.#thread.orphan);
     // DANGER: nothing may be awaited between this check and the message.
     if (this.#closed) throw shuttingDown();
-    return this.#noticingLock(this.#derivations.countSent(this.#thread.derive(request)));
+    const mounts = this.#mounts;
+    const reply = await this.#noticingLock(this.#derivations.countSent(this.#thread.derive(request)));
+    if (reply.header !== null) this.#proposals.set(reply.header, mounts);
+    return reply;
   }
 
   /** A reply that the vault is locked means that the thread has lost the key. */

@@ -48,11 +48,15 @@ export function copyOf(home: string): string {
 }
 
 /** Inspects a home as doctor does, in this process: a command costs four times the CPU. */
-export async function inspect(home: string, flags: { fix?: true; open?: true } = {}): Promise<Report> {
+export async function inspect(
+  home: string,
+  flags: { fix?: true; open?: true } = {},
+  onProgress = () => {},
+): Promise<Report> {
   const bytes = flags.open ? Uint8Array.from(Buffer.from(passphrase)) : null;
   const before = process.umask(0o077);
   try {
-    const diagnosis = await runDoctor(home, { fix: flags.fix === true, passphrase: bytes, onProgress: () => {} });
+    const diagnosis = await runDoctor(home, { fix: flags.fix === true, passphrase: bytes, onProgress });
     const json = JSON.parse(JSON.stringify(asJson(diagnosis))) as Json;
     return { exit: exitCodeOf(diagnosis), json, findings: json["findings"] as readonly Found[] };
   } finally {

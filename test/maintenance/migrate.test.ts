@@ -1,7 +1,9 @@
 /** Migration between two stores: everything arrives as it is, an interruption is made good, and nothing else is replaced. */
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { migrate } from "../../src/maintenance/migrate/migrate.js";
+import { FileStore } from "../../src/storage/files/file-store.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
 import { bytes } from "../support/bytes.js";
@@ -10,6 +12,7 @@ import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js"
 import { run } from "../support/process.js";
 import { realScryptCost, startTestServer } from "../support/server.js";
 import { mustCreateToken, mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { WeakDisk } from "../support/weak-disk.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 
 /** 250 secrets, so that there are several batches, and a document. */
@@ -68,6 +71,25 @@ describe("a migration", () => {
       steps = failing + 1;
     }
     expect(steps).to.be.above(5);
+  });
+
+  it("that was killed before a sync syncs what it finds when it is repeated", async () => {
+    const source = new MemoryStore({ ...filled(), blobs: new Map([["app/a", bytes("sealed app/a")]]) });
+    const directory = temporaryDirectory();
+    const disk = new WeakDisk();
+    disk.failNextSync(join(directory, "gen-1", "secrets", "app"), "late");
+    const killed = await FileStore.open(directory, disk.files);
+    expect(await problemOf(move(source, killed))).to.equal("UNAVAILABLE");
+    await killed.close();
+    const target = await FileStore.open(directory, disk.files);
+    await move(source, target);
+    const restorePower = disk.cutPower();
+    await target.close();
+    rmSync(join(directory, "gen-1", "secrets", "app"), { recursive: true });
+    restorePower();
+    const again = await FileStore.open(directory);
+    expect(await again.read("app/a")).to.deep.equal(bytes("sealed app/a"));
+    await again.close();
   });
 
   it("goes on with the source as it is now, when that was used after the interruption", async () => {

@@ -68,6 +68,8 @@ export class MemoryStore implements SecretStore {
     return { committed: true };
   }
 
+  async settle(): Promise<void> {}
+
   async startNewVault(header: Bytes): Promise<string | null> {
     await this.beginChange();
     const before = this.kept.header === null ? null : `generation ${this.kept.generations}`;

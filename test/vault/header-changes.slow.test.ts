@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { Observer } from "../../src/observer.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { decodeKeys, headerText } from "../support/decoder.js";
 import { type FailingFiles, failingFiles } from "../support/failing-files.js";
@@ -13,6 +14,7 @@ import {
   mustCreateKey,
   mustListKeys,
   outcomeOf,
+  rotating,
   unlockWith,
 } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
@@ -131,6 +133,65 @@ describe("a change of the header with a fault at its k-th file operation", funct
     }
     expect([occurred[0], occurred.at(-1)]).to.deep.equal([true, false]);
     await sameAfterRestart(server, passphrase);
+  });
+});
+
+describe("a change of the header for which the key worker crashes before it is written", () => {
+  /** A put holds the change up until `release`; `derived` resolves once the key worker has proposed so many. */
+  async function startHeld() {
+    const { files, hold } = heldFiles();
+    let derivations = 0;
+    const observer: Observer = { derivationEnded: () => derivations++ };
+    const server = await startTestServer({ files, observer });
+    await mustInit(server);
+    await mustPut(server, "a", "kept");
+    const before = derivations;
+    const { reached, release } = hold("/secrets");
+    const put = send(server, { method: "PUT", path: "/v1/secrets/held", body: { value: "held" } });
+    await reached;
+    const derived = async (count: number) => {
+      while (derivations < before + count) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    const crash = async () => {
+      await crashKeyWorkers();
+      while (!server.logged().includes("key-worker-ended")) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    return { server, put, release, derived, crash };
+  }
+
+  it("leaves every key that was created, also when another is created meanwhile", async () => {
+    const { server, put, release, derived, crash } = await startHeld();
+    const first = send(server, creating("first"));
+    await derived(1);
+    await crash();
+    const second = send(server, creating("second"));
+    await derived(2);
+    release();
+    const answers = await Promise.all([first, second]);
+    await put;
+    expect(answers.map(outcomeOf)).to.include("200");
+    const texts = answers.flatMap(({ status, json }) => (status === 200 ? [String(json["key"])] : []));
+    expect(await opening(server, texts)).to.deep.equal(texts);
+    await sameAfterRestart(server, passphrase);
+  });
+
+  it("seals nothing of the new vault under the key of another", async () => {
+    const { server, put, release, derived, crash } = await startHeld();
+    const init = send(server, { method: "POST", path: "/v1/init", body: { passphrase: another, force: true } });
+    await derived(1);
+    await crash();
+    const unlock = send(server, unlockWith(passphrase));
+    await derived(2);
+    const rotate = send(server, rotating());
+    await derived(3);
+    release();
+    const outcomes = (await Promise.all([put, init, unlock, rotate])).map(outcomeOf);
+    const current = outcomes[1] === "200" ? another : passphrase;
+    await mustUnlock(server, current);
+    await mustPut(server, "b", "later");
+    const again = await restarted(server);
+    await mustUnlock(again, current);
+    expect((await mustGet(again, "b"))["value"]).to.equal("later");
   });
 });
 

@@ -2,6 +2,8 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { OpenFile } from "../../src/files/open-file.js";
 import { Keys } from "../../src/maintenance/doctor/offline-keys.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage, headerFile } from "../support/damage.js";
@@ -194,6 +196,40 @@ describe("a rotation of the master key", () => {
     expect(readFileSync(blobFile(server, "b/c"), "utf8")).to.equal("no blob");
     expect(server.logged()).to.contain("rotation-left-damaged-secrets");
     for (const path of ["a", "m", "x/y/z", "z"]) expect((await mustGet(server, path))["value"]).to.equal(`${path} 3`);
+  });
+});
+
+/** From `flip` on, the last byte of one read of this file is wrong. */
+function flippingFiles() {
+  let due: string | null = null;
+  const open: FileOperations["open"] = async (path, ...more) => {
+    const handle = await systemFiles.open(path, ...more);
+    if (due === null || !path.endsWith(due)) return handle;
+    due = null;
+    const read = async (bytes: Uint8Array, at: number) => {
+      const length = await OpenFile.prototype.read.call(handle, bytes, at);
+      if (length > 0) bytes[at + length - 1] = (bytes[at + length - 1] ?? 0) ^ 1;
+      return length;
+    };
+    return Object.assign(handle, { read });
+  };
+  const flip = (end: string) => {
+    due = end;
+  };
+  return { files: { ...systemFiles, open }, flip, isDue: () => due !== null };
+}
+
+describe("a rotation that reads a byte wrong once", () => {
+  it("seals every version anew, from another read", async () => {
+    const { files, flip, isDue } = flippingFiles();
+    const server = await startFilled({ files });
+    const before = await contents(server);
+    flip("/m.sealed");
+    await mustRotate(server);
+    await untilRotated(server);
+    expect(isDue()).to.equal(false);
+    expect(await contents(server)).to.deep.equal(before);
+    expect(server.logged()).not.to.contain("rotation-left-damaged-secrets");
   });
 });
 

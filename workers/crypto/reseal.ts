@@ -5,7 +5,7 @@ import { boxesOf, metadataAad, openBoxes, openVersionsMetadata, type SealingKey,
 import { type SealedVersion, splitBlob } from "./blob-structure.js";
 import { nonceBytes, sealAnew } from "./xaes.js";
 
-/** `blob`: null when nothing was sealed anew. `intact`: all of its metadata opened. */
+/** `blob`: null when nothing was sealed anew. `intact`: all that the old key sealed opened. */
 type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
 
 /**
@@ -22,25 +22,25 @@ export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): Res
   const older = { ...key, masterKey: key.oldKey, oldKey: null };
   const copy = concat([blob]);
   const put = (box: Uint8Array, offset: number) => copy.set(box, offset - blob.byteOffset);
-  const resealed = others.filter((version) => resealVersion(key, older, path, version, put));
-  const intact = split.isWhole && resealed.length === others.length;
-  return { blob: resealed.length === 0 ? null : copy, intact };
+  const results = others.map((version) => resealVersion(key, older, path, version, put));
+  const intact = split.isWhole && results.every((result) => result === "whole");
+  return { blob: results.every((result) => result === "nothing") ? null : copy, intact };
 }
 
-/** Returns false when the metadata does not open under the old key. `put` gets the offsets of the boxes in their buffer. */
+/** Returns what opened under the old key and is sealed anew. `put` gets the offsets of the boxes in their buffer. */
 function resealVersion(
   key: SealingKey,
   older: SealingKey,
   path: string,
   { metadata, value }: SealedVersion,
   put: (box: Uint8Array, offset: number) => void,
-): boolean {
+): "whole" | "metadata" | "nothing" {
   const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
-  if (!described) return false;
+  if (!described) return "nothing";
   const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
   put(box, metadata.byteOffset);
-  if (!content) return true;
+  if (!content) return "metadata";
   const aad = () => valueAad(key, path, box.subarray(0, nonceBytes));
   put(sealAnew(key.masterKey, value, { plaintext: content, aad }), value.byteOffset);
-  return true;
+  return "whole";
 }

@@ -14,7 +14,7 @@ export const headBytes = 9;
 export class Keys {
   readonly #judge = startWorker();
   readonly #passphrase: Bytes | null;
-  #opener: { readonly generation: string; readonly worker: KeyWorkerClient } | null = null;
+  #opener: { readonly generation: string; readonly header: Bytes; readonly worker: KeyWorkerClient } | null = null;
 
   /** Takes the passphrase, and wipes it in `stop`. Null: nothing is opened. */
   constructor(passphrase: Bytes | null) {
@@ -30,11 +30,16 @@ export class Keys {
     return (await this.#judge.call({ op: "inspect", blobs })).faults;
   }
 
-  /** Unlocks the vault of the first call; later calls do nothing. @throws VaultError UNAUTHORIZED */
+  /**
+   * Unlocks the vault of the first call, and again once a server has changed its header: a rotation makes another key. Does
+   * nothing for other vaults. @throws VaultError UNAUTHORIZED
+   */
   async unlock(generation: string, header: Bytes): Promise<void> {
-    if (this.#passphrase === null || this.#opener !== null) return;
-    const worker = startWorker();
-    this.#opener = { generation, worker };
+    const before = this.#opener;
+    if (this.#passphrase === null) return;
+    if (before !== null && (before.generation !== generation || Buffer.compare(before.header, header) === 0)) return;
+    const worker = before?.worker ?? startWorker();
+    this.#opener = { generation, header, worker };
     await worker.call({ op: "mount", header: copyOf(header) });
     const body = passphraseBody(this.#passphrase);
     await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed

@@ -33,6 +33,7 @@ export async function copySecrets(
   const copyOne = async (path: string) => {
     const blob = await mustRead(from, path);
     if (!resumed || !same(blob, await to.read(path))) buffer.add(path, blob);
+    else await to.settle(path); // the interrupted migration may have been killed before it was durable
   };
   let done = 0;
   for await (const paths of slicesOf(from, readsAtOnce, signal)) {

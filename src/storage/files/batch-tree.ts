@@ -90,6 +90,20 @@ export class BatchTree {
     return true;
   }
 
+  /** Makes durable what `read` returns, whatever became of the write that made it. */
+  async settle(path: string): Promise<void> {
+    if (this.#changedBy.has(path)) await this.drain();
+    await this.#tree.settle(path);
+  }
+
+  /** Makes durable what is deleted, whatever became of the commits. No other operation may run. */
+  async settleDeletes(): Promise<void> {
+    await this.drain().catch((error: unknown) => {
+      if (this.#hasDoubtful) throw error; // a durable journal is replayed, whatever keeps it from the tree
+    });
+    await this.#tree.settleDeletes();
+  }
+
   commit(changes: BatchChanges): Promise<void> {
     return this.#inTurn(() => this.#commit(changes));
   }
@@ -121,7 +135,7 @@ export class BatchTree {
   }
 
   async #commit(changes: BatchChanges): Promise<void> {
-    if (this.#pending.some(({ durable }) => !durable)) await this.drain();
+    if (this.#hasDoubtful) await this.drain();
     while (this.#isFull()) await this.#makeRoom();
     const bytes = encodeJournal(changes);
     if (bytes.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
@@ -155,6 +169,10 @@ export class BatchTree {
   #hide(batch: Batch): void {
     this.#pending.shift();
     for (const path of batch.changes.keys()) if (this.#changedBy.get(path) === batch) this.#changedBy.delete(path);
+  }
+
+  get #hasDoubtful(): boolean {
+    return this.#pending.some(({ durable }) => !durable);
   }
 
   #isFull(): boolean {

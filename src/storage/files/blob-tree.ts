@@ -24,6 +24,10 @@ export class BlobTree {
   readonly #snapshots = new Set<Snapshot>();
   /** Paths whose file is gone, but whose delete failed before it was durable. */
   readonly #unconfirmed = new Set<string>();
+  /** Paths whose file is new, but whose write failed before it was durable. */
+  readonly #doubtful = new Set<string>();
+  /** Directories that were synced since the start: what a killed process left in them is durable. */
+  readonly #settled = new Set<string>();
 
   /** `names`: all secrets. `isPending`: a change of the path, later than the tree's, has been made in them already. */
   constructor(
@@ -52,6 +56,24 @@ export class BlobTree {
       if (!this.names.has(path)) await this.#directories.prune(directory);
       throw error;
     }
+  }
+
+  /** After a failed fsync only a new file is certain to last; a killed process leaves names that were never synced. */
+  async settle(path: string): Promise<void> {
+    const blob = this.#doubtful.has(path) ? await this.read(path, Number.POSITIVE_INFINITY) : null;
+    if (blob !== null) return this.write(path, blob);
+    const directory = dirname(this.#fileOf(path));
+    if (this.#settled.has(directory)) return;
+    await this.#directories.within(directory, async () => {
+      await this.#directories.ensure(directory);
+      await this.#syncs.sync(directory);
+    });
+    this.#settled.add(directory);
+  }
+
+  /** Makes deletes durable that failed before they were. No other operation may run. */
+  async settleDeletes(): Promise<void> {
+    for (const path of [...this.#unconfirmed]) await this.remove(path);
   }
 
   /** Whether the file is gone, but the delete failed before it was durable. */
@@ -98,8 +120,10 @@ export class BlobTree {
   #replaceBlob(path: string, directory: string, blob: Bytes): Promise<void> {
     return this.#syncs.holding(directory, async (held) => {
       await moveIntoPlace(this.#files, this.#fileOf(path), blob, 0o600, () => this.#keepOld(path));
+      this.#doubtful.add(path);
       this.#setName(path, true);
       await held.sync();
+      this.#doubtful.delete(path);
     });
   }
 
@@ -110,6 +134,7 @@ export class BlobTree {
       this.#syncs.holding(dirname(file), async (directory) => {
         await this.#keepOld(path);
         await this.#files.unlink(file);
+        this.#doubtful.delete(path);
         this.#setName(path, false);
         this.#unconfirmed.add(path);
         await directory.sync();

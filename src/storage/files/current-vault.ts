@@ -94,10 +94,17 @@ export class CurrentVault {
     return { committed: true };
   }
 
+  settle(path: string): Promise<void> {
+    return this.#writes(() => this.#tree.settle(path)).catch((error: unknown) => {
+      throw writeFailure(path, error);
+    });
+  }
+
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
     const { directory } = this.generation;
     if (Buffer.compare(this.#header, before) !== 0) return false;
     try {
+      await this.#tree.settleDeletes(); // the header may drop the key of what would come back
       await moveIntoPlace(this.#files, join(directory, headerFile), header);
       this.#header = header.slice(); // what the next start finds, even when the fsync fails
       await syncDirectory(this.#files, directory);

@@ -89,6 +89,10 @@ export class FileStore implements SecretStore {
     return this.#mustBeWritable().commit(changes);
   }
 
+  async settle(path: string): Promise<void> {
+    return this.#mustBeWritable().settle(path);
+  }
+
   async startNewVault(header: Bytes): Promise<string | null> {
     this.#refuseUncertain();
     try {

@@ -146,6 +146,9 @@ export class PostgresStore implements SecretStore, SharedStore {
     return commitResult(await this.#guard.ask(statements.commitMany, values, extraMs));
   }
 
+  /** A read returns only what is committed. */
+  async settle(): Promise<void> {}
+
   async startNewVault(header: Bytes): Promise<string | null> {
     const kept = await this.#guard.startVault(header);
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
