@@ -103,6 +103,9 @@ describe("keys at the command line", () => {
     const file = join(temporaryDirectory(), "kept");
     await must(on(server), ["key", "create", "--label", "kept", "-o", file, ...piped], passphrase);
     const dropped = await must(on(server), ["key", "create", "--label", "dropped", ...piped], passphrase);
+    const misspelt = await strongroom(on(server), ["rotate-key", "--keep", `kept=${file}.txt`, ...piped], passphrase);
+    expect(misspelt).to.deep.include({ code: 2 });
+    expect(misspelt.stderr).to.contain("the file of --keep kept cannot be read (ENOENT)");
     const unsure = await strongroom(on(server), ["rotate-key", "--keep", `kept=${file}`, ...piped], passphrase);
     expect(unsure.stderr).to.contain("needs a confirmation").and.contain("--yes");
     const said = await must(on(server), ["rotate-key", "--keep", `kept=${file}`, "--yes", ...piped], passphrase);
