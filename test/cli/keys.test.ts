@@ -47,6 +47,9 @@ describe("keys at the command line", () => {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     const twice = await strongroom(on(server), ["key", "create", "--label", "laptop", ...piped], passphrase);
     expect(twice.code).to.equal(7);
+    expect(twice.stderr).to.contain(
+      'a key "laptop" already: choose another with --label, or delete it with  strongroom key rm laptop\n',
+    );
     expect(await must(on(server), ["key", "ls"])).to.match(/^passphrase {2}20.*\nlaptop {6}20.*\n$/);
     const { keys } = JSON.parse(await must(on(server), ["key", "ls", "--json"])) as { keys: { label: string }[] };
     expect(keys.map(({ label }) => label)).to.deep.equal(["passphrase", "laptop"]);
