@@ -34,7 +34,7 @@ describe("the command line", () => {
     for (const name of names.filter((one) => one !== "help")) helps.push(await helpOf(name));
     for (const line of [all, ...helps].join("").split("\n")) expect([...line].length, line).to.be.at.most(80);
     for (const help of helps) {
-      expect(help).to.match(/\nexample:\n {2}strongroom /);
+      expect(help).to.match(/[^\n]\n\nexample:\n {2}strongroom /);
       const [, description = ""] = help.split("\n\n");
       const lines = description.split("\n");
       for (const [at, line] of lines.slice(1).entries()) {

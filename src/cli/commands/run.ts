@@ -50,8 +50,7 @@ can read them.
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
 values with several lines, with *** in the command's output. Encoded values
 (base64, JSON) are not found. The command's output is then a pipe, not a
-terminal, and the waiting process holds the values, to recognize them.
-`;
+terminal, and the waiting process holds the values, to recognize them.`;
 
 export function define(command: Command): void {
   const set = new RepeatableOption("--set <NAME=path>", "this secret under this name; may be repeated");
