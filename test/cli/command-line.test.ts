@@ -96,6 +96,9 @@ describe("the command line", () => {
     [["backup", ""], "needs a value"],
     [["restore", ""], "needs a value"],
     [["version", "x"], "strongroom version --help"],
+    [["--home", "x"], "<command> is missing: --home is a flag of commands"],
+    [["-q"], "<command> is missing: -q is a flag of commands"],
+    [["passphrase"], "<action> is missing: the only one is change"],
     [["doctor", "--fixx"], "Did you mean --fix?"],
     [["doctor", "--passphrase-file"], "argument missing"],
   ];
