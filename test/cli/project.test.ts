@@ -125,6 +125,11 @@ describe("a project file", () => {
     const { here } = newProject();
     const [none, usage] = await Promise.all([["allow"], echo].map((args) => here(args, temporaryDirectory())));
     if (none !== undefined) mustRefuseWith(none, 2, "there is no .strongroom.toml here or in a directory above");
-    if (usage !== undefined) mustRefuseWith(usage, 2, "no secrets are chosen");
+    if (usage !== undefined)
+      mustRefuseWith(
+        usage,
+        2,
+        "no secrets are chosen: choose them with --prefix, --set or --env-file before the command",
+      );
   });
 });

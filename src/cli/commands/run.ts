@@ -83,7 +83,8 @@ async function ofProject(): Promise<Sources> {
   const { findProject } = await import("../project/project-file.js");
   const project = await findProject();
   if (project !== null) return project.sources;
-  const ways = "choose them with --prefix, --set or --env-file, or with a project file (strongroom help allow)";
+  const flags = "--prefix, --set or --env-file before the command";
+  const ways = `choose them with ${flags}, or with a project file (strongroom help allow)`;
   throw new CommandFailure("usage", `no secrets are chosen: ${ways}`);
 }
 
