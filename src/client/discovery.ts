@@ -186,7 +186,7 @@ export function mustHaveToken({ token, tokenSource }: FoundToken): string {
   if (token !== null && tokenText.test(token)) return token;
   const problem =
     token === null
-      ? `there is no token in ${tokenSource} that can be read: start the server once, or name the file that holds it`
+      ? `no token can be read from ${tokenSource}: start the server once, or name the file that holds it`
       : `${tokenSource} does not hold a token: correct it, or ${otherToken(tokenSource)}`;
   throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }

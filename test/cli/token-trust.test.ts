@@ -77,7 +77,7 @@ describe("strongroom token", () => {
     "create without a name": { args: ["token", "create"], exit: 2, err: /create needs the token's name/ },
     "ls with a name": { args: ["token", "ls", "ci"], exit: 2, err: /ls takes no name/ },
     "a flag of another action": { args: ["token", "ls", "--ttl", "30d"], exit: 2, err: /--ttl has no effect with ls/ },
-    "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be some of/ },
+    "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be one or more of/ },
     "an invalid path": {
       args: ["token", "create", "ci", "--path", "a//b"],
       exit: 2,
