@@ -1,6 +1,7 @@
 /** What is wrong with the arguments: unknown commands and flags, missing and surplus arguments. */
 import { Command, type CommanderError, type Option } from "commander";
 import { shownFlag } from "./session/flags.js";
+import { leadingOptions } from "./session/global-flags.js";
 import { counted } from "./session/output.js";
 import { suggestion } from "./session/suggestion.js";
 
@@ -26,11 +27,17 @@ export class Parser extends Command {
 /** Returns what is wrong, with the flags and choices that the parser's message leaves out. */
 export function problemOf({ code, message }: CommanderError, command: Parser): string {
   if (code === "commander.unknownCommand") return unknownCommand(command);
-  if (code === "commander.unknownOption") return unknownFlag(command.unknownFlag, command);
+  if (code === "commander.unknownOption") return withoutName(command) ?? unknownFlag(command.unknownFlag, command);
   if (code === "commander.missingArgument") return missingArgument(command);
   if (code === "commander.missingMandatoryOptionValue") return missingFlag(command);
   if (code === "commander.excessArguments") return tooManyArguments(command.name(), command.registeredArguments.length);
   return message.replace(/^error: /, "").replaceAll("option '", "flag '");
+}
+
+/** Returns null unless the program got only a flag of commands, such as `--home`. */
+function withoutName({ parent, unknownFlag }: Parser): string | null {
+  const isLeading = parent === null && leadingOptions().some(({ long, short }) => [long, short].includes(unknownFlag));
+  return isLeading ? `<command> is missing: ${unknownFlag} is a flag of commands` : null;
 }
 
 function missingArgument({ registeredArguments, args }: Command): string {
@@ -46,7 +53,8 @@ function missingFlag(command: Command): string {
 }
 
 function oneOf(choices: readonly string[] | undefined): string {
-  return choices === undefined ? "" : `: choose one of ${choices.join(", ")}`;
+  if (choices === undefined) return "";
+  return choices.length === 1 ? `: the only one is ${choices[0]}` : `: choose one of ${choices.join(", ")}`;
 }
 
 export function tooManyArguments(name: string, max: number): string {

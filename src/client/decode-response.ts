@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Failure, Refusal } from "./api-types.js";
 import { StrongroomError } from "./client-error.js";
-import { nameOf, type Place } from "./discovery.js";
+import { nameOf, type Place, tokenOption } from "./discovery.js";
 
 export type Received = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer };
 
@@ -68,6 +68,9 @@ function hint({ credential, reason }: ErrorContent, retryAfter: number | undefin
   if (reason !== undefined) return ` (it is in ${tokenSource})`;
   if (credential === "token" && tokenSource === "STRONGROOM_TOKEN") {
     return ": STRONGROOM_TOKEN is not this server's token, unset it or set the right one";
+  }
+  if (credential === "token" && tokenSource === tokenOption) {
+    return `: ${tokenOption} is not this server's token, correct it, or leave it out to use STRONGROOM_TOKEN_FILE`;
   }
   if (credential === "token") {
     return `: ${tokenSource} does not hold this server's token, name the right file with STRONGROOM_TOKEN_FILE`;

@@ -54,6 +54,9 @@ export function nameOf({ address, socket }: Place): string {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The `tokenSource` of a token that the caller passed. */
+export const tokenOption = "the option token";
+
 const tokenVariable = "STRONGROOM_TOKEN";
 const defaultAddress = "https://localhost:13100";
 
@@ -167,7 +170,7 @@ function mustBePem(certificate: string, certificateSource: string): FoundCertifi
 }
 
 async function findToken(options: PlaceOptions, environment: Environment, home: ServerHome): Promise<FoundToken> {
-  if (options.token !== undefined) return { token: options.token, tokenSource: "the option token" };
+  if (options.token !== undefined) return { token: options.token, tokenSource: tokenOption };
   const inEnvironment = environment[tokenVariable];
   if (options.tokenFile === undefined && inEnvironment) return { token: inEnvironment, tokenSource: tokenVariable };
   const named = options.tokenFile ?? (environment["STRONGROOM_TOKEN_FILE"] || undefined);
@@ -183,7 +186,7 @@ export function mustHaveToken({ token, tokenSource }: FoundToken): string {
   if (token !== null && tokenText.test(token)) return token;
   const problem =
     token === null
-      ? `there is no token in ${tokenSource} that can be read: start the server once, or name the file that holds it`
+      ? `no token can be read from ${tokenSource}: start the server once, or name the file that holds it`
       : `${tokenSource} does not hold a token: correct it, or ${otherToken(tokenSource)}`;
   throw new StrongroomError("UNAUTHORIZED", problem, { credential: "token" });
 }

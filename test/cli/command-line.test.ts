@@ -34,7 +34,7 @@ describe("the command line", () => {
     for (const name of names.filter((one) => one !== "help")) helps.push(await helpOf(name));
     for (const line of [all, ...helps].join("").split("\n")) expect([...line].length, line).to.be.at.most(80);
     for (const help of helps) {
-      expect(help).to.match(/\nexample:\n {2}strongroom /);
+      expect(help).to.match(/[^\n]\n\nexample:\n {2}strongroom /);
       const [, description = ""] = help.split("\n\n");
       const lines = description.split("\n");
       for (const [at, line] of lines.slice(1).entries()) {
@@ -96,6 +96,9 @@ describe("the command line", () => {
     [["backup", ""], "needs a value"],
     [["restore", ""], "needs a value"],
     [["version", "x"], "strongroom version --help"],
+    [["--home", "x"], "<command> is missing: --home is a flag of commands"],
+    [["-q"], "<command> is missing: -q is a flag of commands"],
+    [["passphrase"], "<action> is missing: the only one is change"],
     [["doctor", "--fixx"], "Did you mean --fix?"],
     [["doctor", "--passphrase-file"], "argument missing"],
   ];

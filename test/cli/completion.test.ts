@@ -56,6 +56,8 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["paths behind a flag", ["run", "--prefix", "a"], ["app/"]],
   ["commands after help", ["help", "gener"], ["generate"]],
   ["words of a command", ["token", "ro"], ["rotate"]],
+  ["words of a command behind a flag's value", ["token", "--path", "x", "ro"], ["rotate"]],
+  ["no word of a command behind one of them", ["token", "revoke", "ro"], []],
   ["folders", ["get", "a"], ["app/"]],
   ["paths", ["get", "app/db/"], ["app/db/name", "app/db/password"]],
   ["paths of an alias", ["set", "app/db/n"], ["app/db/name"]],

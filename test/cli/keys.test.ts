@@ -47,6 +47,9 @@ describe("keys at the command line", () => {
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     const twice = await strongroom(on(server), ["key", "create", "--label", "laptop", ...piped], passphrase);
     expect(twice.code).to.equal(7);
+    expect(twice.stderr).to.contain(
+      'a key "laptop" already: choose another with --label, or delete it with  strongroom key rm laptop\n',
+    );
     expect(await must(on(server), ["key", "ls"])).to.match(/^passphrase {2}20.*\nlaptop {6}20.*\n$/);
     const { keys } = JSON.parse(await must(on(server), ["key", "ls", "--json"])) as { keys: { label: string }[] };
     expect(keys.map(({ label }) => label)).to.deep.equal(["passphrase", "laptop"]);
@@ -103,6 +106,9 @@ describe("keys at the command line", () => {
     const file = join(temporaryDirectory(), "kept");
     await must(on(server), ["key", "create", "--label", "kept", "-o", file, ...piped], passphrase);
     const dropped = await must(on(server), ["key", "create", "--label", "dropped", ...piped], passphrase);
+    const misspelt = await strongroom(on(server), ["rotate-key", "--keep", `kept=${file}.txt`, ...piped], passphrase);
+    expect(misspelt).to.deep.include({ code: 2 });
+    expect(misspelt.stderr).to.contain("the file of --keep kept cannot be read (ENOENT)");
     const unsure = await strongroom(on(server), ["rotate-key", "--keep", `kept=${file}`, ...piped], passphrase);
     expect(unsure.stderr).to.contain("needs a confirmation").and.contain("--yes");
     const said = await must(on(server), ["rotate-key", "--keep", `kept=${file}`, "--yes", ...piped], passphrase);

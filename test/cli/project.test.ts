@@ -22,7 +22,7 @@ describe("a project file", () => {
 
   /** A project with a directory below it, and the user's state. */
   function newProject(text = content) {
-    const root = realpathSync(temporaryDirectory());
+    const root = join(realpathSync(temporaryDirectory()), "my project");
     const file = join(root, ".strongroom.toml");
     const below = join(root, "src", "deep");
     mkdirSync(below, { recursive: true });
@@ -101,7 +101,8 @@ describe("a project file", () => {
       const { root, here } = newProject();
       mustDo(await here(["allow"]));
       chmodSync(join(root, name), 0o622);
-      mustRefuseWith(await here(echo), 2, `${name} can be written by others: run  chmod go-w`);
+      const remedy = `can be written by others: run  chmod go-w '${join(root, name)}'\n`;
+      mustRefuseWith(await here(echo), 2, `${join(root, name)} ${remedy}`);
       mustRefuseWith(await here(["allow"]), 2, "can be written by others");
     }
   });
@@ -124,6 +125,11 @@ describe("a project file", () => {
     const { here } = newProject();
     const [none, usage] = await Promise.all([["allow"], echo].map((args) => here(args, temporaryDirectory())));
     if (none !== undefined) mustRefuseWith(none, 2, "there is no .strongroom.toml here or in a directory above");
-    if (usage !== undefined) mustRefuseWith(usage, 2, "no secrets are chosen");
+    if (usage !== undefined)
+      mustRefuseWith(
+        usage,
+        2,
+        "no secrets are chosen: choose them with --prefix, --set or --env-file before the command",
+      );
   });
 });

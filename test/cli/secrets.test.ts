@@ -52,6 +52,11 @@ describe("get, ls, find and put", () => {
         exit: 4,
         err: /no leading slash, try {2}strongroom ls app\n/,
       },
+      "a reference in place of a path": {
+        args: ["get", "strongroom://app/db/name"],
+        exit: 2,
+        err: /strongroom:\/\/app\/db\/name: a path is needed, not a reference: write app\/db\/name\n/,
+      },
       "a path with a leading slash": {
         args: ["get", "/app/db/name"],
         exit: 2,

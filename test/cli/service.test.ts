@@ -23,7 +23,7 @@ function newUser() {
   const failing = join(home, "failing");
   const bin = join(home, "bin");
   mkdirSync(bin);
-  const standIn = `#!/bin/sh\necho "$*" >> ${asked}\n[ ! -e ${failing} ] || { echo "no bus" >&2; exit 1; }\n`;
+  const standIn = `#!/bin/sh\necho "$*" >> ${asked}\n[ ! -e ${failing} ] || { echo "Failed to connect to bus: No medium found" >&2; exit 1; }\n`;
   writeFileSync(join(bin, "systemctl"), standIn, { mode: 0o755 });
   const environment = { HOME: home, XDG_CONFIG_HOME: join(home, "config"), PATH: `${bin}:${process.env["PATH"]}` };
   return {
@@ -94,7 +94,9 @@ describe("strongroom service", () => {
     other.fail();
     const failed = await other.run("install");
     expect(failed).to.include({ code: 1 });
-    expect(failed.stderr).to.contain("systemctl --user daemon-reload failed: no bus");
+    expect(failed.stderr)
+      .to.contain("systemctl --user daemon-reload failed: Failed to connect to bus")
+      .and.contain("log in as this user");
   });
 
   it("install --print only shows the unit, and refuses a token in the environment and invalid settings", async () => {

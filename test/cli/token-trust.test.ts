@@ -35,6 +35,13 @@ describe("strongroom token", () => {
     expect(dead.stderr).to.contain("was revoked");
   });
 
+  it("says of a token without an end that it never ends", async () => {
+    const { stderr } = await strongroom(here(), ["token", "create", "forever", "--ttl", "0"]);
+    expect(stderr).to.contain("can list, get everywhere, never ends");
+    expect(await must(here(), ["token", "ls"])).to.contain("everywhere, never ends, never used\n");
+    await must(here(), ["token", "revoke", "forever"]);
+  });
+
   it("create and rotate write the text into a new file that only the user can read", async () => {
     const output = join(temporaryDirectory(), "ci.token");
     const said = await must(here(), ["token", "create", "ci", "--output", output]);
@@ -77,7 +84,11 @@ describe("strongroom token", () => {
     "create without a name": { args: ["token", "create"], exit: 2, err: /create needs the token's name/ },
     "ls with a name": { args: ["token", "ls", "ci"], exit: 2, err: /ls takes no name/ },
     "a flag of another action": { args: ["token", "ls", "--ttl", "30d"], exit: 2, err: /--ttl has no effect with ls/ },
-    "an unknown scope": { args: ["token", "create", "ci", "--can", "get,all"], exit: 2, err: /--can must be some of/ },
+    "an unknown scope": {
+      args: ["token", "create", "ci", "--can", "get,all"],
+      exit: 2,
+      err: /--can must be one or more of/,
+    },
     "an invalid path": {
       args: ["token", "create", "ci", "--path", "a//b"],
       exit: 2,

@@ -18,8 +18,7 @@ run, and export as dotenv or shell, use it when no --prefix, --set or --env-file
 is given. In a template, strongroom://./db/password is a path in its prefix.
 
 It is used once you have allowed it, and must be allowed again after each change
-of it or of its env file. It must be your own and not writable by others.
-`;
+of it or of its env file. It must be your own and not writable by others.`;
 
 export function define(command: Command): void {
   command

@@ -44,7 +44,7 @@ async function doctor(flags: Flags): Promise<void> {
   const options = { fix, passphrase, store: opened };
   const diagnosis = await diagnose(home, options).finally(() => opened?.close());
   if (flags.json) printJson(asJson(diagnosis));
-  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens));
+  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix));
   process.exitCode = exitCodeOf(diagnosis);
 }
 
@@ -95,7 +95,7 @@ export function asJson({
   };
 }
 
-function asText(diagnosis: Diagnosis, wanted: boolean): string {
+function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean): string {
   const paint = painter(process.stdout);
   const fixed = diagnosis.fixed.map(({ code, path, message, did }) => {
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
@@ -104,7 +104,7 @@ function asText(diagnosis: Diagnosis, wanted: boolean): string {
     const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(fix, diagnosis.server !== null)}`;
     return `${paint("red", "wrong")}  ${printable(path)}\n       ${text}\n`;
   });
-  return [...about(diagnosis, wanted), ...fixed, ...findings, verdict(diagnosis, paint)].join("");
+  return [...about(diagnosis, wanted), ...fixed, ...findings, verdict(diagnosis, paint, fix)].join("");
 }
 
 function hintOf(fix: Finding["fix"], served: boolean): string {
@@ -127,11 +127,15 @@ function about(diagnosis: Diagnosis, wanted: boolean): string[] {
   ];
 }
 
-function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>): string {
-  const { findings, current } = diagnosis;
+function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>, fix: boolean): string {
+  const { findings, current, vaultPath } = diagnosis;
   if (findings.length > 0) return `${counted(findings.length, "finding")}\n`;
   if (current !== null) return `${paint("green", "no problems found")}\n`;
-  return `there is no vault in ${printable(placeOf(diagnosis))}: create one with strongroom init, or choose another place\n`;
+  const place = printable(placeOf(diagnosis));
+  if (fix && isStoreUrl(vaultPath)) {
+    return `the tables in ${place} are ready: start a server on them, then create a vault with  strongroom init\n`;
+  }
+  return `there is no vault in ${place}: create one with  strongroom init, or choose another place with --home or --store\n`;
 }
 
 /** Where the vault is looked for: the home, or the database. */

@@ -20,8 +20,7 @@ is overwritten and removed when the editor exits. If the value cannot be stored,
 you can edit it again. If the secret has changed meanwhile, it is not replaced:
 you can edit your text again, or it is kept as <path>.edited-1. Make sure that
 the editor keeps no copies; for vim:
-  VISUAL="vim -n -i NONE --cmd 'set noundofile'"
-`;
+  VISUAL="vim -n -i NONE --cmd 'set noundofile'"`;
 
 export function define(command: Command): void {
   command

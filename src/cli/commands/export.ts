@@ -24,8 +24,7 @@ type Flags = ConnectionFlags &
 const details = `
 Without --prefix, dotenv and shell use the project file .strongroom.toml of this
 directory or one above, if there is one: the variables are then those of run.
-See strongroom help allow.
-`;
+See strongroom help allow.`;
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");

@@ -115,6 +115,6 @@ async function randomValue({ length, sets, words, separator }: Shape): Promise<R
 function readSets(text: string): readonly CharacterSet[] {
   return text.split(",").map((name) => {
     if (Object.hasOwn(characterSets, name)) return name as CharacterSet;
-    throw new Problem(`some of ${setNames}, separated by commas`);
+    throw new Problem(`one or more of ${setNames}, separated by commas`);
   });
 }

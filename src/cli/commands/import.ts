@@ -43,8 +43,7 @@ damaged). Two entries with the same path are an error before anything is stored;
 time, the same at every import, and skip leaves them out.
 A secret that is already stored with the same value, type and description is
 unchanged; one with another value is skipped (exit code 7), or replaced with
---force.
-`;
+--force.`;
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "format of the source, see below");

@@ -18,8 +18,7 @@ with the secret's value as it is, without quoting or escaping. The path is
 percent-encoded as in a URL (% is %25, braces are %7B and %7D). Every other byte
 is kept, other double braces included. In {{ strongroom://./db/password }}, ./
 is the prefix of the project file: see strongroom help allow. If secrets are
-missing, all of them are listed and nothing is written.
-`;
+missing, all of them are listed and nothing is written.`;
 
 export function define(command: Command): void {
   command

@@ -14,8 +14,7 @@ const details = `
 The secret's value is an otpauth://totp/ URL, whose digits, period and algorithm
 are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless it is a
 URL, the secret totp in the folder of this name goes first, as import stores it.
-The code is computed here from this computer's clock; the server never sees it.
-`;
+The code is computed here from this computer's clock; the server never sees it.`;
 
 export function define(command: Command): void {
   command

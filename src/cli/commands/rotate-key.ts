@@ -5,7 +5,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
 import { keyProblem } from "../keys/key-problem.js";
 import { mustConfirm, withYes } from "../prompt/confirm.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
+import { type PassphraseSource, readPassphrase, readPassphraseFile, withPassphrase } from "../prompt/passphrase.js";
 import { askHidden } from "../prompt/terminal.js";
 import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
@@ -36,7 +36,7 @@ export function define(command: Command): void {
 
 function labelAndFile(text: string, before?: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const at = text.lastIndexOf("=");
-  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError("must be a label, = and a file");
+  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError("must be LABEL=FILE");
   return new Map([...(before ?? []), [text.slice(0, at), text.slice(at + 1)]]);
 }
 
@@ -62,9 +62,11 @@ async function collectKeys(labels: readonly string[], flags: Flags, kept: Map<st
   const missing = [...(flags.keep?.keys() ?? [])].find((label) => !labels.includes(label));
   if (missing !== undefined) throw new CommandFailure("notFound", `there is no key "${printable(missing)}"`);
   for (const label of labels) {
-    const passphraseFile = flags.keep?.get(label);
+    const keyFile = flags.keep?.get(label);
     const key =
-      passphraseFile === undefined ? await typedKey(label, flags) : await readPassphrase({ passphraseFile }, "");
+      keyFile === undefined
+        ? await typedKey(label, flags)
+        : await readPassphraseFile(keyFile, `the file of --keep ${printable(label)}`);
     if (key !== null) kept.set(label, key);
   }
 }

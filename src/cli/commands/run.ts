@@ -50,8 +50,7 @@ can read them.
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
 values with several lines, with *** in the command's output. Encoded values
 (base64, JSON) are not found. The command's output is then a pipe, not a
-terminal, and the waiting process holds the values, to recognize them.
-`;
+terminal, and the waiting process holds the values, to recognize them.`;
 
 export function define(command: Command): void {
   const set = new RepeatableOption("--set <NAME=path>", "this secret under this name; may be repeated");
@@ -84,7 +83,8 @@ async function ofProject(): Promise<Sources> {
   const { findProject } = await import("../project/project-file.js");
   const project = await findProject();
   if (project !== null) return project.sources;
-  const ways = "choose them with --prefix, --set or --env-file, or with a project file (strongroom help allow)";
+  const flags = "--prefix, --set or --env-file before the command";
+  const ways = `choose them with ${flags}, or with a project file (strongroom help allow)`;
   throw new CommandFailure("usage", `no secrets are chosen: ${ways}`);
 }
 

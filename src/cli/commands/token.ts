@@ -87,7 +87,7 @@ function readPaths(path: string, before: readonly string[] = []): string[] {
 function readScopes(text: string): string[] {
   const given = text.split(",").map((scope) => scope.trim());
   if (given.every((scope) => scopes.some((known) => known === scope))) return given;
-  throw new Problem(`some of ${scopes.join(", ")}, separated by commas`);
+  throw new Problem(`one or more of ${scopes.join(", ")}, separated by commas`);
 }
 
 async function token(action: Action, name: string | undefined, flags: ServedFlags): Promise<void> {

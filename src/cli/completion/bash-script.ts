@@ -33,6 +33,10 @@ ${leadingBranches(leading)}
   case "$command" in
 ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
+  # an action is typed once
+  for ((i = at + 1; i < last; i++)); do
+    if [[ $kind == *$'\\n'* && $'\\n'$kind$'\\n' == *$'\\n'"\${words[i]}"$'\\n'* ]]; then kind=any; fi
+  done
   if [[ $word == --*=* ]]; then previous="\${word%%=*}" word="\${word#*=}"; fi
   case "$command:$previous" in
 ${valueBranches(all)}

@@ -4,7 +4,7 @@ import { type Completable, type FlagSpec, type Script, withValues } from "./comm
 export const fishScript: Script = (commands, leading) => {
   const rows = commands.flatMap(({ names, summary, flags, argument }) => {
     const inCommand = `__strongroom_in ${names.join(" ")}`;
-    const takesArgument = argument === "program" ? `${inCommand}; and __strongroom_runs` : inCommand;
+    const takesArgument = `${inCommand}${fishCondition(argument)}`;
     return [
       `complete -c strongroom -n __strongroom_starts -a '${names.join(" ")}' -d ${fishText(summary)}`,
       `complete -c strongroom -n '${takesArgument}'${fishCandidates(argument)}`,
@@ -15,6 +15,12 @@ export const fishScript: Script = (commands, leading) => {
   const all = ["complete -c strongroom -f", ...before, ...rows].join("\n");
   return `# completion of strongroom for fish\n${fishFunctions(leading)}${all}\n`;
 };
+
+/** An action is typed once. */
+function fishCondition(argument: Completable): string {
+  if (argument === "program") return "; and __strongroom_runs";
+  return typeof argument === "string" ? "" : `; and not __strongroom_typed_one ${argument.join(" ")}`;
+}
 
 function fishFlag({ name, short, summary, value }: FlagSpec): string {
   const takes = value === null ? "" : `${value === "files" ? " -r" : " -x"}${fishCandidates(value)}`;
@@ -53,6 +59,12 @@ end
 function __strongroom_named
     set -l parts (string split -m 1 = -- (__strongroom_typed))
     test (count $parts) = 2; and string replace -r '^' "$parts[1]=" -- (strongroom complete-paths -- $parts[2] 2>/dev/null)
+end
+function __strongroom_typed_one
+    for word in (commandline -opc)[3..-1]
+        contains -- $word $argv; and return 0
+    end
+    return 1
 end
 function __strongroom_runs
     contains -- -- (commandline -opc)

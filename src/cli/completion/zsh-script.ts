@@ -6,7 +6,7 @@ export const zshScript: Script = (commands, leading) => {
   const described = commands.map(({ names: [name = ""], summary }) => `'${name}:${summary.replace(/'/g, "'\\''")}'`);
   return `#compdef strongroom
 _strongroom() {
-  local kind=any flags="" command=""
+  local kind=any flags="" command="" word
   local -i at=2
   local -a found
   while ((at < CURRENT)); do
@@ -29,6 +29,11 @@ ${leadingBranches(leading)}
   case "$command" in
 ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   esac
+  # an action is typed once
+  if [[ "$kind" == *$'\\n'* ]]; then
+    found=("\${(@f)kind}")
+    for word in "\${(@)words[at+1,CURRENT-1]}"; do if ((\${found[(Ie)$word]})); then kind=any; fi; done
+  fi
   case "$command:\${words[CURRENT-1]}" in
 ${valueBranches(all)}
     *) if [[ $PREFIX == -* ]]; then kind="$flags"; fi ;;

@@ -1,7 +1,10 @@
 /** Creation of a key, and its removal when its text could not be delivered: it would open the vault, and no one has it. */
-import type { CreatedKey, Text } from "../../client/client.js";
+import { type CreatedKey, StrongroomError, type Text } from "../../client/client.js";
+import { quoted } from "../../files/home.js";
 import { type PassphraseSource, readPassphrase } from "../prompt/passphrase.js";
 import { type ConnectionFlags, withClient } from "../session/connection.js";
+import { CommandFailure } from "../session/exit-codes.js";
+import { printable } from "../session/output.js";
 
 /** Shows or stores the key's text. */
 export type Deliver = (created: CreatedKey) => Promise<void>;
@@ -27,7 +30,7 @@ export async function createKeyWith(
   deliver: Deliver,
 ): Promise<void> {
   await withClient(flags, async (client) => {
-    const created = await client.createKey(passphrase, label);
+    const created = await client.createKey(passphrase, label).catch((error) => refuseTaken(error, label));
     try {
       await deliver(created);
     } catch (error) {
@@ -35,4 +38,11 @@ export async function createKeyWith(
       throw error;
     }
   });
+}
+
+function refuseTaken(error: unknown, label: string): never {
+  if (!(error instanceof StrongroomError) || error.code !== "ALREADY_EXISTS") throw error;
+  const name = printable(label);
+  const remedy = `choose another with --label, or delete it with  strongroom key rm ${printable(quoted(label))}`;
+  throw new CommandFailure("conflict", `there is a key "${name}" already: ${remedy}`);
 }

@@ -2,6 +2,7 @@
 import { open } from "node:fs/promises";
 import { systemCode } from "../../errors.js";
 import { reasonOf } from "../../files/file-problem.js";
+import { quoted } from "../../files/home.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { printable } from "../session/output.js";
 
@@ -19,7 +20,7 @@ export async function readOwnFile(file: string): Promise<OwnFile> {
       throw new CommandFailure("usage", `${name} belongs to another user: it is not used`);
     }
     if ((mode & 0o022) !== 0) {
-      throw new CommandFailure("usage", `${name} can be written by others: run  chmod go-w ${name}`);
+      throw new CommandFailure("usage", `${name} can be written by others: run  chmod go-w ${printable(quoted(file))}`);
     }
     return { file, bytes: await handle.readFile() };
   } finally {

@@ -43,6 +43,11 @@ export async function readPassphrase(source: PassphraseSource, question: string)
   return mustBeValid(await readSource(source, question));
 }
 
+/** As `readPassphrase`; a message says `name`, since the file's own may be a mistyped passphrase. @throws CommandFailure usage */
+export async function readPassphraseFile(file: string, name: string): Promise<Bytes> {
+  return mustBeValid(await readLine(file, name));
+}
+
 /** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
 export async function askPassphrase(question: string, cancelled?: string): Promise<Bytes | null> {
   const typed = await askLine(question, cancelled);

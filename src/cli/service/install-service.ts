@@ -63,8 +63,14 @@ async function succeeds(command: CommandLine): Promise<boolean> {
 
 async function mustRun(command: CommandLine): Promise<void> {
   const { code, said } = await runProgram(command);
-  if (code !== 0) throw new CommandFailure("unexpected", printable(`${command.join(" ")} failed: ${said.trim()}`));
+  if (code === 0) return;
+  const problem = printable(`${command.join(" ")} failed: ${said.trim()}`);
+  throw new CommandFailure("unexpected", `${problem}${/connect to .*bus/i.test(said) ? noSession : ""}`);
 }
+
+/** After su and sudo, and in containers. */
+const noSession = `
+systemd runs no session of this user here: log in as this user (su and sudo are not enough), or run  strongroom serve`;
 
 /** `said`: on standard error, or why it did not start. */
 function runProgram([program, ...args]: CommandLine): Promise<{ readonly code: number | null; readonly said: string }> {

@@ -66,6 +66,8 @@ export function canonicalPath(path: string, where: string): string {
 export function problemOfPath(path: string): string | null {
   if (/\p{Surrogate}/u.test(path)) return "the path has a lone surrogate";
   if (/^\/[^/]/.test(path)) return `paths have no leading slash, write ${printable(path.slice(1))}`;
+  if (path.startsWith(scheme))
+    return `a path is needed, not a reference: write ${printable(path.slice(scheme.length))}`;
   return problemOfEncoded(encodeURIComponent(path));
 }
 

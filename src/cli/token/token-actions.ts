@@ -71,7 +71,7 @@ export async function listTokens(flags: ServedFlags): Promise<void> {
   for (const token of tokens) {
     const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
     const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
-    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${isOver ? "expired" : "ends"} ${endOf(token)}, ${used}`;
+    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${endOf(token, isOver ? "expired" : "ends")}, ${used}`;
     process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
 }
@@ -79,7 +79,7 @@ export async function listTokens(flags: ServedFlags): Promise<void> {
 export async function showSelf(flags: ServedFlags): Promise<void> {
   const token = await withClient(flags, (client) => client.tokens.self());
   if (flags.json) printJson(token);
-  else printLine(`${token.name}: ${scopeOf(token)}, ends ${endOf(token)}`);
+  else printLine(`${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
 }
 
 /** Standard output has the text alone, or the file: what else is said goes to standard error. */
@@ -87,7 +87,7 @@ async function deliver(created: NewToken, flags: ServedFlags, what: string): Pro
   const { token, ok: _, ...shown } = created;
   const { output, json, quiet } = flags;
   if (output !== undefined) await writeOut([`${token}\n`], flags);
-  const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ends ${endOf(created)}`;
+  const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ${endOf(created)}`;
   if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
   if (json) return printJson({ ok: true, token, ...shown });
   printLine(token);
@@ -101,8 +101,8 @@ function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
   return `can ${can.join(", ")} ${[...folders, ...secrets].join(" and ") || "everywhere"}`;
 }
 
-function endOf({ expiresAt }: Pick<Token, "expiresAt">): string {
-  return expiresAt === null ? "never" : localMinute(new Date(expiresAt));
+function endOf({ expiresAt }: Pick<Token, "expiresAt">, verb = "ends"): string {
+  return expiresAt === null ? "never ends" : `${verb} ${localMinute(new Date(expiresAt))}`;
 }
 
 function secondsOf(ms: number | undefined): number | undefined {

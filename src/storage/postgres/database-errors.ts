@@ -40,7 +40,7 @@ const remedies: Readonly<Record<string, string>> = {
   "28P01": "the password is wrong: correct the password file",
   "28000": "it refuses this user: check pg_hba.conf and the user's name",
   "3D000": "there is no such database: create it",
-  "42501": "the user's rights do not suffice: let it own the schema strongroom",
+  "42501": "the user's rights do not suffice: let the owner of the schema strongroom run  strongroom doctor --fix",
   "53300": "it has too many connections: lower the pool size or raise max_connections",
 };
 

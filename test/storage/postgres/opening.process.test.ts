@@ -173,7 +173,7 @@ describe("a database", () => {
     await create();
     const urlOf = (user: string) => `postgres://${user}@127.0.0.1:${port}/strongroom`;
     await trustEveryone();
-    expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\)/);
+    expect(await outcomeOf(urlOf("strongroom_server"))).to.match(/\(42501\): .* strongroom doctor --fix/);
     expect(await outcomeOf(urlOf("strongroom_owner"))).to.equal("opened");
     const store = await openDatabaseAt(urlOf("strongroom_server"), null, { creates: true });
     try {
