@@ -1,0 +1,101 @@
+/** Changes by several servers that meet in an unlucky order: nothing is lost, and nothing that was deleted comes back. */
+import { expect } from "chai";
+import { shared } from "../../support/clean-up.js";
+import { mustRotate, untilRotated } from "../../support/key-requests.js";
+import { needsPostgres } from "../../support/postgres.js";
+import type { TestServer } from "../../support/server.js";
+import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import {
+  mustGet,
+  mustInit,
+  mustPut,
+  mustRefuse,
+  mustStatus,
+  mustSucceed,
+  mustUnlock,
+  secretTarget,
+  send,
+} from "../../support/test-client.js";
+
+/** In the first statement of a sweep, and in the one that finishes a rotation. */
+const sweeping = "pg_try_advisory_lock";
+const finishing = "replace-header";
+
+const put = (server: TestServer, path: string, value: string) =>
+  send(server, { method: "PUT", path: secretTarget(path), body: { value } });
+const prune = (server: TestServer, path: string) => send(server, { method: "DELETE", path: `/v1/versions/${path}` });
+const version = (server: TestServer, path: string, number: number) =>
+  send(server, { path: `/v1/versions/${path}?version=${number}` });
+const moving = (path: string, to: string) => ({
+  method: "POST" as const,
+  path: "/v1/batch",
+  body: { operations: [{ move: path, to }] },
+});
+
+describe("unlucky orders of several servers", () => {
+  before(function () {
+    needsPostgres(this);
+  });
+  const database = shared(startSharedDatabase);
+
+  /** Two unlocked servers, and a secret of two versions. */
+  async function startWithHistory(): Promise<[TestServer, TestServer]> {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    await mustUnlock(second);
+    for (const value of ["one", "two"]) await mustPut(first, "app/key", value);
+    return [first, second];
+  }
+
+  /** The second server's change has read the secret before the first one seals it anew, and is committed afterwards. */
+  async function besideSweep(first: TestServer, second: TestServer, change: () => ReturnType<typeof put>) {
+    const { proxy } = database();
+    const [sweep, otherSweep] = [proxy.hold(sweeping), proxy.hold(sweeping)];
+    await mustRotate(first);
+    await mustUnlock(second);
+    await Promise.all([sweep.reached, otherSweep.reached]);
+    const commit = proxy.hold("commit-one");
+    const changed = change();
+    await commit.reached;
+    const finish = proxy.hold(finishing);
+    sweep.release();
+    await finish.reached;
+    commit.release();
+    mustSucceed(await changed);
+    for (const { release } of [finish, otherSweep]) release();
+    await untilRotated(first);
+    await mustUnlock(first);
+  }
+
+  it("keep the history of a secret that one puts while another one seals it anew", async () => {
+    const [first, second] = await startWithHistory();
+    await besideSweep(first, second, () => put(second, "app/key", "three"));
+    for (const [i, value] of ["one", "two", "three"].entries())
+      expect(mustSucceed(await version(first, "app/key", i + 1))["value"]).to.equal(value);
+  });
+
+  it("keep a secret whose earlier versions one deletes while another one seals it anew", async () => {
+    const [first, second] = await startWithHistory();
+    await besideSweep(first, second, () => prune(second, "app/key"));
+    expect((await mustGet(first, "app/key"))["value"]).to.equal("two");
+    mustRefuse(await version(first, "app/key", 1), 404, "NOT_FOUND");
+  });
+
+  it("bring back no version that one deletes while another one puts or moves the secret", async () => {
+    const changes = [
+      ["commit-one", "app/key", (server: TestServer) => put(server, "app/key", "three")],
+      ["commit-many", "app/moved", (server: TestServer) => send(server, moving("app/key", "app/moved"))],
+    ] as const;
+    for (const [statement, path, change] of changes) {
+      const [first, second] = await startWithHistory();
+      const commit = database().proxy.hold(statement);
+      const changed = change(first);
+      await commit.reached;
+      mustSucceed(await prune(second, "app/key"));
+      commit.release();
+      mustSucceed(await changed);
+      mustRefuse(await version(first, path, 1), 404, "NOT_FOUND");
+      expect((await mustStatus(second))["secretCount"]).to.equal(1);
+    }
+  });
+});
