@@ -52,6 +52,12 @@ export interface SharedStore {
   /** Returns how many connections the vault's servers have. @throws VaultError UNAVAILABLE */
   serverConnections(): Promise<number>;
 
+  /**
+   * Names the database's present run. Another one, after a restart, a failover or a restore, may have lost the last commits.
+   * @throws VaultError UNAVAILABLE, VAULT_LOCKED
+   */
+  currentRun(): Promise<string>;
+
   /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
   alone(work: () => Promise<void>): Promise<boolean>;
 

@@ -51,11 +51,14 @@ export class HeaderChanges {
 
   /**
    * Replaces the header with the one that the key worker has just proposed. DANGER: call it, or `discard`, after every
-   * proposal: the key worker derives nothing else before.
+   * proposal: the key worker derives nothing else before. When `permit` throws, nothing is changed.
    * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either
    */
-  replace(proposed: Bytes): Promise<void> {
-    return this.#lock.exclusive(() => this.#replace(proposed));
+  replace(proposed: Bytes, permit = async () => {}): Promise<void> {
+    return this.#lock.exclusive(async () => {
+      await permit().catch((error: unknown) => this.#refuse(error));
+      await this.#replace(proposed);
+    });
   }
 
   /** As `replace`, but an unlock stands, under the old cost, when storage refuses. */
@@ -91,6 +94,11 @@ export class HeaderChanges {
       if (bytes !== null && !(await this.#store.replaceHeader(bytes, bytes))) await this.#others.mountStored();
       this.#inDoubt = false;
     });
+  }
+
+  async #refuse(error: unknown): Promise<never> {
+    await this.discard();
+    throw error;
   }
 
   async #startNew(header: Bytes): Promise<string | null> {

@@ -1,10 +1,11 @@
 /** Changes by several servers that meet in an unlucky order: nothing is lost, and nothing that was deleted comes back. */
 import { expect } from "chai";
 import { shared } from "../../support/clean-up.js";
+import type { Held } from "../../support/fragile-proxy.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
 import type { TestServer } from "../../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 import {
   mustGet,
   mustInit,
@@ -97,5 +98,42 @@ describe("unlucky orders of several servers", () => {
       mustRefuse(await version(first, path, 1), 404, "NOT_FOUND");
       expect((await mustStatus(second))["secretCount"]).to.equal(1);
     }
+  });
+
+  /** A server with five secrets that begins a rotation; the copy of its database is from before the sweep. */
+  async function startRotating(beforeSweep: () => unknown = () => {}): Promise<TestServer> {
+    const [server] = await startSharedServers(database(), 1);
+    await mustInit(server);
+    for (let n = 0; n < 5; n++) await mustPut(server, `app/${n}`, `value ${n}`);
+    const sweep = database().proxy.hold(sweeping);
+    await mustRotate(server);
+    await sweep.reached;
+    await keepCopy(database());
+    beforeSweep();
+    sweep.release();
+    return server;
+  }
+
+  async function mustHaveAll(server: TestServer): Promise<void> {
+    await untilRotated(server);
+    for (let n = 0; n < 5; n++) expect((await mustGet(server, `app/${n}`))["value"]).to.equal(`value ${n}`);
+  }
+
+  it("lose nothing when the database goes back in the middle of a sweep", async () => {
+    const steps: Held[] = [];
+    const server = await startRotating(() => steps.push(database().proxy.hold("app/3")));
+    await steps[0]?.reached;
+    await goBackToCopy(database());
+    steps[0]?.release();
+    await mustHaveAll(server);
+  });
+
+  it("lose nothing when the database goes back from the end of a rotation to its begin", async () => {
+    const server = await startRotating();
+    await untilRotated(server);
+    await goBackToCopy(database());
+    mustRefuse(await send(server, { path: secretTarget("app/0") }), 403, "VAULT_LOCKED");
+    await mustUnlock(server);
+    await mustHaveAll(server);
   });
 });
