@@ -9,6 +9,8 @@ import type { SecretStore } from "../storage/secret-store.js";
 import type { KeyState } from "./key-state.js";
 import { type CurrentHeader, type OtherServers, setHeader } from "./shared/other-servers.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { DerivingRequest } from "./worker/key-thread.js";
+import type { Success } from "./worker/key-worker-client.js";
 
 type HeaderChangesOptions = {
   readonly store: SecretStore;
@@ -20,6 +22,10 @@ type HeaderChangesOptions = {
   /** A new vault has replaced the current one. No operation runs meanwhile. */
   readonly vaultReplaced: () => void;
 };
+
+/** `basis`: `CurrentHeader.mounts` before the key worker was asked. */
+type Based = { readonly basis: number };
+type Proposal = Based & { readonly header: Bytes };
 
 export class HeaderChanges {
   readonly #store: SecretStore;
@@ -41,12 +47,21 @@ export class HeaderChanges {
     this.#vaultReplaced = vaultReplaced;
   }
 
+  /** Asks the key worker for another header. @throws VaultError as `KeyState.derive` */
+  async propose<R extends DerivingRequest>(request: R): Promise<Success<R> & Based> {
+    const basis = this.#header.mounts;
+    return { ...(await this.#keyState.derive(request)), basis };
+  }
+
   /**
    * Starts a new vault with the header that the key worker has just proposed; returns where the old one is kept, or null.
    * @throws VaultError UNAVAILABLE, with the old vault untouched; INTERNAL, with the new one locked
    */
-  startNew(proposed: Bytes): Promise<string | null> {
-    return this.#lock.exclusive(() => this.#startNew(proposed));
+  startNew({ header, basis }: Proposal): Promise<string | null> {
+    return this.#lock.exclusive(async () => {
+      await this.#mustStand(basis);
+      return this.#startNew(header);
+    });
   }
 
   /**
@@ -54,15 +69,15 @@ export class HeaderChanges {
    * proposal: the key worker derives nothing else before. When `permit` throws, nothing is changed.
    * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either
    */
-  replace(proposed: Bytes, permit = async () => {}): Promise<void> {
+  replace({ header, basis }: Proposal, permit = async () => {}): Promise<void> {
     return this.#lock.exclusive(async () => {
-      await permit().catch((error: unknown) => this.#refuse(error));
-      await this.#replace(proposed);
+      await this.#mustStand(basis, permit);
+      await this.#replace(header);
     });
   }
 
   /** As `replace`, but an unlock stands, under the old cost, when storage refuses. */
-  async raiseScryptCost(proposed: Bytes): Promise<void> {
+  async raiseScryptCost(proposed: Proposal): Promise<void> {
     try {
       await this.replace(proposed);
       this.#log.info({ event: "scrypt-cost-raised" });
@@ -96,9 +111,15 @@ export class HeaderChanges {
     });
   }
 
-  async #refuse(error: unknown): Promise<never> {
-    await this.discard();
-    throw error;
+  /** DANGER: a proposal that was made from an earlier header would undo the change of another server. */
+  async #mustStand(basis: number, permit = async () => {}): Promise<void> {
+    try {
+      if (basis !== this.#header.mounts) throw changedElsewhere();
+      await permit();
+    } catch (error) {
+      await this.discard();
+      throw error;
+    }
   }
 
   async #startNew(header: Bytes): Promise<string | null> {
@@ -129,7 +150,7 @@ export class HeaderChanges {
     if (await replacing.catch((error: unknown) => this.#goBack(before, proposed, error))) return this.#adopt(proposed);
     await this.discard();
     await this.#others.mountStored(); // another server's header, perhaps another key
-    throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
+    throw changedElsewhere();
   }
 
   /**
@@ -157,4 +178,8 @@ export class HeaderChanges {
       await this.#keyState.mount(); // the thread that knew the change is gone; the new header stands, locked
     }
   }
+}
+
+function changedElsewhere(): VaultError {
+  return new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
 }

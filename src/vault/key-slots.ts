@@ -66,18 +66,19 @@ export class KeySlots {
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
   async delete(id: string): Promise<Bytes> {
-    const { keyState, headerChanges, log } = this.#options;
+    const { headerChanges, log } = this.#options;
     await headerChanges.refresh();
-    const { header, reply } = await keyState.derive({ op: "deleteKey", id });
-    await headerChanges.replace(header);
+    const proposal = await headerChanges.propose({ op: "deleteKey", id });
+    await headerChanges.replace(proposal);
     log.info({ event: "key-deleted" });
-    return reply;
+    return proposal.reply;
   }
 
   async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
-    const { keyState, headerChanges, log } = this.#options;
-    const derived = headerChanges.confirm().then(() => keyState.derive(request));
-    const { header, reply } = await wipingAfter(request.body, derived);
+    const { headerChanges, log } = this.#options;
+    const proposed = headerChanges.confirm().then(() => headerChanges.propose(request));
+    const proposal = await wipingAfter(request.body, proposed);
+    const { reply } = proposal;
     try {
       try {
         permit();
@@ -85,7 +86,7 @@ export class KeySlots {
         await headerChanges.discard();
         throw error;
       }
-      await headerChanges.replace(header);
+      await headerChanges.replace(proposal);
       log.info({ event: changeEvents[request.op] });
       return reply;
     } catch (error) {

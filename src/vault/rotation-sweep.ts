@@ -146,10 +146,10 @@ export class RotationSweep {
   /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
   async #finish(sweep: Sweep): Promise<void> {
     const { rotation, damaged } = sweep;
-    const { keyState, headerChanges, log, resignRecords } = this.#options;
+    const { headerChanges, log, resignRecords } = this.#options;
     await resignRecords();
-    const { header } = await keyState.derive({ op: "finishRotation", rotation });
-    await headerChanges.replace(header, () => this.#mustBeInSameRun(sweep));
+    const proposal = await headerChanges.propose({ op: "finishRotation", rotation });
+    await headerChanges.replace(proposal, () => this.#mustBeInSameRun(sweep));
     if (damaged > 0) log.warn({ event: "rotation-left-damaged-secrets", count: damaged });
     log.info({ event: "rotation-finished" });
   }

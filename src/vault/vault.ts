@@ -89,7 +89,7 @@ export class Vault {
     const { store } = options;
     const lock = new ReadWriteLock();
     try {
-      const header: CurrentHeader = { bytes: null, generation: null };
+      const header: CurrentHeader = { bytes: null, generation: null, mounts: 0 };
       setHeader(header, await store.header(), store);
       const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
       const vault = new Vault(options, header, lock, keyState);
@@ -113,10 +113,9 @@ export class Vault {
    */
   async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
-    const init = () => this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
-    const derived = this.#others.refresh().then(init);
-    const { header } = await wipingAfter(body, derived);
-    const keptAt = await this.#headerChanges.startNew(header);
+    const init = () => this.#headerChanges.propose({ op: "init", body, logN, now: this.#clock.now() });
+    const proposed = this.#others.refresh().then(init);
+    const keptAt = await this.#headerChanges.startNew(await wipingAfter(body, proposed));
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
     if (this.#keyState.unlocked) this.#tell("init");
@@ -130,8 +129,8 @@ export class Vault {
    */
   async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN } = this.#settings;
-    const derived = this.#headerChanges.confirm().then(() => this.#keyState.derive({ op: "unlock", body, logN }));
-    const { reply, header } = await wipingAfter(body, derived).catch((error: unknown) => {
+    const derived = this.#headerChanges.confirm().then(() => this.#headerChanges.propose({ op: "unlock", body, logN }));
+    const { reply, header, basis } = await wipingAfter(body, derived).catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "UNAUTHORIZED") this.#tell("unlock-failed");
       throw error;
     });
@@ -149,7 +148,7 @@ export class Vault {
       this.#log.info({ event: "unlocked" });
       this.#tell("unlock");
     }
-    if (header !== null) await this.#headerChanges.raiseScryptCost(header);
+    if (header !== null) await this.#headerChanges.raiseScryptCost({ header, basis });
     this.#sweep.wake();
     return reply;
   }

@@ -10,8 +10,11 @@ import type { SecretStore } from "../../storage/secret-store.js";
 import type { KeyState } from "../key-state.js";
 import type { ReadWriteLock } from "../sync/read-write-lock.js";
 
-/** Header of the vault that the key worker has mounted; null before init. `generation`: see `SharedStore`. */
-export type CurrentHeader = { bytes: Bytes | null; generation: string | null };
+/**
+ * Header of the vault that the key worker has mounted; null before init. `generation`: see `SharedStore`. `mounts`: how often
+ * a header was mounted that storage had, rather than one that the key worker proposed.
+ */
+export type CurrentHeader = { bytes: Bytes | null; generation: string | null; mounts: number };
 
 /** Sets the header that is mounted now, of the vault that the store has. */
 export function setHeader(header: CurrentHeader, bytes: Bytes | null, { shared }: SecretStore): void {
@@ -84,7 +87,9 @@ export class OtherServers {
   async mountStored(): Promise<void> {
     const { store, header, keyState, vaultReplaced } = this.#options;
     const { generation } = header;
-    setHeader(header, await store.header(), store);
+    const bytes = await store.header();
+    setHeader(header, bytes, store);
+    header.mounts++;
     if (generation !== header.generation) vaultReplaced();
     await keyState.mount();
   }

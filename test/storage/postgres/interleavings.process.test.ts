@@ -1,19 +1,30 @@
 /** Changes by several servers that meet in an unlucky order: nothing is lost, and nothing that was deleted comes back. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { shared } from "../../support/clean-up.js";
 import type { Held } from "../../support/fragile-proxy.js";
-import { mustRotate, untilRotated } from "../../support/key-requests.js";
+import {
+  changing,
+  creating,
+  mustCreateKey,
+  mustListKeys,
+  mustRotate,
+  unlockWith,
+  untilRotated,
+} from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
-import type { TestServer } from "../../support/server.js";
+import { passphrase, type TestServer } from "../../support/server.js";
 import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
 import {
   mustGet,
   mustInit,
+  mustLock,
   mustPut,
   mustRefuse,
   mustStatus,
   mustSucceed,
   mustUnlock,
+  type Send,
   secretTarget,
   send,
 } from "../../support/test-client.js";
@@ -135,5 +146,44 @@ describe("unlucky orders of several servers", () => {
     mustRefuse(await send(server, { path: secretTarget("app/0") }), 403, "VAULT_LOCKED");
     await mustUnlock(server);
     await mustHaveAll(server);
+  });
+
+  /**
+   * The second server asks whether its header is current, then the first one changes the header, then `request` on the
+   * second one goes on, and then the second one reads the header that it has to mount.
+   */
+  async function besideChange(second: TestServer, request: Send, change: () => Promise<unknown>) {
+    const { proxy } = database();
+    const confirmed = proxy.holdAnswerTo("epoch");
+    const answer = send(second, request);
+    await confirmed.reached;
+    await change();
+    const header = proxy.hold("header");
+    await mustStatus(second);
+    await header.reached;
+    confirmed.release();
+    await sleep(200); // for the key worker's reply, which no one else sees
+    header.release();
+    return answer;
+  }
+
+  it("keep a passphrase that one changes while another one, with a key's text, makes a key", async () => {
+    const [first, second] = await startWithHistory();
+    const { key } = await mustCreateKey(second);
+    await mustUnlock(first);
+    await mustLock(second);
+    const change = async () => mustSucceed(await send(first, changing(passphrase, "changed")));
+    mustRefuse(await besideChange(second, creating("late", key), change), 503, "UNAVAILABLE");
+    mustRefuse(await send(second, unlockWith(passphrase)), 401, "UNAUTHORIZED");
+    mustSucceed(await send(second, unlockWith("changed")));
+    expect(await mustListKeys(first)).to.have.length(2);
+  });
+
+  it("keep a vault that one makes while another one makes it, too", async () => {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    const init = { method: "POST", path: "/v1/init", body: { passphrase: "another passphrase" } } as const;
+    mustRefuse(await besideChange(second, init, () => mustInit(first)), 503, "UNAVAILABLE");
+    mustRefuse(await send(second, init), 409, "ALREADY_EXISTS");
+    await mustPut(first, "app/key", "value");
   });
 });
