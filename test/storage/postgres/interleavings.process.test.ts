@@ -18,6 +18,7 @@ import { goBackToCopy, keepCopy, startSharedDatabase, startSharedServers } from 
 import {
   mustGet,
   mustInit,
+  mustList,
   mustLock,
   mustPut,
   mustRefuse,
@@ -146,6 +147,22 @@ describe("unlucky orders of several servers", () => {
     mustRefuse(await send(server, { path: secretTarget("app/0") }), 403, "VAULT_LOCKED");
     await mustUnlock(server);
     await mustHaveAll(server);
+  });
+
+  it("list all when the database goes back to before a rotation", async () => {
+    const [server] = await startSharedServers(database(), 1);
+    await mustInit(server);
+    await mustPut(server, "app/key", "value");
+    await keepCopy(database());
+    const sweep = database().proxy.hold(sweeping);
+    await mustRotate(server);
+    await sweep.reached;
+    const listed = await mustList(server);
+    await goBackToCopy(database());
+    sweep.release();
+    mustRefuse(await send(server, { path: secretTarget("app/key") }), 403, "VAULT_LOCKED");
+    await mustUnlock(server);
+    expect(await mustList(server)).to.deep.equal(listed);
   });
 
   /**
