@@ -124,6 +124,14 @@ describe("servers on one database", () => {
     }
   });
 
+  it("list the client tokens of the vault that another one has just made", async () => {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    await mustCreateToken(first, { name: "ci" });
+    const { tokens } = mustSucceed(await send(second, { path: "/v1/tokens" }));
+    expect(tokens).to.have.nested.property("[0].name", "ci");
+  });
+
   it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
     const servers = await startUnlocked(3);
     await mustPut(servers[0], "counter", "0");
