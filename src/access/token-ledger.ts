@@ -134,7 +134,7 @@ export class TokenLedger {
     const { tokens, refused } = this.#state;
     if (!this.#stored.isStale && tokens.length + refused.length === 0) return undefined;
     const verify = async () => {
-      if (this.#stored.isStale) await this.#readOrLog();
+      await this.#readMissedOrLog();
       this.#adopt(await this.#genuine.withoutForged(this.#state, this.#lastUsed));
     };
     return this.#vault.hold(() => this.#inTurn(verify));
@@ -207,6 +207,12 @@ export class TokenLedger {
     const document = await this.#stored.read();
     for (const [name, at] of document.lastUsed) this.#lastUsed.set(name, Math.max(at, this.lastUsedAt(name) ?? 0));
     return document;
+  }
+
+  /** Another server may have signed the records again, or made others: those before would pass for forged ones. */
+  async #readMissedOrLog(): Promise<void> {
+    const isMissed = this.#vault.isShared ? await this.#stored.hasChanged() : this.#stored.isStale;
+    if (isMissed) await this.#readOrLog();
   }
 
   async #readOrLog(): Promise<void> {

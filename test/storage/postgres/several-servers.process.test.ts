@@ -132,6 +132,18 @@ describe("servers on one database", () => {
     expect(tokens).to.have.nested.property("[0].name", "ci");
   });
 
+  it("take no client token for a forged one when another one has rotated the master key", async () => {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    const { token } = await mustCreateToken(first, { name: "ci" });
+    mustSucceed(await send(second, { path: "/v1/tokens" })); // from here on it knows the record, unchecked
+    await mustRotate(first);
+    await untilRotated(first);
+    await mustUnlock(second);
+    mustRefuse(await send(second, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
+    expect(second.logged()).to.not.contain("tokens-refused");
+  });
+
   it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
     const servers = await startUnlocked(3);
     await mustPut(servers[0], "counter", "0");
