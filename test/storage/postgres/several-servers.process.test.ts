@@ -1,11 +1,12 @@
 /** Several servers on one database: no stale read, no lost update, and a vault that one replaces is closed on all. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { systemClock } from "../../../src/clock.js";
 import { shared } from "../../support/clean-up.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
-import { passphrase, type TestServer } from "../../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { passphrase, startTestServer, type TestServer } from "../../support/server.js";
+import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
 import {
   mustCreateToken,
   mustGet,
@@ -130,6 +131,24 @@ describe("servers on one database", () => {
     await mustCreateToken(first, { name: "ci" });
     const { tokens } = mustSucceed(await send(second, { path: "/v1/tokens" }));
     expect(tokens).to.have.nested.property("[0].name", "ci");
+  });
+
+  it("remove no client token by a clock that is far ahead, since no server with one starts or connects", async () => {
+    const [first] = await startUnlocked(2);
+    const { token } = await mustCreateToken(first, { name: "ci" });
+    let aheadMs = 0;
+    const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+    const start = () => startTestServer({ store: storeOf(database()), token: first.token, clock });
+    const second = await start();
+    await mustUnlock(second);
+    aheadMs = 365 * 24 * 3_600_000;
+    await start().then(
+      () => expect.fail("it starts"),
+      (error: unknown) => expect(String(error)).to.match(/^StartError: this machine's clock /),
+    );
+    database().proxy.cut();
+    mustRefuse(await post(second, "/v1/unlock", { passphrase }), 503, "UNAVAILABLE");
+    mustRefuse(await send(first, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
   });
 
   it("take no client token for a forged one when another one has rotated the master key", async () => {
