@@ -53,6 +53,23 @@ describe("servers on one database", () => {
     }
   });
 
+  it("serve on while one that starts updates the schema of an earlier version", async () => {
+    const [first] = await startUnlocked(2);
+    await mustPut(first, "app/key", "one");
+    const { cluster, name } = database();
+    const earlier = `DROP FUNCTION strongroom.change(integer, text, bytea, text);
+      ALTER FUNCTION strongroom.change_by_tag RENAME TO change; UPDATE strongroom.schema_version SET version = 1`;
+    await cluster.sql(name, earlier);
+    const third = await startTestServer({ store: storeOf(database()), token: first.token });
+    await mustUnlock(third);
+    for (const [server, value] of [
+      [first, "two"],
+      [third, "three"],
+    ] as const)
+      await mustPut(server, "app/key", value);
+    expect((await mustGet(first, "app/key"))["version"]).to.equal(3);
+  });
+
   it("read at once what another one has written, also with If-None-Match and in lists", async () => {
     const [first, second] = await startUnlocked(2);
     for (let round = 0; round < 20; round++) {
