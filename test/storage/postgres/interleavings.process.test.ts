@@ -38,8 +38,8 @@ const finishing = "replace-header";
 /** Of a change that was proposed from an earlier header. */
 const refusals = ["503 UNAVAILABLE", "403 VAULT_LOCKED"];
 
-const put = (server: TestServer, path: string, value: string) =>
-  send(server, { method: "PUT", path: secretTarget(path), body: { value } });
+const put = (server: TestServer, path: string, value: string, headers = {}) =>
+  send(server, { method: "PUT", path: secretTarget(path), body: { value }, headers });
 const prune = (server: TestServer, path: string) => send(server, { method: "DELETE", path: `/v1/versions/${path}` });
 const version = (server: TestServer, path: string, number: number) =>
   send(server, { path: `/v1/versions/${path}?version=${number}` });
@@ -86,7 +86,8 @@ describe("unlucky orders of several servers", () => {
 
   it("keep the history of a secret that one puts while another one seals it anew", async () => {
     const [first, second] = await startWithHistory();
-    await besideSweep(first, second, () => put(second, "app/key", "three"));
+    const { etag } = await mustGet(first, "app/key");
+    await besideSweep(first, second, () => put(second, "app/key", "three", { "if-match": `"${etag}"` }));
     for (const [i, value] of ["one", "two", "three"].entries())
       expect(mustSucceed(await version(first, "app/key", i + 1))["value"]).to.equal(value);
   });
