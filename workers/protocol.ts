@@ -54,7 +54,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
  * - `check` opens all versions in a blob, and refuses when one is damaged.
- * - `reveal` opens a page: list entries that `describe` has sealed together.
+ * - `reveal` opens a page: list entries that `describe` has sealed together; its reply is null for one
+ *   that another key has sealed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
@@ -139,7 +140,7 @@ interface Operations {
   };
   reveal: {
     request: { op: "reveal"; page: Bytes };
-    reply: { readonly ok: true; readonly reply: Bytes } | Refusal;
+    reply: { readonly ok: true; readonly reply: Bytes | null } | Refusal;
   };
   signRecords: {
     request: { op: "signRecords"; texts: readonly string[] };

@@ -16,6 +16,8 @@ import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./t
 interface TokenVault extends RecordVault, DocumentVault {
   /** Whether other servers change the documents, too. */
   readonly isShared: boolean;
+  /** Resolves once the header that another server has made is mounted. */
+  refresh(): Promise<void>;
   /** Runs work while no other vault takes this one's place. */
   hold<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -102,10 +104,10 @@ export class TokenLedger {
 
   /**
    * Reads the document if another server has changed it. Returns undefined where no other server can.
-   * @throws VaultError UNAVAILABLE, INTEGRITY, VAULT_LOCKED when another server has replaced the vault
+   * @throws VaultError UNAVAILABLE, INTEGRITY
    */
   refresh(): Promise<void> | undefined {
-    return this.#vault.isShared ? this.#readChanges() : undefined;
+    return this.#vault.isShared ? this.#readCurrent() : undefined;
   }
 
   /** As `refresh`; where no other server changes the document, reads it if it could not be read before. */
@@ -132,7 +134,7 @@ export class TokenLedger {
     const { tokens, refused } = this.#state;
     if (!this.#stored.isStale && tokens.length + refused.length === 0) return undefined;
     const verify = async () => {
-      if (this.#stored.isStale) await this.#readOrLog();
+      await this.#readMissedOrLog();
       this.#adopt(await this.#genuine.withoutForged(this.#state, this.#lastUsed));
     };
     return this.#vault.hold(() => this.#inTurn(verify));
@@ -170,6 +172,17 @@ export class TokenLedger {
     this.#cancelWrite?.();
   }
 
+  /** Reads twice when the first answer is that another server has replaced the vault or its header. */
+  async #readCurrent(): Promise<void> {
+    try {
+      await this.#readChanges();
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      await this.#vault.refresh();
+      await this.#readChanges();
+    }
+  }
+
   async #readIfChanged(): Promise<void> {
     if (await this.#stored.hasChanged()) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
   }
@@ -196,6 +209,12 @@ export class TokenLedger {
     return document;
   }
 
+  /** Another server may have signed the records again, or made others: those before would pass for forged ones. */
+  async #readMissedOrLog(): Promise<void> {
+    const isMissed = this.#vault.isShared ? await this.#stored.hasChanged() : this.#stored.isStale;
+    if (isMissed) await this.#readOrLog();
+  }
+
   async #readOrLog(): Promise<void> {
     try {
       this.#adopt(await this.#read());
@@ -217,7 +236,7 @@ export class TokenLedger {
     try {
       return await this.#genuine.withoutForged(state, this.#lastUsed);
     } catch (error) {
-      if (error instanceof VaultError && error.code === "VAULT_LOCKED") return state; // the next unlock checks them
+      if (isLocked(error)) return state; // the next unlock checks them
       throw error;
     }
   }
@@ -233,4 +252,8 @@ export class TokenLedger {
       this.writeSoon();
     }
   }
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof VaultError && error.code === "VAULT_LOCKED";
 }

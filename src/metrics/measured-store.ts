@@ -49,6 +49,7 @@ function measuredShared(shared: SharedStore, measure: Measure): Shared {
     onReplaced: (listener) => shared.onReplaced(listener),
     confirm: () => measure("confirm", () => shared.confirm()),
     serverConnections: () => shared.serverConnections(),
+    currentRun: () => shared.currentRun(), // once a sweep
     alone: (work) => shared.alone(work), // the work's own calls are measured
     commitOn: (...args) => measure("commit", () => shared.commitOn(...args)),
     documentTag: (name) => measure("documentTag", () => shared.documentTag(name)),

@@ -53,13 +53,13 @@ function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): voi
 
 /** Claims the home only: any number of servers share the database, each with its own home. */
 async function openShared(options: StoreOptions, url: string): Promise<ClaimedStore> {
-  const { settings, home, files, claimed, log, isServer = true } = options;
+  const { settings, home, files, claimed, log, clock, isServer = true } = options;
   const claim = await claimVault(home.vault);
   try {
     claimed();
     const { openDatabase } = await import("./postgres/open-database.js");
     const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
-    const role = { isServer, creates: isServer };
+    const role = { isServer, creates: isServer, ...(isServer && { clock }) };
     const store = await openDatabase({ ...settings, store: url, snapshotsAt: home.vault, ...role }, log);
     const hint = "the home also has a vault of files, which is not served: strongroom migrate copies it to a database";
     if (hasFiles) log.warn({ event: "unused-vault", hint });

@@ -11,8 +11,11 @@ export type StoredSnapshot = { readonly directory: string; readonly count: numbe
 /** The process that reads a frozen vault. */
 export type Reader = { readonly pid: number; readonly started: string };
 
-/** State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). */
-export type Expected = "present" | "absent" | { readonly tag: string };
+/**
+ * State of a path that a change requires: a secret, none, or the blob with this tag (see `tagOf`). A change that is made of
+ * the `whole` blob also requires its past, which a store that this server alone changes need not compare.
+ */
+export type Expected = "present" | "absent" | { readonly tag: string; readonly whole?: Bytes };
 
 /** `blob` null removes. Without `expected`, any state will do. */
 export type Change = { readonly path: string; readonly blob: Bytes | null; readonly expected?: Expected };
@@ -48,6 +51,12 @@ export interface SharedStore {
 
   /** Returns how many connections the vault's servers have. @throws VaultError UNAVAILABLE */
   serverConnections(): Promise<number>;
+
+  /**
+   * Names the database's present run. Another one, after a restart, a failover or a restore, may have lost the last commits.
+   * @throws VaultError UNAVAILABLE, VAULT_LOCKED
+   */
+  currentRun(): Promise<string>;
 
   /** Runs work that one server at a time may run; returns false, without running it, while another server does. */
   alone(work: () => Promise<void>): Promise<boolean>;

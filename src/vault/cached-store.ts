@@ -5,7 +5,7 @@
  */
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { SealReply } from "../../workers/replies.js";
-import type { Basis, Change, CommitResult, SecretStore } from "../storage/secret-store.js";
+import type { Basis, Change, CommitResult, Expected, SecretStore } from "../storage/secret-store.js";
 import { type CacheFigures, CiphertextCache, type Keep } from "./ciphertext-cache.js";
 import { changedMeanwhile, unconditional } from "./condition.js";
 
@@ -114,9 +114,9 @@ export class CachedStore {
   }
 
   /** Commits a blob that is another sealing of the current one; what was in memory of it stays there. */
-  async commitResealed({ path, blob, headLength, presentLength }: ResealedBlob, tag: string): Promise<void> {
+  async commitResealed({ path, blob, headLength, presentLength }: ResealedBlob, expected: Expected): Promise<void> {
     const [hadHead, hadPresent] = [this.heads.get(path) !== undefined, this.#presents.get(path) !== undefined];
-    const { committed } = await this.commit([{ path, blob, expected: { tag } }], []);
+    const { committed } = await this.commit([{ path, blob, expected }], []);
     if (!committed) throw changedMeanwhile(unconditional, path);
     if (hadHead) this.heads.keep(path, headOf(blob, headLength));
     if (hadPresent) this.#presents.keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));

@@ -2,6 +2,7 @@
 import type { Bytes, Head } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
+import type { Expected } from "../storage/secret-store.js";
 
 /** Tags without their quotes, or `*`: any. */
 export type Tags = "*" | readonly string[];
@@ -28,6 +29,13 @@ export function includesTag(tags: Tags, tag: string | null): boolean {
 export function tagOrNone(blob: Bytes | Head | null): string | null {
   if (blob === null) return null;
   return tagOf(typeof blob === "string" ? Buffer.from(blob.slice(0, tagHeadBytes), "latin1") : blob);
+}
+
+/** Returns what a change expects that is made of this blob or head; null: there was none. */
+export function expectedAs(previous: Bytes | Head | null): Expected {
+  const tag = tagOrNone(previous);
+  if (previous === null || tag === null) return "absent";
+  return typeof previous === "string" ? { tag } : { tag, whole: previous };
 }
 
 /** @throws VaultError PRECONDITION_FAILED */

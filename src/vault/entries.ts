@@ -15,6 +15,7 @@ import { CachedStore, type SealedBlob } from "./cached-store.js";
 import {
   type Condition,
   changedMeanwhile,
+  expectedAs,
   includesTag,
   isConditional,
   type MaybeReply,
@@ -172,7 +173,7 @@ export class Entries {
     if (previous === null) throw notFound(path);
     const { blob, removed } = await this.#keyState.ask({ op: "prune", path, blob: previous });
     if (blob.length < previous.length)
-      await this.#mustCommit(condition, { path, blob, expected: { tag: tagOf(previous) } });
+      await this.#mustCommit(condition, { path, blob, expected: expectedAs(previous) });
     return removed;
   }
 
@@ -181,7 +182,7 @@ export class Entries {
     if (before === null) return true;
     const { blob, intact, ...lengths } = await this.#keyState.ask({ op: "reseal", path, blob: before });
     if (!intact && !asItIs) return false;
-    if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, tagOf(before));
+    if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, expectedAs(before));
     else await this.#store.settle(path); // or a power cut may bring back one that the old key sealed
     return intact;
   }
@@ -192,10 +193,9 @@ export class Entries {
     previous: Bytes | Head | null,
     sealed: Sealed,
   ): Promise<TaggedReply> {
-    const tag = tagOrNone(previous);
-    requireCondition(condition, path, tag);
+    requireCondition(condition, path, tagOrNone(previous));
     const { blob, reply } = sealed;
-    const expected: Expected = tag === null ? "absent" : { tag };
+    const expected = expectedAs(previous);
     const change = { path, blob, ...((this.#cached.isShared || isConditional(condition)) && { expected }) };
     await this.#mustCommit(condition, change, { ...sealed, path });
     return { reply, tag: tagOf(blob) };

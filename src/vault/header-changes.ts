@@ -51,11 +51,14 @@ export class HeaderChanges {
 
   /**
    * Replaces the header with the one that the key worker has just proposed. DANGER: call it, or `discard`, after every
-   * proposal: the key worker derives nothing else before.
+   * proposal: the key worker derives nothing else before. When `permit` throws, nothing is changed.
    * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either
    */
-  replace(proposed: Bytes): Promise<void> {
-    return this.#lock.exclusive(() => this.#replace(proposed));
+  replace(proposed: Bytes, permit = async () => {}): Promise<void> {
+    return this.#lock.exclusive(async () => {
+      await permit().catch((error: unknown) => this.#refuse(error));
+      await this.#replace(proposed);
+    });
   }
 
   /** As `replace`, but an unlock stands, under the old cost, when storage refuses. */
@@ -93,6 +96,11 @@ export class HeaderChanges {
     });
   }
 
+  async #refuse(error: unknown): Promise<never> {
+    await this.discard();
+    throw error;
+  }
+
   async #startNew(header: Bytes): Promise<string | null> {
     this.#mustHold(header);
     let keptAt: string | null;
@@ -118,7 +126,7 @@ export class HeaderChanges {
   /** DANGER: a header that was proposed before the last mount would undo what was changed since. */
   #mustHold(proposed: Bytes): void {
     if (this.#keyState.holds(proposed)) return;
-    throw new VaultError("UNAVAILABLE", "the key worker was replaced meanwhile: nothing was changed, try again");
+    throw new VaultError("UNAVAILABLE", "the key worker or the header was replaced meanwhile: nothing was changed, try again");
   }
 
   async #replace(proposed: Bytes): Promise<void> {

@@ -112,12 +112,10 @@ export class Lister {
     // By the digest of its contents: a page that is no longer true is not found.
     if (heads.includes(null)) return null;
     const page = this.#cached.pages.get(digestOf(paths, heads));
-    if (page === undefined) {
-      this.#cached.pages.missed();
-      return null;
-    }
-    const { reply } = await this.#keyState.ask({ op: "reveal", page });
-    return { reply, damaged: [] };
+    const reply = page === undefined ? null : (await this.#keyState.ask({ op: "reveal", page })).reply;
+    if (reply !== null) return { reply, damaged: [] };
+    this.#cached.pages.missed();
+    return null;
   }
 
   /** `keep` null: nothing is cached. */

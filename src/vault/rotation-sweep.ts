@@ -1,7 +1,7 @@
 /**
  * Sweep of a rotation: seals each secret anew under the new master key, in the turn of its path, and then removes the old
- * key from the header. After a lock it goes on where it was, after a restart from the beginning: what is sealed anew already
- * is only looked at.
+ * key from the header. After a lock it goes on where it was, after a restart, also of a database, from the beginning: what is
+ * sealed anew already is only looked at.
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
@@ -42,9 +42,10 @@ const otherSweepMs = 5_000;
 const retryMs = 1_000;
 const longestRetryMs = 60_000;
 
-/** `after`: all paths up to it are done. */
+/** `after`: all paths up to it are done. `run`: of the store, see `SharedStore.currentRun`; null before the first step. */
 type Sweep = {
   readonly rotation: string;
+  run: string | null;
   after: string;
   next: readonly string[];
   done: number;
@@ -111,6 +112,8 @@ export class RotationSweep {
   }
 
   async #runAlone(sweep: Sweep): Promise<void> {
+    const run = await this.#storeRun();
+    if (sweep.run !== run) Object.assign(sweep, { ...newSweep(sweep.rotation), run, running: true });
     while (this.#goesOn(sweep)) {
       await this.#step(sweep);
       sweep.failures = 0;
@@ -141,13 +144,24 @@ export class RotationSweep {
   }
 
   /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
-  async #finish({ rotation, damaged }: Sweep): Promise<void> {
+  async #finish(sweep: Sweep): Promise<void> {
+    const { rotation, damaged } = sweep;
     const { keyState, headerChanges, log, resignRecords } = this.#options;
     await resignRecords();
     const { header } = await keyState.derive({ op: "finishRotation", rotation });
-    await headerChanges.replace(header);
+    await headerChanges.replace(header, () => this.#mustBeInSameRun(sweep));
     if (damaged > 0) log.warn({ event: "rotation-left-damaged-secrets", count: damaged });
     log.info({ event: "rotation-finished" });
+  }
+
+  /** DANGER: in another run of the database, what was sealed anew may be under the old key again. */
+  async #mustBeInSameRun({ run }: Sweep): Promise<void> {
+    if ((await this.#storeRun()) === run) return;
+    throw new VaultError("UNAVAILABLE", "the database was restarted meanwhile: the sweep begins again");
+  }
+
+  async #storeRun(): Promise<string> {
+    return (await this.#options.store.shared?.currentRun()) ?? "";
   }
 
   /** Without requests it only lets others have their turn. */
@@ -178,5 +192,5 @@ export class RotationSweep {
 }
 
 function newSweep(rotation: string): Sweep {
-  return { rotation, after: "", next: [], done: 0, damaged: 0, failures: 0, running: false };
+  return { rotation, run: null, after: "", next: [], done: 0, damaged: 0, failures: 0, running: false };
 }

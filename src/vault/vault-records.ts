@@ -2,6 +2,7 @@
 import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
 import type { SecretStore, StoredDocument } from "../storage/secret-store.js";
 import type { KeyState } from "./key-state.js";
+import type { OtherServers } from "./shared/other-servers.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
 
 /** What keeps records in the vault's documents. */
@@ -20,11 +21,18 @@ export class VaultRecords {
   readonly #store: SecretStore;
   readonly #keyState: KeyState;
   readonly #lock: ReadWriteLock;
+  readonly #others: OtherServers;
 
-  constructor(store: SecretStore, keyState: KeyState, lock: ReadWriteLock) {
+  constructor(store: SecretStore, keyState: KeyState, lock: ReadWriteLock, others: OtherServers) {
     this.#store = store;
     this.#keyState = keyState;
     this.#lock = lock;
+    this.#others = others;
+  }
+
+  /** See `OtherServers.refresh`. */
+  refresh(): Promise<void> {
+    return this.#others.refresh();
   }
 
   /** Runs work on documents while no other vault can take this one's place. */

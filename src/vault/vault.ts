@@ -75,7 +75,7 @@ export class Vault {
     const resignRecords = async () => this.#keeper?.resign();
     const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
     this.secrets = secrets;
-    this.records = new VaultRecords(store, keyState, lock);
+    this.records = new VaultRecords(store, keyState, lock, others);
     this.#others = others;
     this.#headerChanges = headerChanges;
     this.#sweep = sweep;

@@ -1,7 +1,8 @@
-/** A TCP proxy in front of a database: breaks connections at the k-th message to it, cuts all, or falls silent. */
+/** A TCP proxy in front of a database: breaks connections at the k-th message to it, cuts all, holds one, or falls silent. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { later } from "./clean-up.js";
+import { closedGate } from "./latch.js";
 
 export type FragileProxy = {
   readonly port: number;
@@ -15,12 +16,26 @@ export type FragileProxy = {
   cut(): void;
   /** The connection on which the statement of this name is sent next gets no answer any more; the others go on. */
   loseAnswerTo(statement: string): void;
+  /** Holds the next bytes to the database that contain the text, and what follows them on their connection. */
+  hold(text: string): Held;
+  /** As `hold`, of the answer to them. */
+  holdAnswerTo(text: string): Held;
   /** Passes nothing on, in both directions, until `repair`; what was sent is lost, and new connections get no answer. */
   silence(): void;
 };
 
+/** `reached` resolves once there is something to hold. */
+export type Held = { readonly reached: Promise<void>; release(): void };
+
 /** Nothing of the chunk, its first half, or all of it reaches the database; no answer comes back. */
 export type When = "before" | "half" | "after";
+
+type Gate = {
+  readonly text: string;
+  readonly of: "request" | "answer";
+  readonly reach: () => void;
+  readonly released: Promise<void>;
+};
 
 type Plan = { left: number; readonly forGood: boolean; readonly when: When };
 
@@ -31,6 +46,18 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
   let silent = false;
   let unanswered: string | null = null;
   const lost = new Set<Socket>();
+  const loseAnswer = (client: Socket, chunk: Buffer) => {
+    if (unanswered === null || !chunk.includes(unanswered)) return;
+    lost.add(client);
+    unanswered = null;
+  };
+  const gates = new Set<Gate>();
+  /** Returns the gate at which this chunk waits. */
+  const gateOf = (chunk: Buffer) => {
+    const gate = [...gates].find(({ text }) => chunk.includes(text));
+    if (gate !== undefined) gates.delete(gate);
+    return gate;
+  };
   /** Whether this chunk breaks its connection. */
   const breaks = () => {
     if (plan === null || --plan.left > 0) return false;
@@ -42,15 +69,18 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
     const database = connect(to, "127.0.0.1");
     const pair = [client, database] as const;
     pairs.add(pair);
-    client.on("data", (chunk) => {
-      if (silent) return;
-      if (unanswered !== null && chunk.includes(unanswered)) {
-        lost.add(client);
-        unanswered = null;
-      }
+    const pass = (chunk: Buffer) => {
       const when = plan?.when ?? "before";
       if (breaks()) breakPair(pair, chunk, when);
       else database.write(chunk);
+    };
+    client.on("data", (chunk) => {
+      if (silent) return;
+      loseAnswer(client, chunk);
+      const gate = gateOf(chunk);
+      if (gate?.of === "request") return holdBack(gate, client, () => pass(chunk));
+      pass(chunk);
+      if (gate !== undefined) holdBack(gate, database);
     });
     database.on("data", (chunk) => silent || lost.has(client) || client.write(chunk));
     for (const socket of pair) {
@@ -75,6 +105,11 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
     plan = { left, forGood, when };
     occurred = false;
   };
+  const hold = (text: string, of: Gate["of"]): Held => {
+    const [reached, released] = [closedGate(), closedGate()];
+    gates.add({ text, of, reach: reached.open, released: released.passed });
+    return { reached: reached.passed, release: released.open };
+  };
   return {
     port: (listener.address() as AddressInfo).port,
     breakAt: (k, when) => arm(k, false, when),
@@ -86,6 +121,8 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
       return occurred;
     },
     cut,
+    hold: (text) => hold(text, "request"),
+    holdAnswerTo: (text) => hold(text, "answer"),
     loseAnswerTo(statement) {
       unanswered = statement;
     },
@@ -93,6 +130,16 @@ export async function startFragileProxy(to: number): Promise<FragileProxy> {
       silent = true;
     },
   };
+}
+
+/** Reads nothing more from the socket until it is released, and then passes on what came last. */
+function holdBack({ reach, released }: Gate, from: Socket, pass: () => unknown = () => {}): void {
+  from.pause();
+  reach();
+  void released.then(() => {
+    pass();
+    from.resume();
+  });
 }
 
 function breakPair([client, database]: readonly [Socket, Socket], chunk: Buffer, when: When): void {

@@ -32,3 +32,19 @@ export async function startSharedServers(database: SharedDatabase, count: number
   if (first === undefined) throw new Error("no server was asked for");
   return [first, ...others];
 }
+
+const tables = ["vault", "current", "secret", "secret_count", "document"];
+
+/** Keeps a copy of all tables in the same database. */
+export async function keepCopy({ cluster, name }: SharedDatabase): Promise<void> {
+  const copies = tables.map((table) => `CREATE TABLE copy.${table} AS SELECT * FROM strongroom.${table}`);
+  await cluster.sql(name, ["DROP SCHEMA IF EXISTS copy CASCADE", "CREATE SCHEMA copy", ...copies].join(";"));
+}
+
+/** Restores the copy and ends all connections, as a failover to a database that lacks the last commits. */
+export async function goBackToCopy({ cluster, name, proxy }: SharedDatabase): Promise<void> {
+  const emptied = `TRUNCATE ${tables.map((table) => `strongroom.${table}`).join()}`;
+  const filled = tables.map((table) => `INSERT INTO strongroom.${table} SELECT * FROM copy.${table}`);
+  await cluster.sql(name, ["BEGIN", emptied, ...filled, "COMMIT"].join(";"));
+  proxy.cut();
+}

@@ -73,11 +73,7 @@ export class Secrets {
   }
 
   reveal({ page }: RequestOf<"reveal">): ReplyOf<"reveal"> {
-    return this.#keyring.withKey((key) => {
-      const entries = openPage(key, page);
-      if (entries === null) throw new Error("a page that was sealed here does not open");
-      return { ok: true, reply: entries };
-    });
+    return this.#keyring.withKey((key) => ({ ok: true, reply: openPage(key, page) }));
   }
 }
 

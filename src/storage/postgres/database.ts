@@ -3,6 +3,7 @@
  * dropped, and the next query opens a new one.
  */
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
+import type { Clock } from "../../clock.js";
 import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import type { ConnectionTarget } from "./connection-url.js";
@@ -25,6 +26,8 @@ export type DatabaseOptions = {
   /** False for maintenance, which does not count as a server. */
   readonly isServer?: boolean;
   readonly log: Log;
+  /** A server's, which must not differ much from the database's. */
+  readonly clock?: Clock;
 };
 
 /** Name of a server's connections in `pg_stat_activity`: at least one while it runs, as it queries more often than they idle. */
@@ -69,7 +72,7 @@ export class Database {
 
   /** Loads the client and prepares the pool; the first query connects. @throws StartError */
   static async open(options: DatabaseOptions): Promise<Database> {
-    const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log } = options;
+    const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log, clock = null } = options;
     const { Client, Pool } = await loadClient();
     const config = {
       ...target,
@@ -84,7 +87,7 @@ export class Database {
       options: sessionSettings.join(" "),
       types: { getTypeParser: () => (raw: unknown) => raw },
     };
-    const sessions = new Sessions((each) => new Client(each), config, log);
+    const sessions = new Sessions((each) => new Client(each), config, log, clock);
     const makePool = () => {
       const pool = new Pool({ ...config, onConnect: (client) => sessions.check(client) });
       pool.on("error", (error) => log.debug({ event: "database-connection-ended", error }));

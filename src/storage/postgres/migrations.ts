@@ -212,4 +212,24 @@ BEGIN
 END $$;
 `;
 
-export const migrations: readonly string[] = [first];
+/**
+ * A tag stands for the present of a secret: its past changes without it when the past is deleted or sealed anew. What is
+ * made of the whole blob therefore expects its SHA-256, in 64 hexadecimal digits.
+ */
+const second = `
+ALTER FUNCTION strongroom.change RENAME TO change_by_tag;
+
+-- As change_by_tag; "expected" may also be the digest of the whole blob.
+CREATE FUNCTION strongroom.change(in_vault integer, in_path text, in_blob bytea, expected text) RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF expected IS NULL OR pg_catalog.length(expected) <> 64 THEN
+    RETURN strongroom.change_by_tag(in_vault, in_path, in_blob, expected);
+  END IF;
+  PERFORM FROM strongroom.secret s WHERE s.vault = in_vault AND s.path = in_path
+    AND pg_catalog.encode(pg_catalog.sha256(s.blob), 'hex') = expected FOR UPDATE;
+  RETURN CASE WHEN FOUND THEN strongroom.change_by_tag(in_vault, in_path, in_blob, 'present') END;
+END $$;
+`;
+
+export const migrations: readonly string[] = [first, second];

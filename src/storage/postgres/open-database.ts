@@ -1,4 +1,5 @@
 /** Opening of a vault in a database. Loads the engine and its client library only when they are needed. */
+import type { Clock } from "../../clock.js";
 import type { Settings } from "../../config/definitions.js";
 import type { Log } from "../../log.js";
 import { readConnectionUrl } from "./connection-url.js";
@@ -10,6 +11,8 @@ export type DatabaseSettings = Pick<Settings, "storePasswordFile" | "storeConnec
   /** Null: no snapshots. */
   readonly snapshotsAt: string | null;
   readonly isServer: boolean;
+  /** See `DatabaseOptions`. */
+  readonly clock?: Clock;
   /** See `PostgresStoreOptions`. */
   readonly creates: boolean;
 };

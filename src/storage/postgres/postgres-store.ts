@@ -120,6 +120,11 @@ export class PostgresStore implements SecretStore, SharedStore {
     return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
   }
 
+  async currentRun(): Promise<string> {
+    const [run] = await this.#guard.ask(statements.currentRun, []);
+    return run ?? "";
+  }
+
   alone(work: () => Promise<void>): Promise<boolean> {
     return this.#database.alone(locks.sweeping, work);
   }

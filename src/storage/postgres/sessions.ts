@@ -1,5 +1,6 @@
 /** Database sessions: the check of a new one, and the termination of one whose connection failed. */
 import type { ClientBase, PoolConfig } from "pg";
+import type { Clock } from "../../clock.js";
 import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 
@@ -9,8 +10,11 @@ type Session = { readonly pid: string; readonly started: string };
 /** Time limit for ending a session, in milliseconds. */
 const endMs = 2_000;
 
+/** Most that a server's clock may differ from the database's, in milliseconds. */
+const mostDifferenceMs = 3_600_000;
+
 const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
-  current_setting('synchronous_commit'), pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
+  current_setting('synchronous_commit'), pid, backend_start, extract(epoch FROM clock_timestamp()) FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
 const endText = `SELECT pg_terminate_backend(pid, ${endMs / 2}) FROM pg_stat_activity
   WHERE pid = $1::integer AND backend_start = $2::timestamptz`;
 
@@ -20,27 +24,33 @@ export class Sessions {
   readonly #makeClient: (config: PoolConfig) => Client;
   readonly #config: PoolConfig;
   readonly #log: Log;
+  readonly #clock: Clock | null;
   readonly #known = new WeakMap<object, Session>();
   #hasWarned = false;
 
-  /** `config`: for connections. */
-  constructor(makeClient: (config: PoolConfig) => Client, config: PoolConfig, log: Log) {
+  /** `config`: for connections. `clock`: see `DatabaseOptions`. */
+  constructor(makeClient: (config: PoolConfig) => Client, config: PoolConfig, log: Log, clock: Clock | null) {
     this.#makeClient = makeClient;
     this.#config = { ...config, connectionTimeoutMillis: endMs, query_timeout: endMs };
     this.#log = log;
+    this.#clock = clock;
   }
 
   /**
    * Checks a new connection. DANGER: a standby would return old secrets, and without fsync a power cut loses what was
-   * acknowledged. @throws StartError
+   * acknowledged. A server whose clock is far ahead removes client tokens that it takes for long expired. @throws StartError
    */
   async check(client: Pick<ClientBase, "query">): Promise<void> {
     const { rows } = await client.query<(string | null)[]>({ text: checkText, rowMode: "array" });
-    const [inRecovery, fsync, encoding, synchronous, pid, started] = rows[0] ?? [];
+    const [inRecovery, fsync, encoding, synchronous, pid, started, seconds] = rows[0] ?? [];
     if (inRecovery !== "f") throw new StartError("the database is a standby, which takes no changes: name the primary");
     if (fsync !== "on") throw new StartError("the database runs with fsync=off and may lose secrets: set fsync=on");
     if (encoding !== "UTF8")
       throw new StartError("the database's encoding is not UTF8: create it with ENCODING 'UTF8'");
+    if (this.#clock !== null && Math.abs(this.#clock.now() - Number(seconds) * 1000) > mostDifferenceMs)
+      throw new StartError(
+        "this machine's clock and the database's differ by more than an hour: set the wrong one right",
+      );
     if (synchronous === "off") this.#warn();
     if (pid && started) this.#known.set(client, { pid, started });
   }

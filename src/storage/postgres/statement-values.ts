@@ -1,4 +1,5 @@
 /** Parameters and results of statements: bytes, ranges of paths, and the changes of a batch. */
+import { hash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Basis, Change, Expected } from "../secret-store.js";
 import type { Value } from "./database.js";
@@ -10,9 +11,10 @@ export function bytesOf(text: string): Bytes {
   return new Uint8Array(bytes.buffer as ArrayBuffer);
 }
 
-/** Returns what the schema's functions expect: a word, or a tag in hexadecimal digits. */
+/** Returns what the schema's functions expect: a word, or a tag or digest in hexadecimal digits. */
 export function expectedText(expected: Expected | undefined): string | null {
   if (expected === undefined || typeof expected === "string") return expected ?? null;
+  if (expected.whole !== undefined) return hash("sha256", expected.whole, "hex");
   return Buffer.from(expected.tag, "base64url").toString("hex");
 }
 

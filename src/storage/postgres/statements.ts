@@ -25,6 +25,12 @@ export const statements = {
     text: "SELECT c.epoch, c.vault, v.header FROM strongroom.current c LEFT JOIN strongroom.vault v ON v.id = c.vault",
   },
   epoch: { name: "epoch", text: "SELECT c.epoch FROM strongroom.current c" },
+  currentRun: {
+    name: "current-run",
+    // A restore into the running database makes a new file for the table.
+    text: `SELECT c.epoch, concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
+  pg_relation_filenode('strongroom.secret')) FROM strongroom.current c`,
+  },
   count: {
     name: "count",
     text: `SELECT c.epoch, (SELECT COALESCE(SUM(n.secrets), 0) FROM strongroom.secret_count n WHERE n.vault = c.vault)

@@ -28,5 +28,5 @@ function expectedAsRead(change: Change, tag: string | undefined): Change {
   const { path, expected } = change;
   const isOther = expected === "absent" || (typeof expected === "object" && expected.tag !== tag);
   if (isOther) throw changedMeanwhile(unconditional, path);
-  return { ...change, expected: { tag } };
+  return typeof expected === "object" ? change : { ...change, expected: { tag } };
 }

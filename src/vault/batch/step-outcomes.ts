@@ -4,7 +4,7 @@ import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import type { Expected } from "../../storage/secret-store.js";
 import type { CachedStore } from "../cached-store.js";
-import { isConditional, notFound, requireCondition, type TaggedReply, tagOrNone } from "../condition.js";
+import { expectedAs, isConditional, notFound, requireCondition, type TaggedReply, tagOrNone } from "../condition.js";
 import type { KeyState } from "../key-state.js";
 import type { Opener } from "../opener.js";
 import { json, type Outcome, wipingOnFailure } from "./batch-outcomes.js";
@@ -52,11 +52,10 @@ export class StepOutcomes {
 
   async #put({ path, condition, body }: PutStep): Promise<Outcome> {
     const previous = await this.#cached.previous(path);
-    const tag = tagOrNone(previous);
-    requireCondition(condition, path, tag);
+    requireCondition(condition, path, tagOrNone(previous));
     const sealed = await this.#keyState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
-    const expected: Expected = tag === null ? "absent" : { tag };
-    return written(path, sealed, this.#cached.isShared || isConditional(condition) ? expected : undefined);
+    const isBased = this.#cached.isShared || isConditional(condition);
+    return written(path, sealed, isBased ? expectedAs(previous) : undefined);
   }
 
   async #delete({ path, condition }: DeleteStep): Promise<Outcome> {
@@ -79,7 +78,7 @@ export class StepOutcomes {
       return { ...written(to, copy, expected), basis: { path, tag } };
     }
     const moved = written(to, await this.#keyState.ask({ op: "move", path, to, blob }), expected);
-    return { ...moved, changes: [{ path, blob: null, expected: { tag } }, ...moved.changes] };
+    return { ...moved, changes: [{ path, blob: null, expected: expectedAs(blob) }, ...moved.changes] };
   }
 }
 

@@ -1,11 +1,12 @@
 /** Several servers on one database: no stale read, no lost update, and a vault that one replaces is closed on all. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { systemClock } from "../../../src/clock.js";
 import { shared } from "../../support/clean-up.js";
 import { mustRotate, untilRotated } from "../../support/key-requests.js";
 import { needsPostgres } from "../../support/postgres.js";
-import { passphrase, type TestServer } from "../../support/server.js";
-import { startSharedDatabase, startSharedServers } from "../../support/shared-servers.js";
+import { passphrase, startTestServer, type TestServer } from "../../support/server.js";
+import { startSharedDatabase, startSharedServers, storeOf } from "../../support/shared-servers.js";
 import {
   mustCreateToken,
   mustGet,
@@ -50,6 +51,23 @@ describe("servers on one database", () => {
       mustRefuse(await post(server, "/v1/init", { passphrase }), 409, "ALREADY_EXISTS");
       expect((await mustStatus(server))["initialized"]).to.equal(true);
     }
+  });
+
+  it("serve on while one that starts updates the schema of an earlier version", async () => {
+    const [first] = await startUnlocked(2);
+    await mustPut(first, "app/key", "one");
+    const { cluster, name } = database();
+    const earlier = `DROP FUNCTION strongroom.change(integer, text, bytea, text);
+      ALTER FUNCTION strongroom.change_by_tag RENAME TO change; UPDATE strongroom.schema_version SET version = 1`;
+    await cluster.sql(name, earlier);
+    const third = await startTestServer({ store: storeOf(database()), token: first.token });
+    await mustUnlock(third);
+    for (const [server, value] of [
+      [first, "two"],
+      [third, "three"],
+    ] as const)
+      await mustPut(server, "app/key", value);
+    expect((await mustGet(first, "app/key"))["version"]).to.equal(3);
   });
 
   it("read at once what another one has written, also with If-None-Match and in lists", async () => {
@@ -122,6 +140,44 @@ describe("servers on one database", () => {
       await mustUnlock(server);
       mustRefuse(await send(server, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
     }
+  });
+
+  it("list the client tokens of the vault that another one has just made", async () => {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    await mustCreateToken(first, { name: "ci" });
+    const { tokens } = mustSucceed(await send(second, { path: "/v1/tokens" }));
+    expect(tokens).to.have.nested.property("[0].name", "ci");
+  });
+
+  it("remove no client token by a clock that is far ahead, since no server with one starts or connects", async () => {
+    const [first] = await startUnlocked(2);
+    const { token } = await mustCreateToken(first, { name: "ci" });
+    let aheadMs = 0;
+    const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+    const start = () => startTestServer({ store: storeOf(database()), token: first.token, clock });
+    const second = await start();
+    await mustUnlock(second);
+    aheadMs = 365 * 24 * 3_600_000;
+    await start().then(
+      () => expect.fail("it starts"),
+      (error: unknown) => expect(String(error)).to.match(/^StartError: this machine's clock /),
+    );
+    database().proxy.cut();
+    mustRefuse(await post(second, "/v1/unlock", { passphrase }), 503, "UNAVAILABLE");
+    mustRefuse(await send(first, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
+  });
+
+  it("take no client token for a forged one when another one has rotated the master key", async () => {
+    const [first, second = first] = await startSharedServers(database(), 2);
+    await mustInit(first);
+    const { token } = await mustCreateToken(first, { name: "ci" });
+    mustSucceed(await send(second, { path: "/v1/tokens" })); // from here on it knows the record, unchecked
+    await mustRotate(first);
+    await untilRotated(first);
+    await mustUnlock(second);
+    mustRefuse(await send(second, { path: secretTarget("none"), token }), 404, "NOT_FOUND");
+    expect(second.logged()).to.not.contain("tokens-refused");
   });
 
   it("lose no update of 16 writers with If-Match, and keep every version of writers without a condition", async () => {
