@@ -58,7 +58,7 @@ function collect<B extends ArrayBufferLike>(
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       req.off("data", take).off("end", finish).off("close", gone).pause();
-      body.fill(0);
+      body.fill(0, 0, length); // no more: memory that was never written costs nothing
       overwriteStackSoon();
       reject(error);
     };

@@ -233,6 +233,27 @@ function residentMiB(pid: number, field: "VmRSS" | "VmHWM"): number {
   return Number(kibibytes) / 1024;
 }
 
+describe("a body that a client announces and does not send", () => {
+  it("costs no memory, 64 times 16 MiB, once the clients are gone", async () => {
+    const server = await startProcess();
+    const { pid = 0 } = server.child;
+    await mustInit(server);
+    const before = residentMiB(pid, "VmRSS");
+    const head = requestTo(server, "POST /v1/batch").replace("Content-Length: 0", "Content-Length: 16777216");
+    const sockets = await Promise.all(Array.from({ length: 64 }, () => opened(server)));
+    for (const socket of sockets) socket.write(`${head}{`);
+    mustSucceed(await send(server, { path: "/v1/status" }));
+    await Promise.all(
+      sockets.map((socket) => {
+        socket.destroy();
+        return closing(socket);
+      }),
+    );
+    for (let round = 0; round < 10; round++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(residentMiB(pid, "VmHWM") - before).to.be.below(256);
+  });
+});
+
 describe("at the limit of connections", () => {
   it("those without a valid token are closed, oldest first", async () => {
     const server = await startTestServer({ maxConnections: 36 });
