@@ -12,8 +12,21 @@ export function readCheckpoints(body: Uint8Array): readonly SignedCheckpoint[] {
   return checkpoints.map(checkpointOf);
 }
 
+/** Commas and opening brackets of the longest list, with room for members that are ignored. */
+const mostMarks = 16 * maxCheckpoints;
+
+/** A MiB of brackets alone would take JSON.parse 140 ms. */
+function isComplex(body: Uint8Array): boolean {
+  let marks = 0;
+  for (const byte of body) if (byte === comma || byte === bracket || byte === brace) marks++;
+  return marks > mostMarks;
+}
+
+const [comma, bracket, brace] = Buffer.from(",[{");
+
 /** DANGER: the parser's own error would quote the body. */
 function listOf(body: Uint8Array): readonly unknown[] | null {
+  if (isComplex(body)) return null;
   try {
     const parsed = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body)) as {
       checkpoints?: unknown;

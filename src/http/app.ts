@@ -7,11 +7,12 @@ import type { Clock } from "../clock.js";
 import type { Observers } from "../observer.js";
 import { requireBearer } from "./bearer.js";
 import type { Service } from "./endpoint.js";
-import { isAfterClose, sendErrors } from "./error-responses.js";
+import { sendErrors } from "./error-responses.js";
 import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.js";
 import { reporter, requestLog } from "./finished-requests.js";
 import { type GuardSettings, guardOrigin } from "./host-guard.js";
 import { discardBody } from "./plaintext-hygiene.js";
+import { isAfterClose } from "./request-body.js";
 import { contextOf } from "./request-context.js";
 import { dispatch, routeOf, serveStatus, takesPassphrase } from "./routes.js";
 

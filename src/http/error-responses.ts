@@ -1,8 +1,5 @@
 /** Errors as responses: the one place that turns them into status, code and message. */
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { statusOf, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -14,20 +11,6 @@ import { sendJson } from "./responses.js";
 
 /** Returns the route pattern of a path. DANGER: the path itself must never be logged. */
 type RouteOf = (path: string) => string;
-
-/** Node discards an unread body up to this size, so that the connection can be reused. */
-const discardableBytes = 64 * 1024;
-
-/** Connections for which `Connection: close` was sent. */
-const closing = new WeakSet<Socket>();
-
-/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
-export function isAfterClose({ socket }: IncomingMessage): boolean {
-  return closing.has(socket);
-}
-
-/** How long a closing connection goes on discarding input, in milliseconds. */
-const lingerMs = 1_000;
 
 export function sendErrors(log: Log, routeOf: RouteOf): ErrorRequestHandler {
   // Express recognizes an error handler by its four parameters.
@@ -57,7 +40,6 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
   if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
-  if (mustClose(req)) closeGently(req, res);
   discardBody(req);
   if (status < 500) {
     sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
@@ -69,27 +51,4 @@ function sendError(req: Request, res: Response, error: VaultError, log: Log, rou
   const level = code === "UNAVAILABLE" && error.cause === undefined ? "warn" : "error";
   log[level]({ event: "request-failed", requestId, method: req.method, route, code, error });
   sendJson(res, status, { error: message, code, requestId, index });
-}
-
-/**
- * Keeps discarding the body for a moment after the response. Node would destroy the socket at once, the kernel would then
- * reset the connection because of the unread body, and the reset can overtake the response.
- */
-function closeGently({ socket }: Request, res: Response): void {
-  closing.add(socket);
-  res.setHeader("Connection", "close");
-  socket.destroySoon = () => endLingering(socket);
-}
-
-/** Ends the connection once everything is sent, and discards its input for a moment longer. */
-export function endLingering(socket: Duplex): void {
-  socket.end();
-  setTimeout(() => socket.destroy(), lingerMs).unref();
-}
-
-/** Whether an unread body is on its way that is unauthenticated, or too long to be discarded. */
-function mustClose(req: Request): boolean {
-  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
-  if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return contextOf(req).caller === null || encoding !== undefined || Number(length) > discardableBytes;
 }

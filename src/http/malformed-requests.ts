@@ -7,8 +7,8 @@ import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemCode } from "../errors.js";
-import { endLingering } from "./error-responses.js";
 import { endInput } from "./pipeline.js";
+import { endLingering } from "./request-body.js";
 import { headersFor } from "./responses.js";
 
 type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };

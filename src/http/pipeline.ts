@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { isAuthenticated } from "./open-connections.js";
+import { overwriteStackSoon } from "./plaintext-hygiene.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 type Parse = (bytes: Buffer) => void;
@@ -17,6 +18,15 @@ type Piped = Socket & { [pipeline]?: Pipeline };
 const maxUnauthenticatedBytes = 4_096;
 
 const headEnd = Buffer.from("\r\n\r\n");
+
+/**
+ * Bytes of a body that are parsed at once, whatever is in them. Each call of the parser takes 5 µs: a body of empty lines
+ * that was cut at each of them kept the event loop busy for 24 s.
+ */
+const bodyPiece = 1_024;
+
+/** Bytes of empty lines before a request, from which on its connection is closed. HTTP allows any number, and one is in use. */
+const maxLineBreaks = 256;
 
 /**
  * Puts a pipeline between a connection and its HTTP parser. It wipes each chunk of plaintext once the parser has copied
@@ -71,7 +81,7 @@ class Pipeline {
   }
 
   take(chunk: Buffer): void {
-    if (this.#hasEnded) return void chunk.fill(0);
+    if (this.#hasEnded) return void discard(chunk);
     this.#held.push(chunk);
     this.#feed();
   }
@@ -83,7 +93,7 @@ class Pipeline {
 
   end(): void {
     this.#hasEnded = true;
-    for (const chunk of this.#held.splice(0)) chunk.fill(0);
+    for (const chunk of this.#held.splice(0)) discard(chunk);
   }
 
   #start(res: ServerResponse, handle: Handle): void {
@@ -106,6 +116,7 @@ class Pipeline {
 
   #feed(): void {
     while (!this.#isBusy && this.#held.length > 0) {
+      if (this.#floods) return void this.#drop();
       const bytes = this.#cut();
       this.#parse(bytes);
       bytes.fill(0);
@@ -114,10 +125,20 @@ class Pipeline {
     else if (this.#isHolding) this.#resume();
   }
 
-  /** Takes the first held bytes up to the end of a request's head, so that they begin at most one more request. */
+  get #floods(): boolean {
+    return this.current === null && lineBreaksAt(this.#held[0]) > maxLineBreaks;
+  }
+
+  #drop(): void {
+    this.end();
+    this.#socket.destroy();
+  }
+
+  /** Takes the first held bytes up to the end of a request's head, so that they begin few more requests: most often one. */
   #cut(): Buffer {
     const chunk = this.#held.shift() ?? Buffer.alloc(0);
-    const end = chunk.indexOf(headEnd) + headEnd.length;
+    const from = this.current === null ? lineBreaksAt(chunk) : bodyPiece;
+    const end = chunk.indexOf(headEnd, from) + headEnd.length;
     if (end < headEnd.length || end === chunk.length) return chunk;
     this.#held.unshift(chunk.subarray(end));
     return chunk.subarray(0, end);
@@ -125,7 +146,7 @@ class Pipeline {
 
   #hold(): void {
     const length = this.#held.reduce((sum, chunk) => sum + chunk.length, 0);
-    if (length > maxUnauthenticatedBytes && !isAuthenticated(this.#socket)) return void this.#socket.destroy();
+    if (length > maxUnauthenticatedBytes && !isAuthenticated(this.#socket)) return void this.#drop();
     this.#isHolding = true;
     if (this.#socket.isPaused()) return;
     // Each time, since Node's parser resumes the socket at the end of a request. Not at once: the rest of what TLS has
@@ -137,4 +158,16 @@ class Pipeline {
     this.#isHolding = false;
     this.#socket.resume();
   }
+}
+
+function discard(chunk: Buffer): void {
+  chunk.fill(0);
+  overwriteStackSoon();
+}
+
+/** Returns the number of line breaks at the start of a chunk, in bytes; it counts few more than are allowed. */
+function lineBreaksAt(chunk: Buffer | undefined): number {
+  let at = 0;
+  while (at <= maxLineBreaks && (chunk?.[at] === 0x0d || chunk?.[at] === 0x0a)) at++;
+  return at;
 }

@@ -1,15 +1,25 @@
 /**
  * Request body reader: copies the body into memory of our own, which can be transferred to the key worker and wiped. The
- * body never becomes a string here, and each of Node's chunks is wiped after it is copied.
+ * body never becomes a string here, and each of Node's chunks is wiped after it is copied. A body that no endpoint reads
+ * ends its connection, unless it is short and of an authenticated request.
  */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
+import { endInput } from "./pipeline.js";
 import { overwriteStackSoon } from "./plaintext-hygiene.js";
+import { contextOf } from "./request-context.js";
 
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
 
 const firstAllocation = 4096;
+
+/** A chunk costs the event loop 2 µs, however short it is: in chunks of one byte, a batch's body would take half a minute. */
+const mostSmallPieces = 4096;
+const smallPieceBytes = 16;
 
 /** Allocates the memory for a body. */
 type Memory<B extends ArrayBufferLike> = (length: number) => Uint8Array<B>;
@@ -44,15 +54,18 @@ function collect<B extends ArrayBufferLike>(
 ): Promise<Uint8Array<B>> {
   let body = memory(declared);
   let length = 0;
+  let pieces = 0;
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       req.off("data", take).off("end", finish).off("close", gone).pause();
-      body.fill(0);
+      body.fill(0, 0, length); // no more: memory that was never written costs nothing
       overwriteStackSoon();
       reject(error);
     };
     const take = (chunk: Buffer) => {
       if (length + chunk.length > limit) return fail(tooLarge(limit));
+      if (++pieces > mostSmallPieces && length < pieces * smallPieceBytes && isChunked(req))
+        return fail(tooManyChunks());
       if (length + chunk.length > body.length) body = grown(body, memory(Math.min(limit, 2 * (length + chunk.length))));
       body.set(chunk, length);
       length += chunk.length;
@@ -74,6 +87,57 @@ function grown<B extends ArrayBufferLike>(from: Uint8Array<B>, larger: Uint8Arra
   return larger;
 }
 
+function isChunked({ headers }: Request): boolean {
+  return headers["transfer-encoding"] !== undefined;
+}
+
+function tooManyChunks(): VaultError {
+  const problem = `the body has more than ${mostSmallPieces} chunks of fewer than ${smallPieceBytes} bytes on average`;
+  return new VaultError("BAD_REQUEST", `${problem}: send it in larger ones`);
+}
+
 function tooLarge(limit: number): VaultError {
   return new VaultError("BAD_REQUEST", `the body is larger than the limit of ${limit} bytes`);
+}
+
+/** Node discards an unread body up to this size, so that the connection can be reused. */
+const discardableBytes = 64 * 1024;
+
+/** Connections for which `Connection: close` was sent. */
+const closing = new WeakSet<Socket>();
+
+/** Whether the request followed one that closes the connection: it must not be carried out (RFC 9112, section 9.6). */
+export function isAfterClose({ socket }: IncomingMessage): boolean {
+  return closing.has(socket);
+}
+
+/**
+ * Makes a response that is about to be sent the last of its connection, when its request has an unread body that is
+ * unauthenticated, or too long to be discarded. The rest of such a body is not parsed: in chunks of one byte, that took a
+ * hundred times as long as to read it. Nor is the connection destroyed at once, as Node would do: the kernel would reset it
+ * because of the unread body, and the reset can overtake the response.
+ */
+export function closeIfUnread(res: ServerResponse): void {
+  const { req } = res;
+  if (!mustClose(req)) return;
+  const { socket } = req;
+  closing.add(socket);
+  res.setHeader("Connection", "close");
+  socket.destroySoon = () => endLingering(socket);
+  endInput(socket);
+}
+
+function mustClose(req: IncomingMessage): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = req.headers;
+  if (req.complete || (length === undefined && encoding === undefined)) return false;
+  return contextOf(req as Request).caller === null || encoding !== undefined || Number(length) > discardableBytes;
+}
+
+/** How long a closing connection goes on discarding input, in milliseconds. */
+const lingerMs = 1_000;
+
+/** Ends the connection once everything is sent, and discards its input for a moment longer. */
+export function endLingering(socket: Duplex): void {
+  socket.end();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }

@@ -4,6 +4,7 @@ import { Socket } from "node:net";
 import type { Response } from "express";
 import helmet from "helmet";
 import { reportFinished } from "./finished-requests.js";
+import { closeIfUnread } from "./request-body.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
 const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control", "no-store"];
@@ -52,6 +53,7 @@ function sendAndWipe(
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const headers = headersFor(length);
   if (tag !== undefined) headers.push("ETag", `"${tag}"`);
+  closeIfUnread(res);
   res.writeHead(status, headers);
   writeFrom(0, res, pieces);
 }
@@ -82,6 +84,7 @@ export async function sendParts(
       for (const piece of current) res.write(piece, () => piece.fill(0));
       res.write("", () => resolve());
     });
+  closeIfUnread(res);
   res.writeHead(200, [...constantHeaders, "Content-Type", json]);
   await taken();
   for await (const { pieces } of rest) {
@@ -97,12 +100,14 @@ export async function sendParts(
 /** Sends a text that is not secret. */
 export function sendText(res: ServerResponse, type: string, text: string): void {
   const body = Buffer.from(text);
+  closeIfUnread(res);
   res.writeHead(200, headersFor(body.length, type)).end(body);
   reportFinished(res.req, 200);
 }
 
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
+  closeIfUnread(res);
   res.writeHead(304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
   reportFinished(res.req, 304, tag);
 }

@@ -1,6 +1,7 @@
 /** Opening of secrets for gets: blobs from memory or storage, opened by the key worker. */
 import type { Bytes } from "../../workers/protocol.js";
 import { tagOf } from "../storage/blob-tag.js";
+import type { ReplyBudget } from "./batch/reply-budget.js";
 import type { CachedStore } from "./cached-store.js";
 import type { Keep } from "./ciphertext-cache.js";
 import { notFound, type TaggedReply } from "./condition.js";
@@ -25,10 +26,17 @@ export class Opener {
       : { reply: (await this.#keyState.ask({ op: "open", path, blob })).reply, tag: tagOf(blob) };
   }
 
-  /** As `one`, with one message for all small secrets; returns an error for its path. Settles once all have ended. */
-  many(paths: readonly string[]): Promise<PromiseSettledResult<TaggedReply>[]> {
+  /**
+   * As `one`, with one message for all small secrets, and large ones one after the other; returns an error for its path.
+   * Settles once all have ended.
+   */
+  many(paths: readonly string[], budget: ReplyBudget): Promise<PromiseSettledResult<TaggedReply>[]> {
     return this.#cached.readingPresent(async (keep) => {
-      const blobs = await Promise.allSettled(paths.map((path) => this.#blobOf(path)));
+      const read = async (path: string) => {
+        budget.mustLast();
+        return this.#blobOf(path);
+      };
+      const blobs = await Promise.allSettled(paths.map(read));
       const small = paths.filter((_, i) => isSmall(blobs[i]));
       const opened = this.#openSmall(
         small,
@@ -40,7 +48,10 @@ export class Opener {
         const blob = blobs[i];
         if (blob?.status === "rejected") throw blob.reason;
         const place = isSmall(blob) ? at++ : null;
-        return (place === null ? null : (await opened)[place]) ?? this.one(path);
+        const one = place === null ? null : (await opened)[place];
+        if (!one) return budget.take(() => this.one(path));
+        budget.spend(one.reply);
+        return one;
       });
       return Promise.allSettled(replies);
     });

@@ -27,6 +27,15 @@ describe("strongroom inject, through the real command", () => {
       expect(bytes.equals(Buffer.concat([before, filled, before]))).to.equal(true);
     });
 
+    it("takes any number of blanks behind a path, and a path that ends in a letter of several bytes", async () => {
+      await mustPut(server(), "app/voilà", "là");
+      const blanks = " \t".repeat(500_000);
+      const input = `{{ strongroom://app/user${blanks}}}{{ strongroom://app/voilà }}`;
+      expect(mustDo(await strongroom(server(), ["inject"], { input })).stdout).to.equal("zoëlà");
+      const open = await strongroom(server(), ["inject"], { input: `{{ strongroom://app/user${blanks}` });
+      mustRefuseWith(open, 2, "invalid reference");
+    });
+
     it("inserts values unchanged, and does not replace references in them", async () => {
       const input = "{{ strongroom://app/key }} {{ strongroom://odd/a b%25%7B%7D }}";
       const { stdout } = mustDo(await strongroom(server(), ["inject", "-i", "-"], { input }));

@@ -5,7 +5,7 @@ import { asPaths, asTree, tableOf } from "../../src/cli/listing/print-list.js";
 import { padded, shortened } from "../../src/cli/listing/text-width.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { must } from "./command-rows.js";
 
 function drawn(...paths: readonly string[]): string[] {
@@ -63,6 +63,12 @@ describe("text in columns", () => {
     expect(tableOf(asPaths(entries), 20).split("\n")[0]).to.equal("app/鍵         password     2026-01-02 03:04Z");
   });
 
+  it("has any number of rows", () => {
+    expect(tableOf(asPaths(Array(200_000).fill(entry("a"))))).to.have.lengthOf(
+      200_000 * tableOf(asPaths([entry("a")])).length,
+    );
+  });
+
   for (const [zone, shown] of [
     ["Asia/Kolkata", "2026-01-02 08:34+05:30"],
     ["America/St_Johns", "2026-01-01 23:34-03:30"],
@@ -103,6 +109,16 @@ describe("strongroom ls and find", () => {
     expect(await shown("ls")).to.equal("app/\n├── db/\n│   ├── name\n│   └── password\n└── key\n");
     expect(await shown("ls", "app/db/")).to.equal("app/db/\n├── name\n└── password\n");
     expect(await must(here(), ["ls"])).to.equal("app/db/name\napp/db/password\napp/key\n");
+  });
+
+  it("ls --json controls no terminal, and is the same JSON elsewhere", async () => {
+    const description = "\u009b31m red \u202e";
+    await mustPut(server(), "evil/a", { value: "v", description });
+    const plain = await must(here(), ["ls", "--json", "evil/"]);
+    const onTerminal = await shown("ls", "--json", "evil/");
+    expect(onTerminal).to.contain(String.raw`\u009b31m red \u202e`);
+    expect(JSON.parse(onTerminal)).to.deep.equal(JSON.parse(plain));
+    mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/evil/a" }));
   });
 
   it("ls --long adds a column for each property, on a terminal and elsewhere", async () => {

@@ -184,6 +184,16 @@ describe("the audit log of a server", () => {
     });
   }
 
+  for (const filler of [
+    "[".repeat(20_000) + "]".repeat(20_000),
+    `[0${",0".repeat(20_000)}]`,
+    `[{}${",{}".repeat(20_000)}]`,
+  ])
+    it(`refuses checkpoints beside ${filler.slice(0, 8)}…, which would take long to parse`, async () => {
+      const body = `{"other":${filler},"checkpoints":[]}`;
+      mustRefuse(await send(server(), { method: "POST", path: "/v1/audit/verify", body }), 400, "BAD_REQUEST");
+    });
+
   for (const body of ["", "{}", '{"checkpoints":{}}', '{"checkpoints":[{}]}', '{"checkpoints":[1]}']) {
     it(`refuses checkpoints in ${body || "no body"}`, async () => {
       mustRefuse(await send(server(), { method: "POST", path: "/v1/audit/verify", body }), 400, "BAD_REQUEST");

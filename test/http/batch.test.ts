@@ -320,6 +320,16 @@ describe("the limits of a batch", () => {
     expect(answer.json["index"]).to.equal(refused);
   });
 
+  it("are the bytes of the secrets that it returns, also of the first 32, which are read together", async () => {
+    await mustPut(server(), "escaped", "\u0001".repeat(50_000)); // 300,000 bytes of JSON
+    const gets = Array.from({ length: 32 }, () => ({ get: "escaped" }));
+    const results = await mustBatch(server(), gets);
+    expect(results.map(({ code }) => code ?? "read")).to.deep.equal(["read", ...Array(31).fill("BAD_REQUEST")]);
+    const answer = await batch(server(), [...gets, { put: "large/new", value: "v" }]);
+    mustRefuse(answer, 400, "BAD_REQUEST");
+    expect(answer.json["index"]).to.equal(1);
+  });
+
   for (const body of [
     "",
     "[]",

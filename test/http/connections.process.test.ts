@@ -1,5 +1,7 @@
 /** docs/http-api.md, Limits: pipelined requests, stalled clients, and the number of connections. */
 import { readFileSync } from "node:fs";
+import { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { later } from "../support/clean-up.js";
@@ -91,6 +93,66 @@ describe("a response to oversized headers", () => {
   });
 });
 
+describe("input that costs more to parse than to send", () => {
+  const server = shareTestServer({}, mustInit);
+  const headOf = (line: string, header: string, token = true) => {
+    const authorization = token ? `Authorization: Bearer ${server().token}\r\n` : "";
+    return `${line} HTTP/1.1\r\nHost: localhost\r\n${authorization}${header}\r\n\r\n`;
+  };
+  const chunked = "Transfer-Encoding: chunked";
+  const tiny = "1\r\n \r\n";
+
+  it("ends its connection when it is empty lines before a request", async () => {
+    const socket = await opened(server());
+    socket.write("\r\n".repeat(200));
+    await closing(socket);
+  });
+
+  it("is one empty line before a request, as old clients send it", async () => {
+    expect(await statusesOf(server(), `\r\n${requestTo(server(), "GET /v1/status")}`, 1)).to.deep.equal([200]);
+  });
+
+  it("is parsed in large pieces when it is a body of empty lines", async () => {
+    const body = `${"\r\n\r\n".repeat(64 * 1024)}{"operations":[]}`;
+    const pieces = countedPieces();
+    const batch = headOf("POST /v1/batch", `Content-Length: ${body.length}`) + body;
+    expect(await statusesOf(server(), batch, 1)).to.deep.equal([200]);
+    expect(pieces()).to.be.within(1, 2 * (body.length / 1024));
+  });
+
+  it("is not parsed when it is the body of a request that needs none", async () => {
+    for (const [line, token, status] of [
+      ["GET /v1/status", false, 200],
+      ["GET /v1/metrics", true, 200],
+      ["GET /v1/audit", false, 401],
+      ["GET /v1/nothing", true, 404],
+    ] as const) {
+      const socket = await opened(server());
+      const received = collect(socket);
+      const pieces = countedPieces();
+      socket.write(headOf(line, chunked, token));
+      await untilContains(received, "\r\n\r\n");
+      socket.write(tiny.repeat(20_000));
+      await closing(socket);
+      expect(parseHeadOf(received())).to.include({ status, closes: true }, line);
+      expect(pieces()).to.be.below(200, line);
+    }
+  });
+
+  it("is refused when it is a body in chunks of a few bytes", async () => {
+    const batch = headOf("POST /v1/batch", chunked);
+    const socket = await opened(server());
+    const received = collect(socket);
+    socket.write(batch + tiny.repeat(100_000));
+    await closing(socket);
+    expect(received())
+      .to.match(/^HTTP\/1\.1 400 /)
+      .and.to.contain("send it in larger ones");
+    const few = `${batch}${tiny.repeat(1_000)}11\r\n{"operations":[]}\r\n0\r\n\r\n`;
+    expect(await statusesOf(server(), few, 1)).to.deep.equal([200]);
+  });
+});
+
 describe("a client that never reads", () => {
   it("loses its connection once nothing has left for the send timeout", async () => {
     const server = await startTestServer({ limits: { sendTimeout: 500 } });
@@ -171,6 +233,27 @@ function residentMiB(pid: number, field: "VmRSS" | "VmHWM"): number {
   return Number(kibibytes) / 1024;
 }
 
+describe("a body that a client announces and does not send", () => {
+  it("costs no memory, 64 times 16 MiB, once the clients are gone", async () => {
+    const server = await startProcess();
+    const { pid = 0 } = server.child;
+    await mustInit(server);
+    const before = residentMiB(pid, "VmRSS");
+    const head = requestTo(server, "POST /v1/batch").replace("Content-Length: 0", "Content-Length: 16777216");
+    const sockets = await Promise.all(Array.from({ length: 64 }, () => opened(server)));
+    for (const socket of sockets) socket.write(`${head}{`);
+    mustSucceed(await send(server, { path: "/v1/status" }));
+    await Promise.all(
+      sockets.map((socket) => {
+        socket.destroy();
+        return closing(socket);
+      }),
+    );
+    for (let round = 0; round < 10; round++) mustSucceed(await send(server, { method: "POST", path: "/v1/lock" }));
+    expect(residentMiB(pid, "VmHWM") - before).to.be.below(256);
+  });
+});
+
 describe("at the limit of connections", () => {
   it("those without a valid token are closed, oldest first", async () => {
     const server = await startTestServer({ maxConnections: 36 });
@@ -220,6 +303,22 @@ describe("at the limit of connections", () => {
     await closing(socket);
   });
 });
+
+/** Counts the pieces of bodies that the parser passes on, until the test ends. */
+function countedPieces(): () => number {
+  const { prototype } = IncomingMessage;
+  let count = 0;
+  prototype.push = function (this: IncomingMessage, ...given) {
+    count++;
+    return Readable.prototype.push.apply(this, given);
+  };
+  later(() => void Reflect.deleteProperty(prototype, "push"));
+  return () => count;
+}
+
+function parseHeadOf(received: string): { status: number; closes: boolean } {
+  return { status: statusesIn(received)[0] ?? 0, closes: /^connection: close\r$/im.test(received) };
+}
 
 async function exchange(server: TestServer, text: string, responses: number): Promise<string> {
   const socket = await opened(server);

@@ -282,6 +282,11 @@ describe("a restore refuses an archive", () => {
     ["with a foreign file", [{ name: "notes.txt", content: "mine" }], /no secret's file/],
     ["with a symbolic link", [{ name: "secrets/a.sealed", type: "SymbolicLink" }], /which is not a plain file/],
     ["with a hard link", [{ name: "secrets/a.sealed", type: "Link" }], /which is not a plain file/],
+    [
+      "whose name could control a terminal",
+      [{ name: "secrets/\u009b31m\u202e.sealed", content: blob }],
+      /"secrets\/\\u\{9b\}31m\\u\{202e\}/,
+    ],
     ["with a pipe", [{ name: "secrets/a.sealed", type: "FIFO" }], /use another backup/],
     ["with two files of one name", [1, 2].map(() => ({ name: "secrets/a.sealed", content: blob })), /two files/],
   ];

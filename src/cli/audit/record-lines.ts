@@ -1,7 +1,7 @@
 /** Records of the audit log as lines for people, and which of them were asked for. */
 import type { AuditRecord, StrongroomClient } from "../../client/client.js";
 import { localMillisecond } from "../session/local-time.js";
-import { type OutputFlags, printable } from "../session/output.js";
+import { type OutputFlags, printable, printJson } from "../session/output.js";
 
 export type Filter = {
   readonly token?: string;
@@ -35,7 +35,8 @@ function isWithin(path: string | undefined, wanted: string): boolean {
 
 /** Prints a record as one line. */
 export function printRecord(record: AuditRecord, { json }: OutputFlags): void {
-  process.stdout.write(`${json ? JSON.stringify(record) : textOf(record)}\n`);
+  if (json) printJson(record);
+  else process.stdout.write(`${textOf(record)}\n`);
 }
 
 /** Time, who, what, and the outcome; then what else there is. */

@@ -145,7 +145,7 @@ export async function watched<T>(work: (watch: Watch) => Promise<T>): Promise<T>
   try {
     return await breakable((signal) => work({ tick: bar.show, signal }));
   } catch (error) {
-    if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], error.message);
+    if (error instanceof BackupError) throw new CommandFailure(exits[error.problem], printable(error.message)); // an archive's names may be hostile
     throw error instanceof VaultError ? failureOfVault(error) : error;
   } finally {
     bar.end();

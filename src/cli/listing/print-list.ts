@@ -64,7 +64,7 @@ const typeWidth = "oauth-token".length;
 export function tableOf(rows: readonly TreeRow<SecretEntry>[], columns = Number.POSITIVE_INFINITY): string {
   const paint = painter(process.stdout);
   const labels = rows.map(({ branch, name }) => `${branch}${printable(name)}`);
-  const width = Math.max(0, ...labels.map((label) => widthOf(label)));
+  const width = labels.reduce((most, label) => Math.max(most, widthOf(label)), 0); // too many to be arguments
   const lines = rows.map(({ item }, i) => {
     const label = labels[i] ?? "";
     if (item === undefined) return label;

@@ -30,8 +30,15 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** On a terminal, escapes what could control it: JSON leaves U+0080 to U+009F as they are. */
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`);
+  const json = JSON.stringify(value);
+  process.stdout.write(`${process.stdout.isTTY ? json.replace(controls, jsonEscapes) : json}\n`);
+}
+
+function jsonEscapes(character: string): string {
+  const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
 /** Prints a line of a result: escaped on a terminal, as it is elsewhere. */
@@ -54,9 +61,11 @@ export function painter(stream: NodeJS.WriteStream): (colour: Colour, text: stri
   return (colour, text) => (plain ? text : styleText(colour, text));
 }
 
+const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
 /** Escapes a text so that it is one line and cannot control a terminal. */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+  return text.replace(controls, (character) => {
     const digits = (character.codePointAt(0) ?? 0).toString(16);
     return `\\u{${digits}}`;
   });

@@ -24,6 +24,7 @@ import {
   stepOrRefusal,
   stepsOf,
 } from "./batch-plan.js";
+import { ReplyBudget } from "./reply-budget.js";
 import { StepOutcomes, type StepOutcomesOptions } from "./step-outcomes.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
@@ -70,22 +71,22 @@ export class Batches {
   }
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
-    let replied = 0;
-    const outcomes = await inSlices(operations, async (slice, from) => {
-      if (replied > this.#maxReplyBytes)
-        return Promise.allSettled(slice.map(async () => this.#failed(this.#tooMuchRead())));
-      const results = await this.#readSlice(
+    const budget = new ReplyBudget(this.#maxReplyBytes);
+    const outcomes = await inSlices(operations, (slice, from) =>
+      this.#readSlice(
         slice.map((operation, i) => stepOrRefusal(operation, from + i, body, permit)),
-      );
-      for (const result of results) if (result.status === "fulfilled") replied += result.value.reply.length;
-      return results;
-    });
+        budget,
+      ),
+    );
     return response(outcomes);
   }
 
-  async #readSlice(steps: readonly (Step | VaultError)[]): Promise<PromiseSettledResult<Outcome>[]> {
+  async #readSlice(
+    steps: readonly (Step | VaultError)[],
+    budget: ReplyBudget,
+  ): Promise<PromiseSettledResult<Outcome>[]> {
     const paths = steps.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
-    const opened = (await this.#opener.many(paths)).values();
+    const opened = (await this.#opener.many(paths, budget)).values();
     const results = steps.map(async (step) => {
       try {
         if (step instanceof VaultError) throw step;
@@ -99,13 +100,12 @@ export class Batches {
   }
 
   async #change(steps: readonly Step[]): Promise<Bytes> {
-    let replied = 0;
+    const budget = new ReplyBudget(this.#maxReplyBytes);
     let sealedBytes = 0;
     const one = async (step: Step) => {
       try {
-        if (replied > this.#maxReplyBytes) throw this.#tooMuchRead();
-        const outcome = await this.#outcomes.of(step);
-        if (step.kind === "get") replied += outcome.reply.length;
+        const make = () => this.#outcomes.of(step);
+        const outcome = await (step.kind === "get" ? budget.take(make) : make());
         sealedBytes += outcome.sealed?.blob.length ?? 0;
         if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
         return outcome;
@@ -136,11 +136,6 @@ export class Batches {
     if ("blob" in change && change.blob === null && change.expected === "present")
       throw refusedAt(step.index, notFound(change.path));
     throw changedMeanwhile(step.condition, change.path, step.index);
-  }
-
-  #tooMuchRead(): VaultError {
-    const problem = `the secrets of this batch have more than ${this.#maxReplyBytes} bytes`;
-    return new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
   }
 
   /** The result of a get that is refused. */
