@@ -126,7 +126,10 @@ export class HeaderChanges {
   /** DANGER: a header that was proposed before the last mount would undo what was changed since. */
   #mustHold(proposed: Bytes): void {
     if (this.#keyState.holds(proposed)) return;
-    throw new VaultError("UNAVAILABLE", "the key worker or the header was replaced meanwhile: nothing was changed, try again");
+    throw new VaultError(
+      "UNAVAILABLE",
+      "the key worker or the header was replaced meanwhile: nothing was changed, try again",
+    );
   }
 
   async #replace(proposed: Bytes): Promise<void> {
