@@ -6,4 +6,4 @@
  * second finds out whether SIGHUP is ignored (nohup), which a shell keeps and Node resets at its start. Without the
  * `--` Node would read flags behind the command's name as its own: `run --env-file FILE` then sets NODE_OPTIONS from it.
  */
-require("../dist/src/cli/entry.cjs");
+require("../dist/program/entry.cjs");

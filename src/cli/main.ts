@@ -31,13 +31,17 @@ const reportStall = () => {
 };
 process.once("beforeExit", reportStall);
 
-const program = await loadProgram(commands, process.argv.slice(2));
-try {
-  await program.run();
-} catch (error) {
-  process.exitCode = report(error, program.printsJson());
-} finally {
-  process.off("beforeExit", reportStall);
+void main();
+
+async function main(): Promise<void> {
+  const program = await loadProgram(commands, process.argv.slice(2));
+  try {
+    await program.run();
+  } catch (error) {
+    process.exitCode = report(error, program.printsJson());
+  } finally {
+    process.off("beforeExit", reportStall);
+  }
 }
 
 /** Prints what failed; returns the exit code. */

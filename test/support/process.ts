@@ -9,7 +9,7 @@ import type { Holdings, Obeyed, Order } from "./control.js";
 import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
-export const mainFile = fileURLToPath(new URL("../../src/cli/entry.cjs", import.meta.url));
+export const mainFile = fileURLToPath(new URL("../../program/entry.cjs", import.meta.url));
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 

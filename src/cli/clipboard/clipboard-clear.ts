@@ -5,13 +5,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { feed, output } from "../session/programs.js";
 import type { ClearOrder } from "./clipboard.js";
 
-const { clipboard, key, mac, seconds } = JSON.parse(await text(process.stdin)) as ClearOrder;
-await sleep(seconds * 1000);
-const held = await output(clipboard.paste);
-if (isTheValue(held) || isTheValue(withoutAddedNewline(held))) await feed(clipboard.clear, Buffer.alloc(0));
-held.fill(0);
+void clearLater();
 
-function isTheValue(bytes: Uint8Array): boolean {
+async function clearLater(): Promise<void> {
+  const { clipboard, seconds, ...value } = JSON.parse(await text(process.stdin)) as ClearOrder;
+  await sleep(seconds * 1000);
+  const held = await output(clipboard.paste);
+  const isThere = [held, withoutAddedNewline(held)].some((bytes) => isTheValue(bytes, value));
+  if (isThere) await feed(clipboard.clear, Buffer.alloc(0));
+  held.fill(0);
+}
+
+function isTheValue(bytes: Uint8Array, { key, mac }: Pick<ClearOrder, "key" | "mac">): boolean {
   const found = createHmac("sha256", Buffer.from(key, "hex")).update(bytes).digest();
   return timingSafeEqual(found, Buffer.from(mac, "hex"));
 }

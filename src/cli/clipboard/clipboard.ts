@@ -1,9 +1,9 @@
 /** `--copy`: a value in the clipboard, cleared later by a background process. */
 import { spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { type Command, Option } from "commander";
 import { duration } from "../../config/readers.js";
+import { clipboardClearFile } from "../../program-files.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import { onlyWith } from "../session/flags.js";
 import { feed } from "../session/programs.js";
@@ -69,11 +69,9 @@ async function copy(clipboard: Clipboard, value: Buffer): Promise<void> {
   throw new CommandFailure("unexpected", `${clipboard.copy[0]} failed: the value is not in the clipboard`);
 }
 
-const clearFile = fileURLToPath(new URL("./clipboard-clear.js", import.meta.url));
-
 /** Detached, so that it outlives the terminal. */
 async function startClearing(order: ClearOrder): Promise<void> {
-  const child = spawn(process.execPath, [clearFile], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
+  const child = spawn(process.execPath, [clipboardClearFile], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
   await new Promise((resolve, reject) => {
     child.on("error", reject);
     child.stdin.on("error", reject).end(JSON.stringify(order), () => resolve(null));

@@ -6,9 +6,9 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { systemCode } from "../../errors.js";
 import { inheritedDumpFilter } from "../../hardening.js";
+import { entryFile } from "../../program-files.js";
 import type { ConnectionFlags } from "../session/connection.js";
 import { CommandFailure } from "../session/exit-codes.js";
 import type { Sources } from "./environment.js";
@@ -27,8 +27,6 @@ export type LaunchRequest = {
 
 /** The descriptor that takes the values to mask to the waiting process. */
 export const maskPipe = 3;
-
-const entryFile = fileURLToPath(new URL("../entry.cjs", import.meta.url));
 
 /** `$0` is Node, `$1` the entry file, `$2` the request, and the command follows. */
 function script(): string {

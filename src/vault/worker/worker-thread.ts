@@ -6,6 +6,7 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
 import type { Answer, Call, Reply, Request } from "../../../workers/protocol.js";
 import type { SentLocks, WorkerSettings, WorkerStart } from "../../../workers/worker-settings.js";
+import { keyWorkerFile } from "../../program-files.js";
 
 type Waiting = {
   readonly resolve: (replies: readonly Reply[]) => void;
@@ -72,15 +73,9 @@ export class WorkerThread {
   }
 }
 
-/**
- * The thread's code, in one file that the build makes: its 29 modules took 40 ms of processor time in each new thread.
- * DANGER: it must not be an ES module. A thread that is ended while `require` links one aborts the process (Node 20.20).
- */
-const code = new URL("../../../workers/key-worker.cjs", import.meta.url).href;
-
 function startPool(): Piscina {
   return new Piscina({
-    filename: code,
+    filename: keyWorkerFile,
     name: "serve",
     minThreads: 1,
     maxThreads: 1,

@@ -1,5 +1,5 @@
 /** Opening of a database: password, TLS, rights, and what a failed start says. */
-import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
@@ -75,26 +75,26 @@ describe("the password of a database", () => {
 });
 
 describe("the client for PostgreSQL", () => {
-  /** Resolves neither the client's package nor the engine. */
-  const hook = `export async function resolve(name, context, next) {
-    if (name === "pg" || name.endsWith("/postgres-store.js")) throw new Error("resolved " + name);
-    return next(name, context);
-  }`;
-  const only = (hooked: string) => {
-    const url = `data:text/javascript;base64,${Buffer.from(hooked).toString("base64")}`;
-    const file = fileWith(`import { register } from "node:module"; register(${JSON.stringify(url)});`);
-    renameSync(file, `${file}.mjs`);
-    return { NODE_OPTIONS: `--import ${file}.mjs` };
+  /** The environment of a process that cannot load any of these. */
+  const without = (...names: readonly string[]) => {
+    const file = fileWith(`const Module = require("node:module"); const { _load } = Module;
+      Module._load = (name, ...more) => {
+        if (${JSON.stringify(names)}.includes(name)) throw new Error("loaded " + name);
+        return _load(name, ...more);
+      };`);
+    return { NODE_OPTIONS: `--require ${file}` };
   };
+  const engine = "./postgres-store.cjs";
+  const onDatabase = ["serve", "--store", "postgres://me@127.0.0.1/vault"];
 
   it("is not loaded for a vault of files, nor is the engine", async () => {
-    const server = await startProcess([], only(hook));
+    const server = await startProcess([], without("pg", engine));
     expect((await run(["status"], { STRONGROOM_HOME: server.home })).code).to.equal(8);
+    expect((await run(onDatabase, without(engine))).stderr).to.contain("Module._load");
   });
 
   it("that is not installed ends a start on a database with what to do", async () => {
-    const withoutClient = only(hook.replace(' || name.endsWith("/postgres-store.js")', ""));
-    const { code, stderr } = await run(["serve", "--store", "postgres://me@127.0.0.1/vault"], withoutClient);
+    const { code, stderr } = await run(onDatabase, without("pg"));
     expect([code, stderr]).to.deep.equal([
       1,
       "strongroom: the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg\n",

@@ -1,0 +1,16 @@
+/** Files of the built program. This one is in `dist/src` as compiled, and in `dist/program` as built. */
+import { fileURLToPath } from "node:url";
+
+const dist = new URL("../", import.meta.url);
+
+/**
+ * All code of the key worker's thread, in one file: its modules took 40 ms of processor time in each new thread. DANGER: it
+ * must not be an ES module. A thread that is ended while `require` links one aborts the process (Node 20.20).
+ */
+export const keyWorkerFile = new URL("workers/key-worker.cjs", dist).href;
+
+/** The `strongroom` command. */
+export const entryFile = fileURLToPath(new URL("program/entry.cjs", dist));
+
+/** The background process of `--copy`. */
+export const clipboardClearFile = fileURLToPath(new URL("program/clipboard-clear.cjs", dist));
