@@ -105,7 +105,11 @@ describe("the command line in each state of the vault", () => {
       "quiet status": { args: ["status", "-q"], exit: 0 },
       "status needs no token": { args: ["status", "-q", "--token-file", "/missing"], exit: 0 },
       "unlock of an unlocked vault": { args: ["unlock"], exit: 0, out: "the vault is already unlocked\n" },
-      "a missing token file": { args: ["ls", "--token-file", "/missing"], exit: 5, err: /no token can be read from \/missing/ },
+      "a missing token file": {
+        args: ["ls", "--token-file", "/missing"],
+        exit: 5,
+        err: /no token can be read from \/missing/,
+      },
       "an invalid token in the environment": {
         args: ["ls"],
         more: { STRONGROOM_TOKEN: "two words" },
