@@ -13,12 +13,16 @@ export class PatternSearch<P extends Pattern> {
   readonly #shifts: Uint8Array;
   /** By pair of bytes: 1 where a pattern begins with it. */
   readonly #beginnings = new Uint8Array(65_536);
+  /** The most zeros in a row in a pattern's first bytes; infinite where those are nothing else. */
+  readonly #mostZeros: number;
   /** By the last pair of their first bytes. */
   readonly #candidates = new Map<number, P[]>();
 
   constructor(patterns: readonly P[]) {
     this.#length = Math.min(256, ...patterns.map(({ bytes }) => bytes.length));
     if (this.#length < 2) throw new Error("a pattern is shorter than two bytes");
+    const mostZeros = Math.max(...patterns.map(({ bytes }) => mostZerosIn(bytes.subarray(0, this.#length))));
+    this.#mostZeros = mostZeros < this.#length ? mostZeros : Number.POSITIVE_INFINITY;
     this.#shifts = new Uint8Array(65_536).fill(this.#length - 1);
     for (const pattern of patterns) this.#add(pattern);
   }
@@ -38,8 +42,15 @@ export class PatternSearch<P extends Pattern> {
   search(bytes: Uint8Array, found: (pattern: P) => void, limit = bytes.length): void {
     const last = this.#length - 2;
     const end = Math.min(bytes.length - 1, limit + last);
+    let [zerosEnd, quietFrom] = [0, 0];
     for (let at = last; at < end; ) {
       const pair = pairAt(bytes, at);
+      // Most memory is empty: with two zeros in a row in a pattern, each byte of it was looked at.
+      if (pair === 0 && at >= zerosEnd) [zerosEnd, quietFrom] = [endOfZeros(bytes, at), at + this.#mostZeros];
+      if (at >= quietFrom && at < zerosEnd - 1) {
+        at = zerosEnd - 1;
+        continue;
+      }
       const shift = this.#shifts[pair] ?? 0;
       // A key in UTF-16 may end its first bytes with two zeros, as all empty memory does: a scan then took 25 s, not 1.
       if (shift === 0 && this.#beginnings[pairAt(bytes, at - last)] === 1) this.#compare(bytes, at - last, pair, found);
@@ -54,6 +65,19 @@ export class PatternSearch<P extends Pattern> {
 
 function pairAt(bytes: Uint8Array, at: number): number {
   return (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
+}
+
+const zeros = Buffer.alloc(4096);
+
+function endOfZeros(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at + zeros.length <= bytes.length && zeros.compare(bytes, at, at + zeros.length) === 0) at += zeros.length;
+  while (bytes[at] === 0) at++;
+  return at;
+}
+
+function mostZerosIn(bytes: Uint8Array): number {
+  return Math.max(0, ...(Buffer.from(bytes).toString("latin1").match(/\0+/g) ?? []).map((run) => run.length));
 }
 
 function isAt(bytes: Uint8Array, start: number, { bytes: wanted }: Pattern): boolean {
