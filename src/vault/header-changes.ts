@@ -56,7 +56,12 @@ export class HeaderChanges {
    */
   replace(proposed: Bytes, permit = async () => {}): Promise<void> {
     return this.#lock.exclusive(async () => {
-      await permit().catch((error: unknown) => this.#refuse(error));
+      try {
+        await permit();
+      } catch (error) {
+        await this.discard(proposed);
+        throw error;
+      }
       await this.#replace(proposed);
     });
   }
@@ -71,9 +76,9 @@ export class HeaderChanges {
     }
   }
 
-  /** A thread that ended holds no proposal. */
-  async discard(): Promise<void> {
-    await this.#keyState.ask({ op: "discard" }).catch(() => {});
+  /** DANGER: after a mount, the thread no longer holds this proposal, but perhaps the next one. */
+  async discard(proposed: Bytes): Promise<void> {
+    if (this.#keyState.holds(proposed)) await this.#keyState.ask({ op: "discard" }).catch(() => {}); // or it has ended
   }
 
   /** See `OtherServers.refresh`. */
@@ -96,11 +101,6 @@ export class HeaderChanges {
     });
   }
 
-  async #refuse(error: unknown): Promise<never> {
-    await this.discard();
-    throw error;
-  }
-
   async #startNew(header: Bytes): Promise<string | null> {
     this.#mustHold(header);
     let keptAt: string | null;
@@ -108,7 +108,7 @@ export class HeaderChanges {
       keptAt = await this.#store.startNewVault(header);
       setHeader(this.#header, header, this.#store);
     } catch (error) {
-      await this.discard();
+      await this.discard(header);
       throw error;
     }
     this.#vaultReplaced();
@@ -138,7 +138,7 @@ export class HeaderChanges {
     if (before === null) throw new Error("a header was proposed before init");
     const replacing = this.#store.replaceHeader(proposed, before);
     if (await replacing.catch((error: unknown) => this.#goBack(before, proposed, error))) return this.#adopt(proposed);
-    await this.discard();
+    await this.discard(proposed);
     await this.#others.mountStored(); // another server's header, perhaps another key
     throw new VaultError("UNAVAILABLE", "the vault's header was changed meanwhile by another program: try again");
   }
@@ -148,7 +148,7 @@ export class HeaderChanges {
    * store's next answer shows which header it has, and locks the vault if that is the new one.
    */
   async #goBack(before: Bytes, proposed: Bytes, error: unknown): Promise<never> {
-    await this.discard();
+    await this.discard(proposed);
     if (this.#store.shared !== undefined) throw error;
     const current = await this.#store.header();
     if (current !== null && Buffer.compare(current, before) === 0) throw error;

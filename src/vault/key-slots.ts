@@ -82,7 +82,7 @@ export class KeySlots {
       try {
         permit();
       } catch (error) {
-        await headerChanges.discard();
+        await headerChanges.discard(header);
         throw error;
       }
       await headerChanges.replace(header);

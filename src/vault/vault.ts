@@ -140,7 +140,7 @@ export class Vault {
       const checks = this.#keeper?.verify();
       if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
-      if (header !== null) await this.#headerChanges.discard();
+      if (header !== null) await this.#headerChanges.discard(header);
       if (!this.#keyState.unlocked) await this.#keyState.lock("request");
       throw error;
     }
