@@ -53,8 +53,7 @@ function sendAndWipe(
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const headers = headersFor(length);
   if (tag !== undefined) headers.push("ETag", `"${tag}"`);
-  closeIfUnread(res);
-  res.writeHead(status, headers);
+  begin(res, status, headers);
   writeFrom(0, res, pieces);
 }
 
@@ -84,8 +83,7 @@ export async function sendParts(
       for (const piece of current) res.write(piece, () => piece.fill(0));
       res.write("", () => resolve());
     });
-  closeIfUnread(res);
-  res.writeHead(200, [...constantHeaders, "Content-Type", json]);
+  begin(res, 200, [...constantHeaders, "Content-Type", json]);
   await taken();
   for await (const { pieces } of rest) {
     current = pieces;
@@ -100,16 +98,19 @@ export async function sendParts(
 /** Sends a text that is not secret. */
 export function sendText(res: ServerResponse, type: string, text: string): void {
   const body = Buffer.from(text);
-  closeIfUnread(res);
-  res.writeHead(200, headersFor(body.length, type)).end(body);
+  begin(res, 200, headersFor(body.length, type)).end(body);
   reportFinished(res.req, 200);
 }
 
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
-  closeIfUnread(res);
-  res.writeHead(304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
+  begin(res, 304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
   reportFinished(res.req, 304, tag);
+}
+
+function begin(res: ServerResponse, status: number, headers: string[]): ServerResponse {
+  closeIfUnread(res);
+  return res.writeHead(status, headers);
 }
 
 /** Returns the headers of a response, in Node's flat form; `length`: bytes of the body. */
