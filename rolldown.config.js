@@ -2,12 +2,15 @@
  * What the build makes of the compiled modules: the key worker's thread, and the command. CommonJS, since Node takes longer
  * to load an ES module than our programs take to run.
  */
+import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
 
-/** What exists as ES modules only: `require` would give it another shape. NOTICE has their licence. */
-const modules = ["env-paths", "is-safe-filename", "leven", "p-limit", "p-map", "yocto-queue"];
+const { dependencies } = JSON.parse(readFileSync("package.json", "utf8"));
 
-const isExternal = (id) => /^[^./]/.test(id) && !modules.includes(id);
+/** Other packages become part of the program: ES modules only, which `require` would give another shape. See NOTICE. */
+const installed = [...Object.keys(dependencies), "pg"];
+
+const isExternal = (id) => installed.some((name) => id === name || id.startsWith(`${name}/`));
 
 // biome-ignore lint/style/noDefaultExport: rolldown loads its configuration by the default export
 export default defineConfig([

@@ -1,4 +1,4 @@
-/** Entry point of the `strongroom` command, behind `bin/strongroom.cjs`: what must run before the first ES module. */
+/** Entry point of the `strongroom` command, behind `bin/strongroom.cjs`: the thread pool's size goes before all else. */
 import "./thread-pool.cjs";
 
 void import("./main.js");

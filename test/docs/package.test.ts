@@ -1,6 +1,6 @@
 /** The published package: complete without repository and development dependencies, and free of tests. */
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -50,6 +50,13 @@ describe("the package", () => {
     const completions = ["strongroom.bash", "_strongroom", "strongroom.fish"].map((name) => `completions/${name}`);
     expect(files).to.include.members(["man/strongroom.1", ...completions].map((name) => `dist/share/${name}`));
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
+  });
+
+  it("names in NOTICE the packages that are part of the program", () => {
+    const program = readdirSync("dist/program").map((name) => readFileSync(join("dist/program", name), "utf8"));
+    const contained = [...program.join("\n").matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)];
+    const named = /:\n(.*)\.\n/.exec(readFileSync("NOTICE", "utf8"))?.[1]?.split(", ");
+    expect([...new Set(contained.map(([, name]) => name))].sort()).to.deep.equal(named);
   });
 
   it("works in an empty directory: the command serves and prints its version, the client library reads", async () => {
