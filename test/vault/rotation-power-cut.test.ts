@@ -5,7 +5,7 @@ import { blobFile } from "../support/damage.js";
 import { mustRotate, outcomeOf, untilRotated } from "../support/key-requests.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { startTestServer, type TestServer } from "../support/server.js";
-import { mustGet, mustInit, mustPut, mustUnlock, send } from "../support/test-client.js";
+import { mustGet, mustInit, mustPut, mustUnlock, type Send, send } from "../support/test-client.js";
 import { WeakDisk } from "../support/weak-disk.js";
 
 const paths = ["a/x", "b/x"];
@@ -15,6 +15,24 @@ async function startOn(disk: WeakDisk, clock: FakeClock): Promise<TestServer> {
   await mustInit(server);
   for (const path of paths) await mustPut(server, path, path);
   return server;
+}
+
+async function cutPower(disk: WeakDisk, server: TestServer): Promise<void> {
+  const restorePower = disk.cutPower();
+  await server.stop();
+  restorePower();
+}
+
+/** Rotates beside a change whose fsync fails, and cuts the power; returns the home. */
+async function refusedBesideRotation(directory: string, change: Send): Promise<string> {
+  const [disk, clock] = [new WeakDisk(), new FakeClock()];
+  const server = await startOn(disk, clock);
+  await mustRotate(server);
+  disk.failNextSync(join(server.home, "vault", "gen-1", directory), "lost");
+  expect((await send(server, change)).status).to.equal(503);
+  await untilRotated(server, () => clock.advance(60_000));
+  await cutPower(disk, server);
+  return server.home;
 }
 
 async function mustHoldAll(home: string): Promise<void> {
@@ -41,16 +59,7 @@ describe("a power cut after a rotation of the master key", () => {
   ] as const;
   for (const [what, directory, change] of rows) {
     it(`loses no secret after a failed fsync of a ${what} during it`, async () => {
-      const [disk, clock] = [new WeakDisk(), new FakeClock()];
-      const server = await startOn(disk, clock);
-      await mustRotate(server);
-      disk.failNextSync(join(server.home, "vault", "gen-1", directory), "lost");
-      expect((await send(server, change)).status).to.equal(503);
-      await untilRotated(server, () => clock.advance(60_000));
-      const restorePower = disk.cutPower();
-      await server.stop();
-      restorePower();
-      await mustHoldAll(server.home);
+      await mustHoldAll(await refusedBesideRotation(directory, change));
     });
   }
 
@@ -61,16 +70,7 @@ describe("a power cut after a rotation of the master key", () => {
   ] as const;
   for (const [what, directory, change] of refused) {
     it(`brings back no secret that does not open after a failed fsync of a ${what} during it`, async () => {
-      const [disk, clock] = [new WeakDisk(), new FakeClock()];
-      const server = await startOn(disk, clock);
-      await mustRotate(server);
-      disk.failNextSync(join(server.home, "vault", "gen-1", directory), "lost");
-      expect((await send(server, change)).status).to.equal(503);
-      await untilRotated(server, () => clock.advance(60_000));
-      const restorePower = disk.cutPower();
-      await server.stop();
-      restorePower();
-      await mustHoldAllOrNone(server.home);
+      await mustHoldAllOrNone(await refusedBesideRotation(directory, change));
     });
   }
 
@@ -81,9 +81,7 @@ describe("a power cut after a rotation of the master key", () => {
     await mustRotate(server);
     await untilRotated(server, () => clock.advance(60_000));
     expect(disk.hasFailed).to.equal(true);
-    const restorePower = disk.cutPower();
-    await server.stop();
-    restorePower();
+    await cutPower(disk, server);
     await mustHoldAll(server.home);
   });
 
@@ -97,9 +95,7 @@ describe("a power cut after a rotation of the master key", () => {
     const again = await startTestServer({ home: server.home, files: disk.files, clock, idleTimeoutMs: 0 });
     await mustUnlock(again);
     await untilRotated(again, () => clock.advance(60_000));
-    const restorePower = disk.cutPower();
-    await again.stop();
-    restorePower();
+    await cutPower(disk, again);
     await mustHoldAll(server.home);
   });
 });
