@@ -45,8 +45,10 @@ export async function startPostgres(): Promise<TestPostgres> {
   const start = async (settings: readonly string[] = []) => {
     const named = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
     const all = [...named, "max_connections=60", ...settings].flatMap((setting) => ["-c", setting]);
-    child = spawn(program("postgres"), ["-D", data, ...all], { ...account, cwd: directory, stdio: "ignore" });
-    await ready(port);
+    const launch = () =>
+      spawn(program("postgres"), ["-D", data, ...all], { ...account, cwd: directory, stdio: "ignore" });
+    do child = launch();
+    while (!(await isReady(port, child))); // as long as a process of a killed cluster holds its memory
   };
   const end = async (how: (postmaster: ChildProcess) => unknown) => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
@@ -138,14 +140,15 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Asynchronous throughout: servers in this process must go on meanwhile. */
-async function ready(port: number): Promise<void> {
-  for (;;) {
+/** Returns false once the cluster has ended. Asynchronous throughout: servers in this process must go on meanwhile. */
+async function isReady(port: number, cluster: ChildProcess): Promise<boolean> {
+  while (cluster.exitCode === null && cluster.signalCode === null) {
     try {
       await runSql(urlOf(port, "postgres"), "SELECT 1");
-      return;
+      return true;
     } catch {
       await sleep(50);
     }
   }
+  return false;
 }
