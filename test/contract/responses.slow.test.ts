@@ -67,6 +67,16 @@ async function unlock(server: TestServer): Promise<void> {
   await send(server, { method: "POST", path: "/v1/tokens", body: { name: "ci" } }); // unless it is there
 }
 
+/** As `unlock`; the sweep of a rotation that ends in a crash locks once more, at any time. */
+async function unlockAfterCrash(server: TestServer): Promise<void> {
+  try {
+    await unlock(server);
+  } catch (error) {
+    if (!String(error).includes('"VAULT_LOCKED"')) throw error;
+    await unlockAfterCrash(server);
+  }
+}
+
 /** Locked, they are not refused: only a lock while they derive does that. */
 const derives = new Set(["init", "unlock", "changePassphrase", "createKey", "rotate"]);
 
@@ -255,7 +265,7 @@ describe("the documented response to a crash of the key worker", () => {
   have(crashes, {
     INTERNAL: (request, operation) =>
       untilSeen(`${operation} 500 INTERNAL`, async () => {
-        await unlock(server()); // a forced init may have taken the secret away
+        await unlockAfterCrash(server()); // a forced init may have taken the secret away
         await together(server(), request, crashKeyWorkers);
       }),
   });
