@@ -23,6 +23,7 @@ export type OperationKind = (typeof operationKinds)[number];
 export type TextRule = { readonly min: number; readonly max: number; readonly oneOf?: readonly string[] };
 
 /** JSON Schema, except for `text`. The largest value is a setting. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: data, with one parameter
 export function bodySchemas(maxValueBytes: number) {
   const passphrase = {
     text: { min: 1, max: maxPassphraseBytes },

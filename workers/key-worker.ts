@@ -35,6 +35,7 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
   return new Promise(() => {});
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one row an operation
 function operationTable(settings: WorkerSettings, sentLocks: SentLocks): OperationTable {
   const { maxValueBytes, minScryptLogN } = settings;
   const readers = bodyReaders(maxValueBytes);
