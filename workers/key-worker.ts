@@ -56,7 +56,12 @@ function operationTable(settings: WorkerSettings, sentLocks: SentLocks): Operati
     adopt: () => lifecycle.adopt(),
     discard: () => lifecycle.discard(),
     unlock: (request) => lifecycle.unlock(request),
-    lock: () => lifecycle.lock(),
+    // DANGER: nothing may come between the two: without the key there is no signature.
+    lock: ({ checkpoint }) => {
+      const signed = checkpoint === undefined ? null : checkpoints.signLast(checkpoint);
+      lifecycle.lock();
+      return { ok: true, signed };
+    },
     drain: () => lifecycle.drain(),
     keys: () => keys.keys(),
     changePassphrase: (request) => keys.changePassphrase(request),

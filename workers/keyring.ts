@@ -49,7 +49,7 @@ export class Keyring {
     return isLockWaiting ? lockedMeanwhile : this.withKeyUntilLock(operation);
   }
 
-  /** As `withKey`, also before a lock that waits: for what was sent because of it. */
+  /** As `withKey`, also before a lock that waits: for what the lock itself needs. */
   withKeyUntilLock<T>(operation: (key: SealingKey) => T): T | Refusal {
     const key = this.sealingKey;
     return key === null ? lockedNow : withScratch(() => operation(key));

@@ -45,8 +45,9 @@ export type BlobFault = "foreign" | "version" | "length";
  *   without one, which waits for `adopt` or `discard`.
  * - `rotate` makes a header with a new master key, and the old one sealed under it, which waits as well; `reseal` seals anew
  *   what is in a blob under the old key, and `finishRotation` makes the header without that key.
- * - `lock` wipes the master key and cancels waiting derivations. What was sent before it, needs the key and has not begun is
- *   refused as locked, but for `signCheckpoint`. `drain` replies when no derivation is running any more.
+ * - `lock` signs the audit log's last checkpoint, if it has one, then wipes the master key and cancels waiting derivations.
+ *   What was sent before it, needs the key and has not begun is refused as locked. `drain` replies when no derivation is
+ *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
  *   `openMany` is `open` of several small blobs.
@@ -87,7 +88,10 @@ interface Operations {
     request: { op: "finishRotation"; rotation: string };
     reply: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
-  lock: { request: { op: "lock" }; reply: Done };
+  lock: {
+    request: { op: "lock"; checkpoint?: string };
+    reply: { readonly ok: true; readonly signed: CheckpointSignature | null };
+  };
   drain: { request: { op: "drain" }; reply: Done };
   inspect: {
     request: { op: "inspect"; blobs: readonly BlobOutline[] };
@@ -152,7 +156,7 @@ interface Operations {
   };
   signCheckpoint: {
     request: { op: "signCheckpoint"; text: string };
-    reply: { readonly ok: true; readonly key: string; readonly mac: string } | Refusal;
+    reply: ({ readonly ok: true } & CheckpointSignature) | Refusal;
   };
   verifyCheckpoints: {
     request: { op: "verifyCheckpoints"; checkpoints: readonly SignedCheckpoint[] };
@@ -161,7 +165,8 @@ interface Operations {
 }
 
 /** `key`: the name of the key that made the MAC. */
-export type SignedCheckpoint = { readonly text: string; readonly key: string; readonly mac: string };
+export type CheckpointSignature = { readonly key: string; readonly mac: string };
+export type SignedCheckpoint = CheckpointSignature & { readonly text: string };
 
 /** `unknown`: made under a key that this vault does not have, or has no more. */
 export type CheckpointVerdict = "valid" | "wrong" | "unknown";

@@ -8,7 +8,7 @@ import { rateLimit } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Credential, Observers } from "../observer.js";
+import type { Credential } from "../observer.js";
 import { FailureLog } from "./failure-log.js";
 import { FailureStore, windowMs } from "./failure-store.js";
 
@@ -21,7 +21,7 @@ export interface Lockout {
   check(req: Request): void;
 }
 
-type LockoutRules = {
+export type LockoutRules = {
   /** What is counted, for the client and the log: "wrong tokens". */
   readonly failures: string;
   readonly credential: Credential;
@@ -31,10 +31,13 @@ type LockoutRules = {
   readonly applies: (req: Request) => boolean;
 };
 
-export function createLockout(clock: Clock, log: Log, observers: Observers, rules: LockoutRules): Lockout {
-  const { failures, credential, keyOf, applies } = rules;
+/** Called for each failure, and after it when it begins a lockout. */
+type Report = (event: "failure" | "lockout", address: string) => void;
+
+export function createLockout(clock: Clock, log: Log, rules: LockoutRules, report: Report): Lockout {
+  const { failures, keyOf, applies } = rules;
   const store = new FailureStore(clock);
-  const report = new FailureLog(clock, log, failures);
+  const failureLog = new FailureLog(clock, log, failures);
   const addressKey = (req: Request) => keyOf(addressOf(req));
   const refusal = (req: Request) => {
     const retryAfter = store.secondsLeft(addressKey(req));
@@ -62,10 +65,9 @@ export function createLockout(clock: Clock, log: Log, observers: Observers, rule
     fail(req) {
       const address = addressOf(req);
       const begins = store.fail(addressKey(req));
-      report.add(address);
-      const at = clock.now();
-      observers.vaultEvent({ event: "failure", credential, address, at });
-      if (begins) observers.vaultEvent({ event: "lockout", credential, address, at });
+      failureLog.add(address);
+      report("failure", address);
+      if (begins) report("lockout", address);
     },
     check(req) {
       if (isLockedOut(req)) throw refusal(req);

@@ -1,12 +1,15 @@
-/** Audit log of a server: an observer that records requests and events, with checkpoints under the vault's key. */
+/**
+ * Audit log of a server: records of requests and of what happens to the vault, with checkpoints under the vault's key. Each
+ * method is called by name, as a step of what it records.
+ */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { FileOperations } from "../files/durable.js";
-import type { FinishedRequest, Observer, VaultEvent } from "../observer.js";
+import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import type { LogHead } from "./audit-format.js";
-import { type AuditedMode, recordOfEvent, recordsOf } from "./audit-record.js";
+import { type AuditedMode, recordsOf, textOfRecord } from "./audit-record.js";
 import type { AuditWriter } from "./audit-writer.js";
-import type { Signer } from "./checkpoint-signing.js";
+import type { LastCheckpoint, Signer } from "./checkpoint-signing.js";
 import { type AuditRecord, readRecords } from "./log-reader.js";
 
 export type AuditLogOptions = {
@@ -19,7 +22,7 @@ export type AuditLogOptions = {
   readonly clock: Clock;
 };
 
-export class AuditLog implements Observer {
+export class AuditLog {
   readonly #options: AuditLogOptions;
   #signer: Signer = () => Promise.reject(new Error("the vault is not open yet"));
   /** Time of the last record, as a number and as text: most records of a millisecond share it. */
@@ -71,11 +74,28 @@ export class AuditLog implements Observer {
     if (request.route === "/v1/rotate" && request.status === 200) writer.checkpoint("key");
   }
 
-  vaultEvent(event: VaultEvent): void {
-    const text = recordOfEvent(event, this.#timeNow());
-    if (text !== null) this.#options.writer.add(text);
-    if (event.event === "unlock" || event.event === "init") this.#unlocked();
-    if (event.event === "lock") this.#locked();
+  serverStarted(): void {
+    this.#add({ event: "start" });
+  }
+
+  serverStopping(): void {
+    this.#add({ event: "stop" });
+  }
+
+  lockedOut(credential: Credential, address: string): void {
+    this.#add({ event: "lockout", credential, address });
+  }
+
+  /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
+  vaultUnlocked(): void {
+    this.#options.writer.setSigner(this.#signer);
+    this.#options.writer.checkpoint("unlock");
+  }
+
+  /** Returns the last checkpoint, see `AuditWriter.lastCheckpoint`: the message that wipes the key carries it. */
+  vaultLocked(reason: LockReason): LastCheckpoint | null {
+    this.#add({ event: "locked", reason });
+    return this.#options.writer.lastCheckpoint();
   }
 
   /** Writes what waits, and ends. */
@@ -83,15 +103,8 @@ export class AuditLog implements Observer {
     return this.#options.writer.close();
   }
 
-  #unlocked(): void {
-    this.#options.writer.setSigner(this.#signer);
-    this.#options.writer.checkpoint("unlock");
-  }
-
-  /** The key worker gets the checkpoint's text before the message that makes it wipe its key. */
-  #locked(): void {
-    this.#options.writer.checkpoint("lock");
-    this.#options.writer.setSigner(null);
+  #add(members: object): void {
+    this.#options.writer.add(textOfRecord(this.#timeNow(), members));
   }
 
   readonly #timeNow = (): string => {

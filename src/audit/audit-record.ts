@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Settings } from "../config/definitions.js";
-import type { BatchItem, FinishedRequest, VaultEvent } from "../observer.js";
+import type { BatchItem, FinishedRequest } from "../observer.js";
 
 export type AuditedMode = Exclude<Settings["audit"], "off">;
 
@@ -63,15 +63,6 @@ export function recordsOf(request: FinishedRequest, mode: AuditedMode, timeNow: 
   if (operations === null || operations.length === 0) return [textOfRequest(request, eventOf(request, event), time)];
   const recorded = mode === "all" ? operations : operations.filter(({ kind }) => kind !== "get");
   return recordsOfBatch(request, recorded, time);
-}
-
-/** Returns the text of a vault event's record; null when it has none: a request's record has more to say. */
-export function recordOfEvent(event: VaultEvent, time: string): string | null {
-  if (event.event === "start" || event.event === "stop") return textOfRecord(time, { event: event.event });
-  if (event.event === "lock") return textOfRecord(time, { event: "locked", reason: event.reason });
-  if (event.event !== "lockout") return null;
-  const { credential, address } = event;
-  return textOfRecord(time, { event: "lockout", credential, address });
 }
 
 /** A list may be asked for as a secret without a path, and a version of a secret as its versions. */

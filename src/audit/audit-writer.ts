@@ -4,12 +4,13 @@
  * takes files again a `gap` record says how many.
  */
 import { randomBytes } from "node:crypto";
+import type { CheckpointSignature } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
 import { base64url, checkpointMs, checkpointRecords, type LogHead, maxFileBytes } from "./audit-format.js";
 import { textOfRecord } from "./audit-record.js";
-import { type CheckpointReason, CheckpointSigning, type Signer } from "./checkpoint-signing.js";
+import { type CheckpointReason, CheckpointSigning, type LastCheckpoint, type Signer } from "./checkpoint-signing.js";
 import { type Group, GroupMaker } from "./group-maker.js";
 import { findEnd } from "./log-end.js";
 import { LogFiles } from "./log-files.js";
@@ -104,6 +105,27 @@ export class AuditWriter {
       if (record !== null) this.#group(maker, [record], reason);
       void this.#runNow();
     });
+  }
+
+  /**
+   * Returns the text of the last checkpoint before a lock, with a function that takes its signature, which must be called.
+   * Null: there is nothing to sign. No checkpoint is made from now on.
+   */
+  lastCheckpoint(): LastCheckpoint | null {
+    let last: LastCheckpoint | null = null;
+    if (this.#signing.signer !== null && this.#maker !== null) {
+      this.setSigner(
+        (text) =>
+          new Promise((resolve, reject) => {
+            const end = (signed: CheckpointSignature | null) =>
+              signed === null ? reject(new Error("not signed")) : resolve(signed);
+            last = { text, end };
+          }),
+      );
+      this.checkpoint("lock");
+    }
+    this.setSigner(null);
+    return last;
   }
 
   /** Writes what waits, if the disk takes it, and ends. */

@@ -1,10 +1,14 @@
 /** Signing of checkpoints. Only the latest is awaited: it stands for more than those before it. */
+import type { CheckpointSignature } from "../../workers/protocol.js";
 import { base64url, checkpointText } from "./audit-format.js";
 import { textOfRecord } from "./audit-record.js";
 import type { LogPosition } from "./group-maker.js";
 
 /** Makes the MAC of a checkpoint; rejects when the vault is locked. */
-export type Signer = (text: string) => Promise<{ readonly key: string; readonly mac: string }>;
+export type Signer = (text: string) => Promise<CheckpointSignature>;
+
+/** The checkpoint of a lock; `end` takes its signature, or null when there is none. */
+export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
 
 /** Why a checkpoint is made. */
 export type CheckpointReason = "unlock" | "lock" | "time" | "records" | "file" | "key";

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Request } from "express";
 import { keyOfAddress, keyOfOrigin } from "../access/address.js";
-import { createLockout } from "../access/lockout.js";
+import { createLockout, type LockoutRules } from "../access/lockout.js";
 import type { Clock } from "../clock.js";
 import type { Observers } from "../observer.js";
 import { requireBearer } from "./bearer.js";
@@ -34,11 +34,15 @@ export function createApp(
     keyOf: keyOfOrigin,
     applies: takesPassphrase,
   } as const;
-  const tokenLockout = createLockout(clock, log, observers, token);
-  const passphraseLockout = createLockout(clock, log, observers, passphrase);
+  const lockoutOf = (rules: LockoutRules) =>
+    createLockout(clock, log, rules, (event, address) => {
+      if (event === "lockout") service.audit?.lockedOut(rules.credential, address);
+      observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
+    });
+  const [tokenLockout, passphraseLockout] = [lockoutOf(token), lockoutOf(passphrase)];
   const full = { ...service, passphraseLockout };
   if (log.writes("debug")) observers.add(requestLog(log));
-  const report = reporter(observers, routeOf);
+  const report = reporter(service.audit, observers, routeOf);
   const app = express();
   adoptMessageClasses(app, messages);
   app.disable("x-powered-by").disable("etag");

@@ -1,20 +1,25 @@
-/** Reports of finished requests to the observers, from what the request's context has gathered. */
+/** Reports of finished requests to the audit log and the observers, from what the request's context has gathered. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 import type { Caller } from "../access/credentials.js";
 import { addressOf } from "../access/lockout.js";
 import { rootName } from "../access/token-request.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import type { Log } from "../log.js";
-import type { Observer, Observers } from "../observer.js";
+import type { FinishedRequest, Observer, Observers } from "../observer.js";
 import { contextOf, type RequestContext } from "./request-context.js";
 
 /** For a context's `report`. `routeOf` returns the route pattern of a path. */
-export function reporter(observers: Observers, routeOf: (path: string) => string): RequestContext["report"] {
+export function reporter(
+  audit: AuditLog | null,
+  observers: Observers,
+  routeOf: (path: string) => string,
+): RequestContext["report"] {
   return (req, status, etag) => {
     const context = contextOf(req); // no rest pattern: the copy would cost more than all else here
     const { target, started, caller, secretPath: path, subject, version } = context;
     const { prefix, count, operations, code, requestId } = context;
-    observers.requestFinished({
+    const finished: FinishedRequest = {
       method: req.method,
       route: routeOf(target.path),
       status,
@@ -30,7 +35,9 @@ export function reporter(observers: Observers, routeOf: (path: string) => string
       count,
       operations,
       durationMs: performance.now() - started,
-    });
+    };
+    audit?.requestFinished(finished);
+    observers.requestFinished(finished);
   };
 }
 

@@ -1,5 +1,4 @@
-/** Observers of a server: the metrics and, unless a setting turns it off, the audit log. */
-
+/** What watches a server: the metrics, which observe, and the audit log, which each step calls by name. */
 import { routes } from "../access/scopes.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedMode } from "../audit/audit-record.js";
@@ -24,7 +23,7 @@ export async function startObserving(
   const observers = new Observers(log);
   const metrics = new ServerMetrics(routes, clock);
   const audit = settings.audit === "off" ? null : await openAuditLog(home, settings.audit, settings, around);
-  for (const each of [metrics, observer, audit]) if (each) observers.add(each);
+  for (const each of [metrics, observer]) if (each) observers.add(each);
   return { observers, metrics, audit };
 }
 

@@ -54,6 +54,7 @@ export async function serveStore(
     shutDown: () => void stopper.stop(),
   };
   const app = createApp(service, { ...settings, address }, clock, messages, observed.observers);
+  observed.audit?.serverStarted();
   observed.observers.vaultEvent({ event: "start", at: clock.now() });
   for (const each of [listeners.secure, listeners.local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
@@ -95,7 +96,7 @@ async function openVault(
 ): Promise<GuardedVault> {
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const measured = measuredStore(store, observers);
-  const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers });
+  const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers, audit });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setKeeper(tokens);
@@ -130,6 +131,7 @@ function stopServing(
   { release }: ClaimedStore,
   { clock, log }: CompleteSurroundings,
 ): Promise<void> {
+  audit?.serverStopping();
   observers.vaultEvent({ event: "stop", at: clock.now() });
   const drained = Promise.all([secure, local].map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());

@@ -10,8 +10,9 @@ import type { Log } from "../log.js";
 import type { LockReason, Observers } from "../observer.js";
 import { IdleDeadline } from "./idle.js";
 import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { VaultAudit } from "./vault-audit.js";
 import { DerivationCounts, type DerivationFigures } from "./worker/derivation-counts.js";
-import { type DerivingRequest, KeyThread } from "./worker/key-thread.js";
+import { type DerivingRequest, KeyThread, type LastCheckpoint } from "./worker/key-thread.js";
 import type { Success } from "./worker/key-worker-client.js";
 
 export type KeyStateSettings = WorkerSettings & { readonly idleTimeoutMs: number };
@@ -25,6 +26,7 @@ type KeyStateOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly observers: Observers;
+  readonly audit: VaultAudit | null;
 };
 
 /** Why and when the vault was locked last; `at`: milliseconds since 1970. */
@@ -36,6 +38,7 @@ export class KeyState {
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #observers: Observers;
+  readonly #audit: VaultAudit | null;
   readonly #idle: IdleDeadline;
   readonly #thread: KeyThread;
   readonly #derivations: DerivationCounts;
@@ -48,12 +51,13 @@ export class KeyState {
   readonly #proposals = new WeakMap<Bytes, number>();
   #locking: Promise<void> | null = null;
 
-  private constructor({ header, lock, settings, clock, log, observers }: KeyStateOptions) {
+  private constructor({ header, lock, settings, clock, log, observers, audit }: KeyStateOptions) {
     this.#header = header;
     this.#lock = lock;
     this.#log = log;
     this.#clock = clock;
     this.#observers = observers;
+    this.#audit = audit;
     this.#lastLock = { reason: "start", at: clock.now() };
     this.#idle = new IdleDeadline(clock, settings.idleTimeoutMs);
     this.#derivations = new DerivationCounts(clock, (ms) => observers.derivationEnded(ms));
@@ -129,8 +133,8 @@ export class KeyState {
 
   /** Resolves once the master key is wiped and all running operations have ended. */
   lock(reason: LockReason): Promise<void> {
-    this.#becomeLocked(reason);
-    this.#locking ??= this.#wipeAndReplace().finally(() => {
+    const last = this.#becomeLocked(reason);
+    this.#locking ??= this.#wipeAndReplace(last).finally(() => {
       this.#locking = null;
     });
     return this.#locking;
@@ -159,8 +163,9 @@ export class KeyState {
 
   /** Passes the current header to the thread, which wipes any key that it held. */
   async mount(): Promise<void> {
-    this.#becomeLocked("crash");
+    const last = this.#becomeLocked("crash");
     this.#mounts++;
+    if (last !== null) this.#thread.signAndWipe(last).catch(() => {}); // a thread that has ended mounts nothing either
     this.#rotation = await this.#thread.mount(this.#header());
   }
 
@@ -174,11 +179,13 @@ export class KeyState {
     }
   }
 
-  #becomeLocked(reason: LockReason): void {
-    if (!this.#unlocked) return;
+  /** Returns the audit log's last checkpoint, which must go to the key worker with the message that wipes its keys. */
+  #becomeLocked(reason: LockReason): LastCheckpoint | null {
+    if (!this.#unlocked) return null;
     this.#unlocked = false;
     this.#lastLock = { reason, at: this.#clock.now() };
     this.#observers.vaultEvent({ event: "lock", ...this.#lastLock });
+    return this.#audit?.vaultLocked(reason) ?? null;
   }
 
   async #derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
@@ -198,14 +205,14 @@ export class KeyState {
       return await reply;
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "VAULT_LOCKED") throw error;
-      this.#becomeLocked("crash");
+      this.#becomeLocked("crash")?.end(null);
       throw this.#closed ? shuttingDown() : error;
     }
   }
 
-  async #wipeAndReplace(): Promise<void> {
+  async #wipeAndReplace(last: LastCheckpoint | null): Promise<void> {
     this.#idle.stop();
-    const isDeriving = await this.#thread.wipe();
+    const isDeriving = await this.#thread.wipe(last);
     await this.#lock.exclusive(async () => {
       if (!this.#closed && this.#thread.replaceIfDerived(isDeriving)) this.#remount();
     });
@@ -213,7 +220,7 @@ export class KeyState {
   }
 
   #threadEnded(): void {
-    this.#becomeLocked("crash");
+    this.#becomeLocked("crash")?.end(null);
     this.#idle.stop();
     this.#log.error({
       event: "key-worker-ended",

@@ -15,6 +15,7 @@ import { KeyState, type KeyStateSettings } from "./key-state.js";
 import { RotationSweep } from "./rotation-sweep.js";
 import { type CurrentHeader, OtherServers, setHeader } from "./shared/other-servers.js";
 import { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { VaultAudit } from "./vault-audit.js";
 import { type RecordKeeper, VaultRecords } from "./vault-records.js";
 import { VaultReport } from "./vault-report.js";
 import { VaultSecrets } from "./vault-secrets.js";
@@ -32,6 +33,8 @@ export type VaultOptions = {
   readonly clock: Clock;
   readonly log: Log;
   readonly observers: Observers;
+  /** Null: there is none. */
+  readonly audit: VaultAudit | null;
 };
 
 export class Vault {
@@ -45,6 +48,7 @@ export class Vault {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #observers: Observers;
+  readonly #audit: VaultAudit | null;
   readonly #lock: ReadWriteLock;
   readonly #keyState: KeyState;
   #keeper: RecordKeeper | null = null;
@@ -53,7 +57,7 @@ export class Vault {
   readonly #sweep: RotationSweep;
 
   private constructor(
-    { store, settings, clock, log, observers }: VaultOptions,
+    { store, settings, clock, log, observers, audit }: VaultOptions,
     header: CurrentHeader,
     lock: ReadWriteLock,
     keyState: KeyState,
@@ -64,6 +68,7 @@ export class Vault {
     this.#clock = clock;
     this.#log = log;
     this.#observers = observers;
+    this.#audit = audit;
     this.#lock = lock;
     this.#keyState = keyState;
     const entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
@@ -119,7 +124,7 @@ export class Vault {
     const keptAt = await this.#headerChanges.startNew(header);
     this.#keyState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
-    if (this.#keyState.unlocked) this.#tell("init");
+    if (this.#keyState.unlocked) this.#unlocked("init");
     return { keptAt, locked: !this.#keyState.unlocked };
   }
 
@@ -147,7 +152,7 @@ export class Vault {
     this.#keyState.becomeUnlocked();
     if (this.#keyState.unlocked) {
       this.#log.info({ event: "unlocked" });
-      this.#tell("unlock");
+      this.#unlocked("unlock");
     }
     if (header !== null) await this.#headerChanges.raiseScryptCost(header);
     this.#sweep.wake();
@@ -197,6 +202,11 @@ export class Vault {
   #vaultReplaced(): void {
     this.secrets.vaultReplaced();
     this.#keeper?.vaultReplaced();
+  }
+
+  #unlocked(event: "init" | "unlock"): void {
+    this.#tell(event);
+    this.#audit?.vaultUnlocked();
   }
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {

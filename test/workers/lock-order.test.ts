@@ -21,15 +21,15 @@ async function startUnlocked(): ReturnType<typeof startKeyWorker> {
 describe("a lock of the key worker", () => {
   const costly = sharedBytes(`{"x":[${"0,".repeat(2 ** 20)}0],"operations":[]}`);
 
-  it("overtakes the operations in front of it, but for the signature of its checkpoint", async () => {
+  it("overtakes the operations in front of it, and signs the checkpoint that it carries before it wipes the key", async () => {
     const worker = await startUnlocked();
     const plan = () => verdict("planned", worker.call({ op: "plan", body: costly }));
     expect(await plan()).to.equal("planned");
     const plans = Array.from({ length: 40 }, plan);
-    const signature = verdict("signed", worker.call({ op: "signCheckpoint", text: "t" }));
-    await worker.call({ op: "lock" });
+    const { signed } = await worker.call({ op: "lock", checkpoint: "t" });
     expect((await Promise.all(plans)).at(-1)).to.equal("VAULT_LOCKED");
-    expect(await signature).to.equal("signed");
+    expect(signed).to.have.keys("key", "mac");
+    expect((await worker.call({ op: "lock", checkpoint: "t" })).signed).to.equal(null);
     expect(await verdict("signed", worker.call({ op: "signCheckpoint", text: "t" }))).to.equal("VAULT_LOCKED");
   });
 

@@ -71,10 +71,9 @@ export class Lifecycle {
     return refusal ?? notMounted;
   }
 
-  lock(): ReplyOf<"lock"> {
+  lock(): void {
     this.#keyring.lock();
     this.#turns.cancel();
-    return done;
   }
 
   async drain(): Promise<ReplyOf<"drain">> {

@@ -14,7 +14,7 @@ import type { XaesKey } from "../crypto/xaes.js";
 import type { Keyring } from "../keyring.js";
 import { base64url, fromBase64url, takeOver, utf8, wipe } from "../memory.js";
 import type { Bytes } from "../owned-bytes.js";
-import type { CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "../protocol.js";
+import type { CheckpointSignature, CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "../protocol.js";
 
 const nameBytes = 9;
 
@@ -45,15 +45,14 @@ export class Checkpoints {
     this.#keyring = keyring;
   }
 
-  /** Also just before a lock: the log's checkpoint for it is sent with it. */
   sign({ text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
-    return this.#keyring.withKeyUntilLock(({ masterKey }) =>
-      withKeyFor("audit checkp", masterKey, (key) => ({
-        ok: true,
-        key: nameOf(key),
-        mac: base64url(hmac(key, text)),
-      })),
-    );
+    return this.#keyring.withKey(({ masterKey }) => ({ ok: true, ...signatureUnder(masterKey, text) }));
+  }
+
+  /** Signs the checkpoint that comes with a lock; returns null when there is no key. */
+  signLast(text: string): CheckpointSignature | null {
+    const signature = this.#keyring.withKeyUntilLock(({ masterKey }) => signatureUnder(masterKey, text));
+    return "mac" in signature ? signature : null;
   }
 
   verify({ checkpoints }: RequestOf<"verifyCheckpoints">): ReplyOf<"verifyCheckpoints"> {
@@ -64,6 +63,10 @@ export class Checkpoints {
       return { ok: true, verdicts };
     });
   }
+}
+
+function signatureUnder(masterKey: XaesKey, text: string): CheckpointSignature {
+  return withKeyFor("audit checkp", masterKey, (key) => ({ key: nameOf(key), mac: base64url(hmac(key, text)) }));
 }
 
 function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoint[]): CheckpointVerdict[] {

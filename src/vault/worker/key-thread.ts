@@ -2,7 +2,7 @@
  * Current thread of the key worker: whether it has mounted the vault and seen a passphrase, its wiping and its replacement.
  * One derivation runs at a time, across threads.
  */
-import type { Bytes, Request, RequestOf } from "../../../workers/protocol.js";
+import type { Bytes, CheckpointSignature, Request, RequestOf } from "../../../workers/protocol.js";
 import type { WorkerSettings } from "../../../workers/worker-settings.js";
 import { type Clock, inTime } from "../../clock.js";
 import type { Log } from "../../log.js";
@@ -13,6 +13,12 @@ import { KeyWorkerClient, type Success } from "./key-worker-client.js";
 type Deriving = "init" | "unlock" | "changePassphrase" | "createKey" | "deleteKey" | "rotate" | "finishRotation";
 
 export type DerivingRequest = RequestOf<Deriving>;
+
+/** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
+export type LastCheckpoint = {
+  readonly text: string;
+  readonly end: (signed: CheckpointSignature | null) => void;
+};
 
 /**
  * How long a lock waits for a running derivation, in milliseconds. scrypt cannot be interrupted; the costliest takes 3 s of
@@ -80,14 +86,30 @@ export class KeyThread {
     }
   }
 
-  /** Wipes the keys. Returns whether a derivation is still running. A thread that has ended holds no key either. */
-  async wipe(): Promise<boolean> {
+  /**
+   * Signs the last checkpoint, then wipes the keys. Returns whether a derivation is still running. A thread that has ended
+   * holds no key either.
+   */
+  async wipe(last: LastCheckpoint | null): Promise<boolean> {
     try {
-      await this.call({ op: "lock" });
+      await this.signAndWipe(last);
       return (await inTime(this.#clock, longestDerivationMs, this.call({ op: "drain" }))) === "late";
     } catch (error) {
       this.#log.warn({ event: "key-worker-ended-in-lock", error });
       return false;
+    }
+  }
+
+  /**
+   * DANGER: the checkpoint's text is part of the message that wipes the keys, so that nothing can come between them.
+   * @throws VaultError as KeyWorkerClient.call
+   */
+  async signAndWipe(last: LastCheckpoint | null): Promise<void> {
+    let signed: CheckpointSignature | null = null;
+    try {
+      ({ signed } = await this.call({ op: "lock", ...(last && { checkpoint: last.text }) }));
+    } finally {
+      last?.end(signed);
     }
   }
 
