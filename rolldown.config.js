@@ -15,7 +15,7 @@ const isExternal = (id) => installed.some((name) => id === name || id.startsWith
 // biome-ignore lint/style/noDefaultExport: rolldown loads its configuration by the default export
 export default defineConfig([
   {
-    input: "dist/workers/key-worker.js",
+    input: "dist/workers/operations/key-worker.js",
     platform: "node",
     output: { file: "dist/workers/key-worker.cjs", format: "cjs" },
   },

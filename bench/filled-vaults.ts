@@ -12,11 +12,11 @@ import { mustInit, mustPut } from "../test/support/test-client.js";
 import { parseHeader } from "../workers/crypto/header.js";
 import { openHeader } from "../workers/crypto/master-key.js";
 import { findAccess } from "../workers/crypto/slots.js";
-import { Keyring } from "../workers/keyring.js";
 import { utf8, wipe, withScratch } from "../workers/memory.js";
-import { Secrets } from "../workers/operations/secret-operations.js";
+import type { Context } from "../workers/operations/context.js";
+import { newContext } from "../workers/operations/key-worker.js";
+import { seal } from "../workers/operations/secrets.js";
 import type { Bytes } from "../workers/protocol.js";
-import { bodyReaders } from "../workers/request-bodies.js";
 import { type StartOptions, startStrongroom } from "./subjects.js";
 
 export const valueBytes = 200;
@@ -55,28 +55,29 @@ export async function homeFilledBy(build: StartOptions, count: number): Promise<
 }
 
 async function fill(generation: string, count: number): Promise<void> {
-  const secrets = await unlocked(join(generation, "header.json"));
+  const context = await unlocked(join(generation, "header.json"));
   const body = JSON.stringify({ value, type: "api-key" });
   const now = Date.now();
   for (let n = 0; n < count; n++) {
     const path = pathOf(n);
-    const sealed = secrets.seal({ op: "seal", path, body: utf8(body), previous: null, now });
+    const sealed = seal(context, { op: "seal", path, body: utf8(body), previous: null, now });
     if (!sealed.ok) throw new Error(`a secret cannot be sealed: ${sealed.detail}`);
     writeBlob(join(generation, "secrets"), path, sealed.blob, n % perDirectory === 0);
   }
 }
 
-async function unlocked(headerFile: string): Promise<Secrets> {
+async function unlocked(headerFile: string): Promise<Context> {
   const header = parseHeader(utf8(readFileSync(headerFile, "utf8")));
   const typed = utf8(passphrase);
   const access = header && (await findAccess(header, typed));
   wipe(typed);
   const keys = access && withScratch(() => openHeader(header, access));
   if (keys === null) throw new Error("the vault's header does not open");
-  const keyring = new Keyring(new Int32Array(new SharedArrayBuffer(4)));
-  keyring.mount(header);
-  keyring.unlock(keys);
-  return new Secrets(keyring, bodyReaders(2 ** 20), { keepVersions: 0, keepVersionBytes: 0 });
+  const settings = { maxValueBytes: 2 ** 20, keepVersions: 0, keepVersionBytes: 0 };
+  const context = newContext(settings, new Int32Array(new SharedArrayBuffer(4)));
+  context.keyring.load(header);
+  context.keyring.unlock(keys);
+  return context;
 }
 
 function writeBlob(root: string, path: string, blob: Bytes, firstOfDirectory: boolean): void {

@@ -3,7 +3,7 @@
  * outside Node's pool, and wiped by the code that allocated it.
  */
 import { randomFillSync } from "node:crypto";
-import type { Bytes } from "./owned-bytes.js";
+import type { Bytes } from "./protocol.js";
 
 /**
  * Zeroed bytes outside V8's heap and Node's pool.

@@ -5,21 +5,15 @@
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 import type { OperationKind } from "./body-schemas.js";
-import type { Bytes, SharedBytes } from "./owned-bytes.js";
-import type {
-  DescribeReply,
-  Done,
-  HeaderReply,
-  Mounted,
-  OpenManyReply,
-  OpenReply,
-  Refusal,
-  ResealReply,
-  SealReply,
-} from "./replies.js";
 
-/** Part of most messages: `src/` imports them with the others. */
-export type { Bytes, SharedBytes };
+/** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/**
+ * A body with a passphrase or of a batch, in memory that both threads see, so that either can wipe it whatever becomes of
+ * the other. A body that is moved or copied is lost unwiped when its message meets a thread that has crashed.
+ */
+export type SharedBytes = Uint8Array<SharedArrayBuffer>;
 
 /**
  * The first bytes of a blob, with all of its sealed metadata, as a string of one character a byte: strings are cheaper to
@@ -36,8 +30,8 @@ export type BlobFault = "foreign" | "version" | "length";
 /**
  * Operations of the key worker.
  *
- * - `mount` sets the vault's header, or null before init; the first message to every new thread. An invalid header is
- *   refused, and leaves the thread without one: it opens and seals nothing until the next `mount`.
+ * - `load` sets the vault's header, or null before init; the first message to every new thread. An invalid header is
+ *   refused, and leaves the thread without one: it opens and seals nothing until the next `load`.
  * - `init` makes a new vault that waits, unused, for `adopt` (it is on disk) or `discard` (it is not).
  * - `unlock` derives, checks the passphrase and holds the master key. A header with the passphrase's slot wrapped anew, at
  *   the cost `logN`, when the slot's is below, waits for `adopt` or `discard`.
@@ -51,22 +45,20 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
  *   `openMany` is `open` of several small blobs.
- * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the past.
+ * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
  * - `check` opens all versions in a blob, and refuses when one is damaged.
- * - `reveal` opens a page: list entries that `describe` has sealed together; its reply is null for one
- *   that another key has sealed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
 interface Operations {
-  mount: { request: { op: "mount"; header: Bytes | null }; reply: Mounted | Refusal };
+  load: { request: { op: "load"; header: Bytes | null }; reply: Loaded | Refusal };
   init: {
     request: { op: "init"; body: SharedBytes; logN: number; now: number };
     reply: { readonly ok: true; readonly header: Bytes } | Refusal;
   };
-  adopt: { request: { op: "adopt" }; reply: Mounted | Refusal };
+  adopt: { request: { op: "adopt" }; reply: Loaded | Refusal };
   discard: { request: { op: "discard" }; reply: Done };
   unlock: {
     request: { op: "unlock"; body: SharedBytes; logN?: number };
@@ -142,10 +134,6 @@ interface Operations {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
-  reveal: {
-    request: { op: "reveal"; page: Bytes };
-    reply: { readonly ok: true; readonly reply: Bytes | null } | Refusal;
-  };
   signRecords: {
     request: { op: "signRecords"; texts: readonly string[] };
     reply: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
@@ -194,3 +182,98 @@ export type RequestOf<O extends Operation> = Operations[O]["request"];
 export type ReplyOf<O extends Operation> = Operations[O]["reply"];
 export type Request = RequestOf<Operation>;
 export type Reply = ReplyOf<Operation>;
+
+/** Why the key worker refuses. The text is for the client and never repeats any input. */
+export type Refusal = {
+  readonly ok: false;
+  readonly code:
+    | "ALREADY_EXISTS"
+    | "BAD_REQUEST"
+    | "INTEGRITY"
+    | "INTERNAL"
+    | "NOT_FOUND"
+    | "RATE_LIMITED"
+    | "UNAUTHORIZED"
+    | "VAULT_LOCKED";
+  readonly detail: string;
+  /** Which operation of a batch is invalid. */
+  readonly index?: number;
+  /** For the log: the stack frames, without the error's message. */
+  readonly trace?: string;
+};
+
+export type Done = { readonly ok: true };
+
+/** `rotation`: names the rotation of the master key that the header is in; null when it is in none. */
+export type Loaded = { readonly ok: true; readonly rotation: string | null };
+
+/**
+ * `blob` null: nothing of it was under the old key. Else the lengths of its head, and of its current version. `intact`: every version
+ * has metadata under either key, and a value where the old key sealed it.
+ */
+export type ResealReply = {
+  readonly ok: true;
+  readonly blob: Bytes | null;
+  readonly intact: boolean;
+  readonly headLength: number;
+  readonly currentLength: number;
+};
+
+/** `header`: waits for `adopt` or `discard`. */
+export type HeaderReply = { readonly ok: true; readonly header: Bytes; readonly reply: Bytes };
+
+/** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
+export type SealReply = {
+  readonly ok: true;
+  readonly blob: Bytes;
+  readonly headLength: number;
+  readonly reply: Bytes;
+};
+
+/** `currentLength`: length of the blob without its earlier versions; that part alone opens, too. */
+export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly currentLength: number };
+
+/**
+ * The replies one after the other, with the length of each, 0 for a damaged blob. One buffer for all: to move a buffer costs
+ * more than to open a small blob.
+ */
+export type OpenManyReply = {
+  readonly ok: true;
+  readonly reply: Bytes;
+  readonly lengths: readonly number[];
+  readonly currentLengths: readonly number[];
+};
+
+export type DescribeReply = {
+  readonly ok: true;
+  readonly reply: Bytes;
+  readonly damaged: readonly string[];
+  /** The length of each blob's head; 0 when it is damaged. */
+  readonly lengths: readonly number[];
+};
+
+/**
+ * Earlier versions that a put keeps: at most `keepVersions` and, except for the newest, within `keepVersionBytes` of
+ * ciphertext in all.
+ */
+export type HistoryLimits = { readonly keepVersions: number; readonly keepVersionBytes: number };
+
+/** Passed once, when a thread starts. */
+export type WorkerSettings = HistoryLimits & {
+  readonly maxValueBytes: number;
+  /** DANGER: for tests alone. Headers with a scrypt cost down to this are accepted; absent, 14 is the minimum. */
+  readonly minScryptLogN?: number;
+};
+
+/**
+ * How many locks the main thread has sent, one number in memory that both threads see: so the key worker knows of a lock
+ * before the messages in front of it are read.
+ */
+export type SentLocks = Int32Array<SharedArrayBuffer>;
+
+/** The start of a thread: its end of the message channel, its settings and its locks. */
+export type WorkerStart<Port> = {
+  readonly port: Port;
+  readonly settings: WorkerSettings;
+  readonly sentLocks: SentLocks;
+};

@@ -1,6 +1,6 @@
 /** Refusals of the key worker. The texts are for the client, and never repeat any input except a path. */
 import { maxOperations } from "./body-schemas.js";
-import type { Refusal } from "./replies.js";
+import type { Refusal } from "./protocol.js";
 
 function refuse(code: Refusal["code"], detail: string): Refusal {
   return { ok: false, code, detail };
@@ -46,7 +46,12 @@ export const changedHeader = refuse(
   "the vault's header is damaged, or was changed by another program: put its header.json back from a backup",
 );
 export const brokenHeader = refuse("INTEGRITY", "the vault's header is damaged or from a newer version");
-export const notMounted = refuse("INTERNAL", "the key worker has not loaded the vault yet: try again");
+export const notLoaded = refuse("INTERNAL", "the key worker has not loaded the vault yet: try again");
+
+/** `header` null: the vault has none yet; undefined: none is loaded. */
+export function noHeader(header: null | undefined): Refusal {
+  return header === null ? notInitialized : notLoaded;
+}
 
 /** For an unexpected error: its message may hold secrets, which must not leave this thread; its stack frames do not. */
 export function unexpected(error: unknown): Refusal {

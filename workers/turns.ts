@@ -1,9 +1,7 @@
 /** Turns of the operations that derive a key or change the header: one at a time, the others wait in a short queue. */
-import { DerivationQueue } from "./crypto/derivation.js";
 import { wipe } from "./memory.js";
-import type { SharedBytes } from "./owned-bytes.js";
+import type { Refusal, SharedBytes } from "./protocol.js";
 import { lockedMeanwhile, tooMany, unexpected } from "./refusals.js";
-import type { Refusal } from "./replies.js";
 
 const waitingDerivations = 16;
 
@@ -40,5 +38,59 @@ export class Turns {
   /** Resolves when no turn is running any more. */
   idle(): Promise<void> {
     return this.#queue.idle();
+  }
+}
+
+type Turn = "start" | "full" | "cancelled";
+
+/** Runs one job at a time and lets at most `limit` wait. */
+export class DerivationQueue {
+  readonly #limit: number;
+  readonly #waiting: ((turn: Turn) => void)[] = [];
+  readonly #idle: (() => void)[] = [];
+  #busy = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Runs the job in its turn, unless the queue is full or it is cancelled before. */
+  async run<T>(job: () => Promise<T>): Promise<T | "full" | "cancelled"> {
+    const turn = await this.#turn();
+    if (turn !== "start") return turn;
+    try {
+      return await job();
+    } finally {
+      this.#next();
+    }
+  }
+
+  /** Cancels the waiting jobs. The running one goes on: scrypt cannot be interrupted. */
+  cancel(): void {
+    for (const wake of this.#waiting.splice(0)) wake("cancelled");
+  }
+
+  /** Resolves when no job is running any more. */
+  async idle(): Promise<void> {
+    if (this.#busy) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #turn(): Turn | Promise<Turn> {
+    if (!this.#busy) {
+      this.#busy = true;
+      return "start";
+    }
+    if (this.#waiting.length >= this.#limit) return "full";
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #next(): void {
+    const wake = this.#waiting.shift();
+    if (wake) {
+      wake("start");
+      return;
+    }
+    this.#busy = false;
+    for (const resolve of this.#idle.splice(0)) resolve();
   }
 }

@@ -2,8 +2,7 @@
  * Secrets of an unlocked vault: the order of storage and key worker calls for each. It never looks into a body, nor into a
  * blob beyond its tag.
  */
-import type { Bytes, Head, SharedBytes } from "../../workers/protocol.js";
-import type { SealReply } from "../../workers/replies.js";
+import type { Bytes, Head, SealReply, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";

@@ -2,8 +2,7 @@
  * Lock state: which vault the key worker was told, and every way in which it loses the key (lock, idle deadline, crash,
  * close). The truth "unlocked" is "the key worker holds the key"; the flag here mirrors it.
  */
-import type { Bytes, Request } from "../../workers/protocol.js";
-import type { WorkerSettings } from "../../workers/worker-settings.js";
+import type { Bytes, Request, WorkerSettings } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";

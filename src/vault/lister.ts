@@ -1,5 +1,4 @@
 /** Listing: names from the store, metadata opened by the key worker in slices. */
-import { createHash } from "node:crypto";
 import pMap from "p-map";
 import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
@@ -28,7 +27,6 @@ const slicesAtOnce = 2;
 type Heads = Map<string, Head>;
 
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
-type Slice = Pick<Described, "reply" | "damaged">;
 
 export class Lister {
   readonly #cached: CachedStore;
@@ -82,8 +80,8 @@ export class Lister {
    * `count`: secrets in the whole list. DANGER: settles only when no slice is running any more, even if one fails: no lock or
    * init may run beside one.
    */
-  #slices(slices: readonly (readonly string[])[], count: number, heads: Heads): Promise<Slice[]> {
-    const begun: Promise<Slice>[] = [];
+  #slices(slices: readonly (readonly string[])[], count: number, heads: Heads): Promise<Described[]> {
+    const begun: Promise<Described>[] = [];
     const begin = (slice: readonly string[]) => {
       const work = this.#slice(slice, heads.size > 0 || this.#fits(slice, count), heads);
       begun.push(work);
@@ -92,9 +90,7 @@ export class Lister {
     return pMap(slices, begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
   }
 
-  async #slice(paths: readonly string[], cached: boolean, heads: Heads): Promise<Slice> {
-    const revealed = await this.#revealSlice(paths, heads);
-    if (revealed !== null) return revealed;
+  async #slice(paths: readonly string[], cached: boolean, heads: Heads): Promise<Described> {
     if (!cached) return this.#describeSlice(paths, null, heads);
     return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep, heads));
   }
@@ -107,17 +103,6 @@ export class Lister {
     return hashOf(first) / 2 ** 32 < this.#cached.heads.capacity / count;
   }
 
-  async #revealSlice(paths: readonly string[], listed: Heads): Promise<Slice | null> {
-    const heads = paths.map((path) => listed.get(path) ?? this.#cached.heads.get(path) ?? null);
-    // By the digest of its contents: a page that is no longer true is not found.
-    if (heads.includes(null)) return null;
-    const page = this.#cached.pages.get(digestOf(paths, heads));
-    const reply = page === undefined ? null : (await this.#keyState.ask({ op: "reveal", page })).reply;
-    if (reply !== null) return { reply, damaged: [] };
-    this.#cached.pages.missed();
-    return null;
-  }
-
   /** `keep` null: nothing is cached. */
   async #describeSlice(wanted: readonly string[], keep: Keep<Head> | null, listed: Heads): Promise<Described> {
     const reading = wanted.map(async (path) => listed.get(path) ?? this.#headOrNone(path));
@@ -126,9 +111,10 @@ export class Lister {
     const all = read.filter((head) => head !== null);
     const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
     if (keep === null) return described;
-    const heads = all.map((head, i) => shortened(head, described.lengths[i] ?? 0));
-    for (const [i, head] of heads.entries()) if (head !== "") keep(paths[i] ?? "", head);
-    if (described.page !== null) this.#cached.pages.keep(digestOf(paths, heads), described.page);
+    for (const [i, head] of all.entries()) {
+      const length = described.lengths[i] ?? 0;
+      if (length > 0) keep(paths[i] ?? "", shortened(head, length));
+    }
     return described;
   }
 
@@ -143,7 +129,7 @@ export class Lister {
   }
 }
 
-/** Cuts a head to the length that the key worker found; empty for a damaged one. */
+/** Cuts a head to the length that the key worker found. */
 function shortened(head: Head, length: number): Head {
   return head.length === length ? head : headOf(Buffer.from(head, "latin1"), length);
 }
@@ -170,11 +156,6 @@ function hashOf(path: string): number {
   let hash = 0;
   for (let i = 0; i < path.length; i++) hash = (Math.imul(hash, 31) + path.charCodeAt(i)) | 0;
   return (hash ^ (hash >>> 15)) >>> 0;
-}
-
-/** Every sealed metadata has its own nonce, so no two states of a vault have the same digest. */
-function digestOf(paths: readonly string[], heads: readonly (Head | null)[]): string {
-  return createHash("sha256").update(paths.join("\0")).update("\0").update(heads.join(""), "latin1").digest("base64");
 }
 
 /** `begun`: others come before them. */

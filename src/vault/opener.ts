@@ -64,14 +64,14 @@ export class Opener {
     keep: Keep<Bytes>,
   ): Promise<(TaggedReply | null)[]> {
     if (paths.length === 0) return [];
-    const { reply, lengths, presentLengths } = await this.#keyState.ask({ op: "openMany", paths, blobs });
+    const { reply, lengths, currentLengths } = await this.#keyState.ask({ op: "openMany", paths, blobs });
     let at = 0;
     return blobs.map((blob, i) => {
       const length = lengths[i] ?? 0;
       const one = reply.subarray(at, at + length);
       at += length;
       if (length === 0) return null;
-      keepPresent(keep, paths[i] ?? "", blob, presentLengths[i] ?? 0);
+      keepPresent(keep, paths[i] ?? "", blob, currentLengths[i] ?? 0);
       return { reply: one, tag: tagOf(blob) };
     });
   }
@@ -80,8 +80,8 @@ export class Opener {
   #readAndOpen(path: string): Promise<TaggedReply> {
     return this.#cached.readingPresent(async (keep) => {
       const blob = await this.#blobOf(path);
-      const { reply, presentLength } = await this.#keyState.ask({ op: "open", path, blob });
-      keepPresent(keep, path, blob, presentLength);
+      const { reply, currentLength } = await this.#keyState.ask({ op: "open", path, blob });
+      keepPresent(keep, path, blob, currentLength);
       return { reply, tag: tagOf(blob) };
     });
   }
@@ -97,6 +97,6 @@ function isSmall(blob: PromiseSettledResult<Bytes> | undefined): blob is Promise
   return blob?.status === "fulfilled" && blob.value.length <= smallBytes;
 }
 
-function keepPresent(keep: Keep<Bytes>, path: string, blob: Bytes, presentLength: number): void {
-  keep(path, presentLength === blob.length ? blob : blob.slice(0, presentLength));
+function keepPresent(keep: Keep<Bytes>, path: string, blob: Bytes, currentLength: number): void {
+  keep(path, currentLength === blob.length ? blob : blob.slice(0, currentLength));
 }

@@ -7,7 +7,7 @@ import { openApiDocument } from "../../src/contract/document.js";
 import { readManifest } from "../../src/manifest.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
 import { withScratch } from "../../workers/memory.js";
-import { bodyReaders } from "../../workers/request-bodies.js";
+import { bodyReaders } from "../../workers/operations/request-bodies.js";
 import { contractFiles } from "../support/contract-files.js";
 import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
 import { shareTestServer, startTestServer } from "../support/server.js";

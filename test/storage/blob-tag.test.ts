@@ -1,8 +1,7 @@
 /** Tags of blobs: one for each sealing, read from the first bytes. */
 import { expect } from "chai";
 import { tagHeadBytes, tagOf } from "../../src/storage/blob-tag.js";
-import { sealBlob } from "../../workers/crypto/blob.js";
-import { metadataEnd } from "../../workers/crypto/blob-structure.js";
+import { metadataEnd, sealBlob } from "../../workers/crypto/blob.js";
 import { XaesKey } from "../../workers/crypto/xaes.js";
 import { allocate, randomize, utf8, withScratch } from "../../workers/memory.js";
 

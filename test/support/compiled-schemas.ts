@@ -7,7 +7,7 @@ const head = `// @ts-nocheck ajv's own JavaScript, which \`npm run contract\` ma
 /** Validators of request bodies, compiled ahead: a fresh key thread that loads and runs ajv takes 80 ms of CPU more. */
 `;
 
-/** The text of workers/body-validators.ts. */
+/** The text of workers/operations/body-validators.ts. */
 export function bodyValidatorsFile(): string {
   const ajv = new Ajv({ code: { source: true, esm: true }, messages: false });
   ajv.addKeyword({ keyword: "text", errors: false, code: callIsText });

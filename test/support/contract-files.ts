@@ -24,7 +24,7 @@ export function contractFiles(): ReadonlyMap<string, string> {
   return new Map([
     ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
     ["src/client/api-types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
-    ["workers/body-validators.ts", bodyValidatorsFile()],
+    ["workers/operations/body-validators.ts", bodyValidatorsFile()],
   ]);
 }
 

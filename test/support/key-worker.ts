@@ -17,7 +17,7 @@ export async function startKeyWorker(header: Uint8Array | null = null): Promise<
     if (crashed) throw new Error("the key worker has crashed");
   });
   if (header === null) return worker;
-  await worker.call({ op: "mount", header: new Uint8Array(header) });
+  await worker.call({ op: "load", header: new Uint8Array(header) });
   await unlockKeyWorker(worker);
   return worker;
 }

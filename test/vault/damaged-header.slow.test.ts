@@ -218,7 +218,7 @@ async function startMessage(home: string): Promise<string> {
 }
 
 function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<string> {
-  return verdict("mounted", worker.call({ op: "mount", header: new Uint8Array(header) }));
+  return verdict("mounted", worker.call({ op: "load", header: new Uint8Array(header) }));
 }
 
 /** Tries every damage that is mounted with some texts; returns how many. */

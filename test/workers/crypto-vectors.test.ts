@@ -1,7 +1,7 @@
 /** Published test vectors: RFC 7914, XAES-256-GCM, Wycheproof's AES-GCM. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { derive } from "../../workers/crypto/derivation.js";
+import { derive } from "../../workers/crypto/slots.js";
 import { open, openGcm, seal, sealGcm, sealWithNonce, XaesKey } from "../../workers/crypto/xaes.js";
 import { concat, utf8, withScratch } from "../../workers/memory.js";
 import type { Bytes } from "../../workers/protocol.js";

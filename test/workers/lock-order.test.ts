@@ -12,7 +12,7 @@ function sharedBytes(text: string): Uint8Array<SharedArrayBuffer> {
 
 async function startUnlocked(): ReturnType<typeof startKeyWorker> {
   const worker = await startKeyWorker();
-  await worker.call({ op: "mount", header: null });
+  await worker.call({ op: "load", header: null });
   await worker.call({ op: "init", body: sharedBytes(JSON.stringify({ passphrase })), logN: testScryptLogN, now: 0 });
   await worker.call({ op: "adopt" });
   return worker;

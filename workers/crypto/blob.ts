@@ -1,17 +1,17 @@
 /**
- * Blob format: one entry as storage sees it, the present and the earlier versions that are kept. Metadata and value are
- * sealed separately: a list opens no value, and reads nothing behind the present's metadata.
+ * Blob format: one entry as storage sees it, the current version and the earlier versions that are kept. Metadata and value are
+ * sealed separately: a list opens no value, and reads nothing behind the current version's metadata.
  *
  *   offset  size  content
  *   0       4     magic, "SRVB"
  *   4       1     format version, 2
- *   5       …     versions: the present, then the earlier ones, newest first, at most 100. Each:
+ *   5       …     versions: the current version, then the earlier ones, newest first, at most 100. Each:
  *                   4  m, length of the metadata box, big endian
  *                   m  metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
  *                   4  v, length of the value box, big endian
  *                   v  value box, the same
  *
- * Format version 1, which is read for ever, has the present alone and no v: its value box goes to the end. The next put
+ * Format version 1, which is read for ever, has the current version alone and no v: its value box goes to the end. The next put
  * writes version 2. An earlier version stays sealed as it was.
  *
  * While the master key is being rotated, each version may be under the old key or the new one.
@@ -23,10 +23,145 @@
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
  */
-import { allocate, byteLength, scratchOf, uint32, utf8 } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import { blobOf, isNumbered, metadataBox, type SealedVersion, splitBlob } from "./blob-structure.js";
-import { type Box, nonceBytes, open, type Sealed, seal, type XaesKey } from "./xaes.js";
+import {
+  allocate,
+  base64url,
+  byteLength,
+  bytesOf,
+  concat,
+  lengthOf,
+  readUint32,
+  scratchOf,
+  uint32,
+  utf8,
+} from "../memory.js";
+import type { BlobFault, Bytes } from "../protocol.js";
+import { type Box, nonceBytes, open, type Sealed, seal, sealAnew, tagBytes, type XaesKey } from "./xaes.js";
+
+const magic = utf8("SRVB");
+const formatVersion = 2;
+const formatByte = bytesOf(formatVersion);
+const versionsAt = 5;
+const lengthBytes = 4;
+const boxesAt = versionsAt + lengthBytes;
+const shortestBox = nonceBytes + tagBytes;
+const mostVersions = 101;
+const etagBytes = 12;
+
+/** The boxes of one version. */
+export type SealedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
+
+/** Returns a blob of these boxes, in pieces: of the current version, then of the earlier ones. */
+export function blobOf(
+  metadata: readonly Uint8Array[],
+  value: readonly Uint8Array[],
+  earlier: readonly SealedVersion[],
+): Bytes {
+  return concat([magic, formatByte, ...lengthAnd(metadata), ...lengthAnd(value), ...earlier.flatMap(piecesOf)]);
+}
+
+function lengthAnd(box: readonly Uint8Array[]): Uint8Array[] {
+  return [uint32(lengthOf(box)), ...box];
+}
+
+function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {
+  return [...lengthAnd([metadata]), ...lengthAnd([value])];
+}
+
+/** Bytes that a version takes in a blob. */
+export function lengthOfVersion({ metadata, value }: SealedVersion): number {
+  return 2 * lengthBytes + metadata.length + value.length;
+}
+
+/** Whether a blob is of the newest format, of which each version has a number. */
+export function isNumbered(blob: Uint8Array): boolean {
+  return blob[magic.length] === formatVersion;
+}
+
+type SplitBlob = {
+  readonly current: SealedVersion;
+  /** Length of the blob without its earlier versions. */
+  readonly currentLength: number;
+  /** Newest first. */
+  readonly earlier: readonly SealedVersion[];
+  /** Whether nothing follows the last version. */
+  readonly isWhole: boolean;
+};
+
+/** Splits a blob, without opening anything, up to where its structure is damaged; null when the current version is. */
+export function splitBlob(blob: Uint8Array): SplitBlob | null {
+  if (faultOf(blob, blob.length) !== null) return null;
+  return isNumbered(blob) ? splitVersions(blob) : onlyVersion(blob);
+}
+
+function onlyVersion(blob: Uint8Array): SplitBlob {
+  const end = metadataEnd(blob);
+  const current = { metadata: blob.subarray(boxesAt, end), value: blob.subarray(end) };
+  return { current, currentLength: blob.length, earlier: [], isWhole: true };
+}
+
+function splitVersions(blob: Uint8Array): SplitBlob | null {
+  const versions: SealedVersion[] = [];
+  let at = versionsAt;
+  while (versions.length < mostVersions) {
+    const version = versionAt(blob, at);
+    if (version === null) break;
+    versions.push(version);
+    at += lengthOfVersion(version);
+  }
+  const [current, ...earlier] = versions;
+  if (current === undefined) return null;
+  return { current, currentLength: versionsAt + lengthOfVersion(current), earlier, isWhole: at === blob.length };
+}
+
+function versionAt(blob: Uint8Array, at: number): SealedVersion | null {
+  const metadata = boxAt(blob, at);
+  const value = metadata && boxAt(blob, at + lengthBytes + metadata.length);
+  return value && { metadata, value };
+}
+
+function boxAt(blob: Uint8Array, at: number): Uint8Array | null {
+  const start = at + lengthBytes;
+  const end = start + readUint32(blob, at);
+  return end - start >= shortestBox && end <= blob.length ? blob.subarray(start, end) : null;
+}
+
+/** Returns the tag by which clients know a version, as `tagOf` in the storage: half of its metadata's nonce. */
+export function etagOf(metadataBox: Uint8Array): string {
+  return base64url(metadataBox.subarray(0, etagBytes));
+}
+
+/** As `etagOf`, of the current version of a blob, whose head is enough. */
+export function etagOfCurrent(blob: Uint8Array): string {
+  return etagOf(blob.subarray(boxesAt));
+}
+
+/** Returns the length of a valid blob without its earlier versions. */
+export function endOfCurrent(blob: Uint8Array): number {
+  return splitBlob(blob)?.currentLength ?? blob.length;
+}
+
+/** Returns where the metadata of a valid blob ends. */
+export function metadataEnd(blob: Uint8Array): number {
+  return boxesAt + readUint32(blob, versionsAt);
+}
+
+/** Checks the structure of a blob of this length that begins with `head`; null when nothing is wrong without the key. */
+export function faultOf(head: Uint8Array, length: number): BlobFault | null {
+  if (head.length < boxesAt) return "length";
+  if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
+  const format = head[magic.length];
+  if (format !== 1 && format !== formatVersion) return "version";
+  const behind = (format === 1 ? 0 : lengthBytes) + shortestBox;
+  return readUint32(head, versionsAt) >= shortestBox && metadataEnd(head) + behind <= length ? null : "length";
+}
+
+/** Returns the box of the current version's metadata; a head is enough, the value may be missing. */
+export function metadataBox(blob: Uint8Array): Uint8Array | null {
+  if (faultOf(blob, Number.POSITIVE_INFINITY) !== null) return null;
+  const end = metadataEnd(blob);
+  return end <= blob.length ? blob.subarray(boxesAt, end) : null;
+}
 
 const label = utf8("strongroom v1 entry");
 const metadataPart = utf8("m");
@@ -38,20 +173,20 @@ const noBox = allocate(0);
 /** What an unlocked vault seals with. `oldKey`: what it may have been sealed with, while the master key is being rotated. */
 export type SealingKey = { readonly masterKey: XaesKey; readonly oldKey: XaesKey | null; readonly vaultId: Bytes };
 
-/** Seals the present, with `past` as it is behind it. */
+/** Seals the current version, with the earlier versions as they are behind it. */
 export function sealBlob(
   key: SealingKey,
   path: string,
   metadata: Uint8Array,
   value: Uint8Array,
-  past: readonly SealedVersion[] = [],
+  earlier: readonly SealedVersion[] = [],
 ): Bytes {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
-  return blobOf(sealedMetadata, sealedValue, past);
+  return blobOf(sealedMetadata, sealedValue, earlier);
 }
 
 /** Seals a version that goes behind another, into scratch memory. */
-export function sealPast(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): SealedVersion {
+export function sealEarlier(key: SealingKey, path: string, metadata: Uint8Array, value: Uint8Array): SealedVersion {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
   return { metadata: scratchOf(...sealedMetadata), value: scratchOf(...sealedValue) };
 }
@@ -65,7 +200,7 @@ function sealBoxes(key: SealingKey, path: string, metadata: Uint8Array, value: U
 
 export type PathAndBlob = { readonly path: string; readonly blob: Uint8Array };
 
-/** Opens the present's metadata, for which heads are enough, into scratch memory; null where damaged, moved or foreign. */
+/** Opens the current version's metadata, for which heads are enough, into scratch memory; null where damaged, moved or foreign. */
 export function openMetadata(key: SealingKey, blobs: readonly PathAndBlob[]): (Uint8Array | null)[] {
   const sealed = blobs.map(({ path, blob }) => ({ box: metadataBox(blob) ?? noBox, aad: metadataAad(key, path) }));
   return openBoxes(key, sealed).map((metadata, i) => metadata && ofItsFormat(metadata, blobs[i]?.blob));
@@ -88,8 +223,8 @@ const noVersion: SealedVersion = { metadata: noBox, value: noBox };
 
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
 
-/** `length`: of the blob without its past. */
-type OpenedPresent = OpenedVersion & { readonly length: number };
+/** `length`: of the blob without its earlier versions. */
+type OpenedCurrent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
@@ -115,26 +250,26 @@ export function openBoxes({ masterKey, oldKey }: SealingKey, sealed: readonly Se
   return opened.map((plaintext) => plaintext ?? older.shift() ?? null);
 }
 
-/** Opens the present of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
-export function openPresent(key: SealingKey, path: string, blob: Uint8Array): OpenedPresent | null {
+/** Opens the current version of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
+export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): OpenedCurrent | null {
   const split = splitBlob(blob);
   if (!split?.isWhole) return null;
-  const opened = openVersion(key, path, split.present);
-  return opened && ofItsFormat(opened.metadata, blob) && { ...opened, length: split.presentLength };
+  const opened = openVersion(key, path, split.current);
+  return opened && ofItsFormat(opened.metadata, blob) && { ...opened, length: split.currentLength };
 }
 
-/** As `openPresent`, which is faster for one; the subkeys of all are derived together. */
-export function openPresents(key: SealingKey, blobs: readonly PathAndBlob[]): (OpenedPresent | null)[] {
+/** As `openCurrent`, which is faster for one; the subkeys of all are derived together. */
+export function openCurrents(key: SealingKey, blobs: readonly PathAndBlob[]): (OpenedCurrent | null)[] {
   const splits = blobs.map(({ blob }) => splitBlob(blob));
   const boxes = blobs.flatMap(({ path }, i) => {
-    const present = splits[i]?.isWhole === true ? splits[i].present : null;
-    return boxesOf(key, path, present ?? noVersion);
+    const current = splits[i]?.isWhole === true ? splits[i].current : null;
+    return boxesOf(key, path, current ?? noVersion);
   });
   const opened = openBoxes(key, boxes);
   return blobs.map(({ blob }, i) => {
     const [metadata = null, value = null] = opened.slice(2 * i, 2 * i + 2);
     const whole = metadata && value && ofItsFormat(metadata, blob);
-    return whole && { metadata, value, length: splits[i]?.presentLength ?? 0 };
+    return whole && { metadata, value, length: splits[i]?.currentLength ?? 0 };
   });
 }
 
@@ -154,4 +289,44 @@ export function metadataAad(key: SealingKey, path: string): Uint8Array {
 
 export function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
   return scratchOf(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
+}
+
+/** `blob`: null when nothing was sealed anew. `intact`: all that the old key sealed opened. */
+type ResealedBlob = { readonly blob: Bytes | null; readonly intact: boolean };
+
+/**
+ * Seals anew, under the master key, all versions in a blob that the old key sealed. The copy that it returns has the same
+ * lengths and tags; what is damaged stays as it is.
+ */
+export function resealBlob(key: SealingKey, path: string, blob: Uint8Array): ResealedBlob {
+  const split = splitBlob(blob);
+  if (split === null) return { blob: null, intact: false };
+  const versions = [split.current, ...split.earlier];
+  const current = openVersionsMetadata({ ...key, oldKey: null }, path, versions);
+  const others = versions.filter((_, i) => current[i] === null);
+  if (key.oldKey === null || others.length === 0) return { blob: null, intact: split.isWhole && others.length === 0 };
+  const older = { ...key, masterKey: key.oldKey, oldKey: null };
+  const copy = concat([blob]);
+  const put = (box: Uint8Array, offset: number) => copy.set(box, offset - blob.byteOffset);
+  const results = others.map((version) => resealVersion(key, older, path, version, put));
+  const intact = split.isWhole && results.every((result) => result === "whole");
+  return { blob: results.every((result) => result === "nothing") ? null : copy, intact };
+}
+
+/** Returns what opened under the old key and is sealed anew. `put` gets the offsets of the boxes in their buffer. */
+function resealVersion(
+  key: SealingKey,
+  older: SealingKey,
+  path: string,
+  { metadata, value }: SealedVersion,
+  put: (box: Uint8Array, offset: number) => void,
+): "whole" | "metadata" | "nothing" {
+  const [described, content] = openBoxes(older, boxesOf(older, path, { metadata, value }));
+  if (!described) return "nothing";
+  const box = sealAnew(key.masterKey, metadata, { plaintext: described, aad: () => metadataAad(key, path) });
+  put(box, metadata.byteOffset);
+  if (!content) return "metadata";
+  const aad = () => valueAad(key, path, box.subarray(0, nonceBytes));
+  put(sealAnew(key.masterKey, value, { plaintext: content, aad }), value.byteOffset);
+  return "whole";
 }

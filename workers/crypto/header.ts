@@ -28,28 +28,75 @@
  * Version 1, which is read for ever (see `header-v1.ts`), has the passphrase alone. The first change of a slot writes 2.
  */
 import { maxLabelBytes, mostKeys } from "../body-schemas.js";
-import { byteLength, equal, textOf, utf8 } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import {
-  base64,
-  boundedInteger,
-  fromBase64,
-  type Header,
-  type HeaderContent,
-  isoTime,
-  type KeySlot,
-  kdfText,
-  type Members,
-  macBytes,
-  masterKeyBytes,
-  type PassphraseSlot,
-  parseKdf,
-  type Slot,
-  saltBytes,
-  vaultIdBytes,
-  type WrappedKey,
-} from "./header-members.js";
-import { parseVersion1 } from "./header-v1.js";
+import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+
+export const vaultIdBytes = 16;
+export const saltBytes = 16;
+export const masterKeyBytes = 32;
+export const macBytes = 32;
+
+/** Fixed. A header with others was not written by this program, and could cost minutes. */
+export const scryptShape = { r: 8, p: 1 };
+
+export type Kdf = { readonly logN: number; readonly salt: Bytes };
+
+export type WrappedKey = { readonly createdAt: string; readonly wrappedKey: Bytes; readonly check: Bytes };
+export type PassphraseSlot = WrappedKey & { readonly kind: "passphrase"; readonly kdf: Kdf };
+export type KeySlot = WrappedKey & {
+  readonly kind: "key";
+  readonly id: string;
+  readonly label: string;
+  readonly salt: Bytes;
+};
+export type Slot = PassphraseSlot | KeySlot;
+
+/** What the MAC covers. */
+export interface HeaderContent {
+  readonly vaultId: Bytes;
+  readonly createdAt: string;
+  readonly slots: readonly Slot[];
+  readonly oldKey: Bytes | null;
+}
+
+export interface Header extends HeaderContent {
+  readonly version: 1 | 2;
+  /** The file, byte for byte. */
+  readonly bytes: Bytes;
+  readonly mac: Bytes;
+}
+
+type Members = { readonly [name: string]: unknown };
+
+function kdfText({ logN, salt }: Kdf): string {
+  const { r, p } = scryptShape;
+  return `{"name":"scrypt","logN":${logN},"r":${r},"p":${p},"salt":${base64(salt)}}`;
+}
+
+function parseKdf(kdf: unknown, minLogN: number): Kdf {
+  const { logN, salt } = kdf as Members;
+  return { logN: boundedInteger(logN, minLogN, 20), salt: fromBase64(salt, saltBytes) };
+}
+
+function base64(bytes: Bytes): string {
+  return `"${base64url(bytes)}"`;
+}
+
+function fromBase64(text: unknown, length: number): Bytes {
+  const decoded = fromBase64url(String(text));
+  if (decoded.length !== length) throw new RangeError("length");
+  return decoded;
+}
+
+function boundedInteger(value: unknown, min: number, max: number): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max)
+    throw new RangeError("bounds");
+  return value;
+}
+
+function isoTime(text: unknown): string {
+  return new Date(String(text)).toISOString();
+}
 
 /** One for the passphrase, and the keys. */
 export const mostSlots = 1 + mostKeys;
@@ -142,4 +189,30 @@ const keyId = /^[0-9a-hjkmnp-tv-z]{8}$/;
 /** DANGER: a header with a label that this refuses never opens again. */
 export function isLabel(label: string): boolean {
   return byteLength(label) <= maxLabelBytes && /^[^\p{Cc}\p{Cs}]+$/u.test(label);
+}
+
+/**
+ * Header version 1, which is read for ever and never written: one passphrase, and a MAC under its KEK.
+ *
+ *   {"format":"strongroom","version":1,"vaultId":<16>,"createdAt":<ISO 8601>,
+ *    "kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},"wrappedKey":<32>,"mac":<32>}
+ *
+ *   KEK        = scrypt(passphrase, salt, N = 2^logN, r = 8, p = 1), 32 bytes (RFC 7914)
+ *   wrappedKey = master key xor HMAC-SHA-256(KEK, "strongroom v1 key wrap" ‖ vaultId)
+ *   mac        = HMAC-SHA-256(HMAC-SHA-256(KEK, "strongroom v1 header key"), all bytes before `,"mac"`)
+ *
+ * The MAC is the check of the only slot. Null when the bytes are not the one encoding.
+ */
+function parseVersion1(bytes: Bytes, members: Members, minLogN: number): Header | null {
+  const kdf = parseKdf(members["kdf"], minLogN);
+  const vaultId = fromBase64(members["vaultId"], vaultIdBytes);
+  const createdAt = isoTime(members["createdAt"]);
+  const wrappedKey = fromBase64(members["wrappedKey"], masterKeyBytes);
+  const mac = fromBase64(members["mac"], macBytes);
+  const signed =
+    `{"format":"strongroom","version":1,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
+    `"kdf":${kdfText(kdf)},"wrappedKey":${base64(wrappedKey)}`;
+  if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
+  const slots = [{ kind: "passphrase", createdAt, kdf, wrappedKey, check: mac }] as const;
+  return { version: 1, bytes, vaultId, createdAt, slots, oldKey: null, mac };
 }

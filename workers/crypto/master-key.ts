@@ -1,9 +1,17 @@
 /** The master key and its header: made, opened by a slot, and signed anew after each change of a slot. */
 import { timingSafeEqual } from "node:crypto";
 import { allocate, allocateMapped, base64url, randomize, utf8, wipe, withScratch } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import { signedHeader, signedText } from "./header.js";
-import { type Header, type HeaderContent, masterKeyBytes, type Slot, vaultIdBytes } from "./header-members.js";
+import type { Bytes } from "../protocol.js";
+import {
+  type Header,
+  type HeaderContent,
+  type Kdf,
+  masterKeyBytes,
+  type Slot,
+  signedHeader,
+  signedText,
+  vaultIdBytes,
+} from "./header.js";
 import { type Access, deriveKek, hmac, newSalt, signedBytes, unwrap, type Wrapping, wrap, xor } from "./slots.js";
 import { XaesKey } from "./xaes.js";
 
@@ -120,4 +128,24 @@ function macOf(signed: Uint8Array, masterKey: XaesKey): Bytes {
 
 function unwrapOldKey(wrapped: Bytes, masterKey: XaesKey): Bytes {
   return xor(wrapped, masterKey.deriveKey("old key wrap"), allocateMapped(masterKeyBytes));
+}
+
+/** A higher scrypt cost for the passphrase's slot, when an unlock has shown the passphrase; the caller wipes the KEK. */
+type StrongerKdf = { readonly kdf: Kdf; readonly kek: Bytes };
+
+/** Null when the slot's cost is not below, or a key opened it. */
+export async function strongerKdf({ slot }: Access, passphrase: Uint8Array, logN: number): Promise<StrongerKdf | null> {
+  if (slot.kind !== "passphrase" || slot.kdf.logN >= logN) return null;
+  const kdf = { logN, salt: newSalt() };
+  return { kdf, kek: await deriveKek(passphrase, kdf) };
+}
+
+export function withStrongerKdf(header: Header, access: Access, { kdf, kek }: StrongerKdf): Header | null {
+  return changeSlots(header, access, (masterKey) =>
+    header.slots.map((slot) =>
+      slot === access.slot
+        ? wrap(masterKey, { kind: "passphrase", createdAt: slot.createdAt, kdf }, kek, header.vaultId)
+        : slot,
+    ),
+  );
 }

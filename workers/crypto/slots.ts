@@ -1,10 +1,9 @@
 /** Slots of a header: KEKs of a passphrase or a key, and the master key wrapped under each. */
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, wipe } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import { derive } from "./derivation.js";
-import { checkedText } from "./header.js";
+import { createHmac, scrypt, timingSafeEqual } from "node:crypto";
+import { allocate, allocateMapped, concat, mapped, randomize, takeOver, utf8, viewOf, wipe } from "../memory.js";
+import type { Bytes } from "../protocol.js";
 import {
+  checkedText,
   type Header,
   type Kdf,
   type KeySlot,
@@ -13,7 +12,7 @@ import {
   type Slot,
   saltBytes,
   scryptShape,
-} from "./header-members.js";
+} from "./header.js";
 import { isKeyText, keyBytes, readKeyText } from "./key-text.js";
 
 /** A KEK that belongs to a slot; the caller wipes it. */
@@ -158,4 +157,26 @@ export function hmac(key: Uint8Array, ...parts: readonly Uint8Array[]): Bytes {
   const mac = createHmac("sha256", key);
   for (const part of parts) mac.update(part);
   return takeOver(mac.digest());
+}
+
+/** scrypt's cost (RFC 7914 section 2): N = 2^logN, block size r, parallelism p. */
+type KdfParameters = { readonly logN: number; readonly r: number; readonly p: number };
+
+/** Derives `length` bytes by scrypt (RFC 7914) off the event loop, in memory that the caller wipes. */
+export function derive(
+  passphrase: Uint8Array,
+  salt: Uint8Array,
+  { logN, r, p }: KdfParameters,
+  length = 32,
+): Promise<Bytes> {
+  const cost = { N: 2 ** logN, r, p, maxmem: 128 * r * (2 ** logN + p + 2) };
+  return new Promise((resolve, reject) => {
+    scrypt(passphrase, salt, length, cost, (error, key) => {
+      // DANGER: the job keeps its copy of the passphrase until this callback, and all microtasks it queues, have returned.
+      setImmediate(() => {
+        if (error) reject(error);
+        else resolve(viewOf(key));
+      });
+    });
+  });
 }

@@ -4,7 +4,7 @@
  */
 import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
 import { allocate, concat, freshNonce, scratch, scratchOf, wipe } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
+import type { Bytes } from "../protocol.js";
 
 export const keyBytes = 32;
 export const nonceBytes = 24;

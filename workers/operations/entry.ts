@@ -1,15 +1,30 @@
-/** Plaintext of an entry: what put makes of a body, and the replies of put, get and list. */
-import { hasNumber } from "../crypto/blob.js";
-import { writeString } from "../json/json-string.js";
-import { scratchOf, textOf, utf8 } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import type { PutBody } from "../request-bodies.js";
+/**
+ * Entries in plaintext: what put makes of a body and of the previous blob, and the replies of put, get and list.
+ */
+import {
+  etagOfCurrent,
+  hasNumber,
+  lengthOfVersion,
+  metadataEnd,
+  type OpenedVersion,
+  openMetadata,
+  openVersion,
+  type SealedVersion,
+  type SealingKey,
+  sealBlob,
+  splitBlob,
+} from "../crypto/blob.js";
+import { decodeString, inScratch, writeString } from "../json/json-string.js";
+import { equal, scratchOf, textOf, utf8 } from "../memory.js";
+import type { Bytes, HistoryLimits, ReplyOf } from "../protocol.js";
+import { damaged } from "../refusals.js";
+import type { PutBody } from "./request-bodies.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };
 
 /** The `metadata` object of a put: supplied fields only. */
-export function suppliedMetadata(body: PutBody): string {
+function suppliedMetadata(body: PutBody): string {
   return JSON.stringify({
     ...(body.type && { type: body.type.toString() }),
     ...(body.description && { description: body.description.toString() }),
@@ -32,7 +47,7 @@ export function readMetadata(opened: Uint8Array): Described {
 }
 
 /** The times of a put: `createdAt` is kept, and `updatedAt` never runs backwards, even when the clock does. */
-export function nextTimes(now: number, previous: Times | null): Times {
+function nextTimes(now: number, previous: Times | null): Times {
   const at = new Date(now).toISOString();
   if (previous === null) return { createdAt: at, updatedAt: at };
   const { createdAt, updatedAt } = previous;
@@ -68,6 +83,68 @@ function restOfEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[
 }
 
 /** The value as it is sealed: a JSON string, in scratch memory. */
-export function valueText(body: PutBody): Uint8Array {
+function valueText(body: PutBody): Uint8Array {
   return writeString(body.value.bytes);
+}
+
+/** `value`: as it is sealed, a JSON string; `valueBytes`: its length in UTF-8; `supplied`: the `metadata` object. */
+export type Content = { readonly value: Uint8Array; readonly valueBytes: number; readonly supplied: string };
+
+/** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
+export type Place = { readonly path: string; readonly previous: Uint8Array | null; readonly now: number };
+
+/** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
+export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ReplyOf<"seal"> {
+  const { path, previous, now } = place;
+  const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
+  if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
+  const last = opened && readMetadata(opened);
+  const { earlier, isSame } = history(key, place, content, last && JSON.stringify(last.metadata), limits);
+  const version = (last?.version ?? 0) + (isSame ? 0 : 1);
+  const { value, valueBytes, supplied } = content;
+  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, last), version), value, earlier);
+  const reply = putReply(path, valueBytes, supplied, version, etagOfCurrent(blob));
+  return { ok: true, blob, headLength: metadataEnd(blob), reply };
+}
+
+type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: boolean };
+
+/** A current version whose value does not open is not kept, and an earlier version is kept unopened: damage must not refuse a put. */
+function history(
+  key: SealingKey,
+  { path, previous }: Place,
+  content: Content,
+  lastSupplied: string | null,
+  limits: HistoryLimits,
+): History {
+  const split = previous === null || limits.keepVersions === 0 ? null : splitBlob(previous);
+  if (split === null) return { earlier: [], isSame: false };
+  const replaced = openVersion(key, path, split.current);
+  const isSame = replaced !== null && lastSupplied === content.supplied && equal(replaced.value, content.value);
+  const versions = replaced === null || isSame ? split.earlier : [split.current, ...split.earlier];
+  return { earlier: kept(versions, limits), isSame };
+}
+
+/** Returns the newest, and of the others, newest first, as many as fit both limits. */
+function kept(
+  versions: readonly SealedVersion[],
+  { keepVersions, keepVersionBytes }: HistoryLimits,
+): readonly SealedVersion[] {
+  let bytes = 0;
+  const fits = (version: SealedVersion) => {
+    bytes += lengthOfVersion(version);
+    return bytes <= keepVersionBytes;
+  };
+  const end = versions.findIndex((version, i) => i >= keepVersions || (!fits(version) && i > 0));
+  return end < 0 ? versions : versions.slice(0, end);
+}
+
+export function contentOfBody(body: PutBody): Content {
+  return { value: valueText(body), valueBytes: body.value.bytes.length, supplied: suppliedMetadata(body) };
+}
+
+/** Returns what a put of an opened version would seal. */
+export function contentOf({ value, metadata }: OpenedVersion): Content {
+  const valueBytes = decodeString(value.subarray(1, -1), inScratch).bytes.length;
+  return { value, valueBytes, supplied: JSON.stringify(readMetadata(metadata).metadata) };
 }

@@ -23,7 +23,7 @@ export class Keys {
 
   /** Whether the header is valid. */
   async understands(header: Bytes): Promise<boolean> {
-    return succeeds(this.#judge.call({ op: "mount", header: copyOf(header) }));
+    return succeeds(this.#judge.call({ op: "load", header: copyOf(header) }));
   }
 
   async faultsOf(blobs: readonly BlobOutline[]): Promise<readonly (BlobFault | null)[]> {
@@ -40,7 +40,7 @@ export class Keys {
     if (before !== null && (before.generation !== generation || Buffer.compare(before.header, header) === 0)) return;
     const worker = before?.worker ?? startWorker();
     this.#opener = { generation, header, worker };
-    await worker.call({ op: "mount", header: copyOf(header) });
+    await worker.call({ op: "load", header: copyOf(header) });
     const body = passphraseBody(this.#passphrase);
     await worker.call({ op: "unlock", body }).finally(() => body.fill(0)); // its thread may have crashed
   }

@@ -1,5 +1,5 @@
 /** Outcomes of a batch's operations, one by one: the reply, and the changes that the batch's commit will make. */
-import type { SealReply } from "../../../workers/replies.js";
+import type { SealReply } from "../../../workers/protocol.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import type { Expected } from "../../storage/secret-store.js";

@@ -2,8 +2,7 @@
  * Current thread of the key worker: whether it has mounted the vault and seen a passphrase, its wiping and its replacement.
  * One derivation runs at a time, across threads.
  */
-import type { Bytes, CheckpointSignature, Request, RequestOf } from "../../../workers/protocol.js";
-import type { WorkerSettings } from "../../../workers/worker-settings.js";
+import type { Bytes, CheckpointSignature, Request, RequestOf, WorkerSettings } from "../../../workers/protocol.js";
 import { type Clock, inTime } from "../../clock.js";
 import type { Log } from "../../log.js";
 import type { Observers } from "../../observer.js";
@@ -79,7 +78,7 @@ export class KeyThread {
   async mount(header: Bytes | null): Promise<string | null> {
     this.#mounting++;
     try {
-      const { rotation } = await this.call({ op: "mount", header: header && new Uint8Array(header) });
+      const { rotation } = await this.call({ op: "load", header: header && new Uint8Array(header) });
       return rotation;
     } finally {
       this.#mounting--;

@@ -2,9 +2,7 @@
  * The main thread's client of the key worker: batches requests, and replaces the thread after a lock or a crash. It moves
  * bytes and knows nothing of their content.
  */
-import type { Reply, ReplyOf, Request } from "../../../workers/protocol.js";
-import type { Refusal } from "../../../workers/replies.js";
-import type { WorkerSettings } from "../../../workers/worker-settings.js";
+import type { Refusal, Reply, ReplyOf, Request, WorkerSettings } from "../../../workers/protocol.js";
 import type { Clock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
 import { WorkerThread } from "./worker-thread.js";

@@ -4,8 +4,15 @@
  */
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Piscina } from "piscina";
-import type { Answer, Call, Reply, Request } from "../../../workers/protocol.js";
-import type { SentLocks, WorkerSettings, WorkerStart } from "../../../workers/worker-settings.js";
+import type {
+  Answer,
+  Call,
+  Reply,
+  Request,
+  SentLocks,
+  WorkerSettings,
+  WorkerStart,
+} from "../../../workers/protocol.js";
 import { keyWorkerFile } from "../../program-files.js";
 
 type Waiting = {

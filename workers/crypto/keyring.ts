@@ -2,20 +2,20 @@
  * Keyring: the only holder of the master key, between init or unlock and lock. Everything that ends the key (lock, a new
  * vault, a new header) goes through it.
  */
-import type { SealingKey } from "./crypto/blob.js";
-import type { Header } from "./crypto/header-members.js";
-import { endKeys, type VaultKeys } from "./crypto/master-key.js";
-import { withScratch } from "./memory.js";
-import { lockedMeanwhile, lockedNow } from "./refusals.js";
-import type { Refusal } from "./replies.js";
-import type { SentLocks } from "./worker-settings.js";
+
+import { withScratch } from "../memory.js";
+import type { Refusal, SentLocks } from "../protocol.js";
+import { lockedMeanwhile, lockedNow } from "../refusals.js";
+import type { SealingKey } from "./blob.js";
+import type { Header } from "./header.js";
+import { endKeys, type VaultKeys } from "./master-key.js";
 
 /** `keys`: null when they stay as they are, or a lock has ended them. */
 type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };
 
 export class Keyring {
   #header: Header | null | undefined;
-  #keys: VaultKeys | null = null;
+  #key: SealingKey | null = null;
   #candidate: Candidate | null = null;
   #lockings = 0;
   readonly #sentLocks: SentLocks;
@@ -25,7 +25,7 @@ export class Keyring {
     this.#sentLocks = sentLocks;
   }
 
-  /** Null: there is no vault yet. Undefined: not mounted. */
+  /** Null: there is no vault yet. Undefined: none is loaded. */
   get header(): Header | null | undefined {
     return this.#header;
   }
@@ -35,9 +35,9 @@ export class Keyring {
     return this.#lockings;
   }
 
+  /** Null while the vault is locked. */
   get sealingKey(): SealingKey | null {
-    if (this.#keys === null || !this.#header) return null;
-    return { ...this.#keys, vaultId: this.#header.vaultId };
+    return this.#key;
   }
 
   /**
@@ -51,28 +51,29 @@ export class Keyring {
 
   /** As `withKey`, also before a lock that waits: for what the lock itself needs. */
   withKeyUntilLock<T>(operation: (key: SealingKey) => T): T | Refusal {
-    const key = this.sealingKey;
+    const key = this.#key;
     return key === null ? lockedNow : withScratch(() => operation(key));
   }
 
   /** Sets the header, or with undefined none, and locks: keys and a proposal belong to another header. */
-  mount(header: Header | null | undefined): void {
+  load(header: Header | null | undefined): void {
     this.lock();
     this.discard();
     this.#header = header;
   }
 
-  /** Holds the mounted vault's keys from now on. */
-  unlock(keys: VaultKeys): void {
-    endKeys(this.#keys);
-    this.#keys = keys;
+  /** Holds the loaded vault's keys from now on. */
+  unlock({ masterKey, oldKey }: VaultKeys): void {
+    if (!this.#header) throw new Error("keys without a header");
+    endKeys(this.#key);
+    this.#key = { masterKey, oldKey, vaultId: this.#header.vaultId };
   }
 
   lock(): void {
     this.#locksSeen = Atomics.load(this.#sentLocks, 0);
     this.#lockings++;
-    endKeys(this.#keys);
-    this.#keys = null;
+    endKeys(this.#key);
+    this.#key = null;
     if (this.#candidate === null) return;
     endKeys(this.#candidate.keys);
     this.#candidate.keys = null;
@@ -110,9 +111,9 @@ export class Keyring {
   }
 
   #endOldKey(): void {
-    if (!this.#keys?.oldKey) return;
-    this.#keys.oldKey.end();
-    this.#keys = { ...this.#keys, oldKey: null };
+    if (!this.#key?.oldKey) return;
+    this.#key.oldKey.end();
+    this.#key = { ...this.#key, oldKey: null };
   }
 
   #settle(candidate: Candidate): void {

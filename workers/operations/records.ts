@@ -11,58 +11,54 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { XaesKey } from "../crypto/xaes.js";
-import type { Keyring } from "../keyring.js";
 import { base64url, fromBase64url, takeOver, utf8, wipe } from "../memory.js";
-import type { Bytes } from "../owned-bytes.js";
-import type { CheckpointSignature, CheckpointVerdict, ReplyOf, RequestOf, SignedCheckpoint } from "../protocol.js";
+import type {
+  Bytes,
+  CheckpointSignature,
+  CheckpointVerdict,
+  ReplyOf,
+  RequestOf,
+  SignedCheckpoint,
+} from "../protocol.js";
+import type { Context } from "./context.js";
 
 const nameBytes = 9;
 
-export class Records {
-  readonly #keyring: Keyring;
-
-  constructor(keyring: Keyring) {
-    this.#keyring = keyring;
-  }
-
-  sign({ texts }: RequestOf<"signRecords">): ReplyOf<"signRecords"> {
-    return this.#keyring.withKey(({ masterKey }) => ({ ok: true, macs: macsOf(masterKey, texts).map(base64url) }));
-  }
-
-  verify({ texts, macs }: RequestOf<"verifyRecords">): ReplyOf<"verifyRecords"> {
-    return this.#keyring.withKey(({ masterKey, oldKey }) => {
-      const isValid = (key: XaesKey) => macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
-      const older = oldKey === null ? [] : isValid(oldKey);
-      return { ok: true, valid: isValid(masterKey).map((is, i) => is || older[i] === true) };
-    });
-  }
+export function signRecords({ keyring }: Context, { texts }: RequestOf<"signRecords">): ReplyOf<"signRecords"> {
+  return keyring.withKey(({ masterKey }) => ({ ok: true, macs: macsOf(masterKey, texts).map(base64url) }));
 }
 
-export class Checkpoints {
-  readonly #keyring: Keyring;
+export function verifyRecords(
+  { keyring }: Context,
+  { texts, macs }: RequestOf<"verifyRecords">,
+): ReplyOf<"verifyRecords"> {
+  return keyring.withKey(({ masterKey, oldKey }) => {
+    const isValid = (key: XaesKey) => macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
+    const older = oldKey === null ? [] : isValid(oldKey);
+    return { ok: true, valid: isValid(masterKey).map((is, i) => is || older[i] === true) };
+  });
+}
 
-  constructor(keyring: Keyring) {
-    this.#keyring = keyring;
-  }
+export function signCheckpoint({ keyring }: Context, { text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
+  return keyring.withKey(({ masterKey }) => ({ ok: true, ...signatureUnder(masterKey, text) }));
+}
 
-  sign({ text }: RequestOf<"signCheckpoint">): ReplyOf<"signCheckpoint"> {
-    return this.#keyring.withKey(({ masterKey }) => ({ ok: true, ...signatureUnder(masterKey, text) }));
-  }
+/** Signs the checkpoint that comes with a lock; returns null when there is no key. */
+export function signLastCheckpoint({ keyring }: Context, text: string): CheckpointSignature | null {
+  const signature = keyring.withKeyUntilLock(({ masterKey }) => signatureUnder(masterKey, text));
+  return "mac" in signature ? signature : null;
+}
 
-  /** Signs the checkpoint that comes with a lock; returns null when there is no key. */
-  signLast(text: string): CheckpointSignature | null {
-    const signature = this.#keyring.withKeyUntilLock(({ masterKey }) => signatureUnder(masterKey, text));
-    return "mac" in signature ? signature : null;
-  }
-
-  verify({ checkpoints }: RequestOf<"verifyCheckpoints">): ReplyOf<"verifyCheckpoints"> {
-    return this.#keyring.withKey(({ masterKey, oldKey }) => {
-      const current = verdictsUnder(masterKey, checkpoints);
-      const older = oldKey === null ? current : verdictsUnder(oldKey, checkpoints);
-      const verdicts = current.map((verdict, i) => (verdict === "unknown" ? (older[i] ?? verdict) : verdict));
-      return { ok: true, verdicts };
-    });
-  }
+export function verifyCheckpoints(
+  { keyring }: Context,
+  { checkpoints }: RequestOf<"verifyCheckpoints">,
+): ReplyOf<"verifyCheckpoints"> {
+  return keyring.withKey(({ masterKey, oldKey }) => {
+    const current = verdictsUnder(masterKey, checkpoints);
+    const older = oldKey === null ? current : verdictsUnder(oldKey, checkpoints);
+    const verdicts = current.map((verdict, i) => (verdict === "unknown" ? (older[i] ?? verdict) : verdict));
+    return { ok: true, verdicts };
+  });
 }
 
 function signatureUnder(masterKey: XaesKey, text: string): CheckpointSignature {

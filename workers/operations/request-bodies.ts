@@ -13,11 +13,11 @@ import {
   type OperationKind,
   operationKinds,
   secretTypes,
-} from "./body-schemas.js";
+} from "../body-schemas.js";
+import { readElements, readObject } from "../json/json-reader.js";
+import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
+import type { Refusal } from "../protocol.js";
 import { bodyValidators } from "./body-validators.js";
-import { readElements, readObject } from "./json/json-reader.js";
-import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "./json/json-string.js";
-import type { Refusal } from "./replies.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 type UnlockBody = { readonly passphrase: JsonText };

@@ -1,0 +1,18 @@
+/** What the key worker's operations share, and the shape of an operation. */
+import type { Keyring } from "../crypto/keyring.js";
+import type { Operation, ReplyOf, RequestOf, WorkerSettings } from "../protocol.js";
+import type { Turns } from "../turns.js";
+import type { BodyReaders } from "./request-bodies.js";
+
+export type Context = {
+  readonly settings: WorkerSettings;
+  readonly keyring: Keyring;
+  readonly readers: BodyReaders;
+  /** Operations that derive a key or change the header take turns. */
+  readonly turns: Turns;
+};
+
+type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;
+
+/** One function for each row of the protocol: a missing one does not compile. */
+export type OperationTable = { readonly [O in Operation]: Operate<O> };

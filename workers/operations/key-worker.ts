@@ -1,0 +1,62 @@
+/**
+ * The key worker: replies to every request and never throws across. It does no I/O and has no clock: what an operation
+ * needs to know comes with the request.
+ */
+import { Keyring } from "../crypto/keyring.js";
+import type { Answer, Call, Operation, Reply, RequestOf, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
+import { unexpected } from "../refusals.js";
+import { Turns } from "../turns.js";
+import type { Context, OperationTable } from "./context.js";
+import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
+import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
+import { signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
+import { bodyReaders } from "./request-bodies.js";
+import { finishRotation, reseal, rotate } from "./rotation.js";
+import { copy, describe, inspect, move, open, openMany, plan, seal } from "./secrets.js";
+import { check, history, openVersion, prune, undo } from "./versions.js";
+
+const operations: OperationTable = {
+  ...{ load, init, adopt, discard, unlock, lock, drain },
+  ...{ keys, changePassphrase, createKey, deleteKey },
+  ...{ rotate, reseal, finishRotation },
+  ...{ inspect, seal, open, openMany, describe, plan, move, copy },
+  ...{ history, openVersion, undo, prune, check },
+  ...{ signRecords, verifyRecords, signCheckpoint, verifyCheckpoints },
+};
+
+/** What this thread needs of a MessagePort. */
+type Port = {
+  on(event: "message", take: (call: Call) => void): unknown;
+  postMessage(answer: Answer, moved: readonly ArrayBuffer[]): void;
+};
+
+/** Called once in a thread; it replies to what comes over the port for as long as the thread lives. */
+export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise<never> {
+  const context = newContext(settings, sentLocks);
+  port.on("message", (call: Call) => void respond(port, context, call));
+  return new Promise(() => {});
+}
+
+export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
+  const readers = bodyReaders(settings.maxValueBytes);
+  return { settings, keyring: new Keyring(sentLocks), readers, turns: new Turns() };
+}
+
+/** The replies' bytes are moved, not copied. */
+async function respond(port: Port, context: Context, { id, requests }: Call): Promise<void> {
+  const replies = await Promise.all(requests.map((request) => replyTo(context, request)));
+  port.postMessage({ id, replies }, replies.flatMap(buffersOf));
+}
+
+async function replyTo<O extends Operation>(context: Context, request: RequestOf<O>): Promise<Reply> {
+  try {
+    const operate: OperationTable[O] = operations[request.op as O];
+    return await operate(context, request);
+  } catch (error) {
+    return unexpected(error);
+  }
+}
+
+function buffersOf(reply: Reply): ArrayBuffer[] {
+  return Object.values(reply).flatMap((part) => (part instanceof Uint8Array ? [part.buffer as ArrayBuffer] : []));
+}

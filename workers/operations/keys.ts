@@ -1,0 +1,142 @@
+/** Operations on the slots of the header: change the passphrase; list, create and delete keys. */
+import { type Header, isLabel, mostSlots, type Slot } from "../crypto/header.js";
+import { isKeyText, keyBytes, keyTextLength, lettersOf, writeKeyText } from "../crypto/key-text.js";
+import type { Keyring } from "../crypto/keyring.js";
+import { withSlots } from "../crypto/master-key.js";
+import { deriveKek, isKeySlot, kekOfKey, newSalt, passphraseSlotOf, wrap } from "../crypto/slots.js";
+import { allocate, allocateMapped, concat, randomize, utf8, wipe, withScratch } from "../memory.js";
+import type { Bytes, Refusal, ReplyOf, RequestOf } from "../protocol.js";
+import {
+  keyLikePassphrase,
+  lastWayIn,
+  lockedNow,
+  noHeader,
+  noKey,
+  sameLabel,
+  tooManyKeys,
+  unfitLabel,
+} from "../refusals.js";
+import type { Context } from "./context.js";
+import { changingHeader, type HeaderOutcome, type Opened, propose, proposeSlots, refusing } from "./header-access.js";
+import type { CreateKeyBody, PassphraseBody } from "./request-bodies.js";
+
+/** Id and label of the passphrase's slot. */
+const passphraseName = "passphrase";
+
+type KeyReply = ReplyOf<"changePassphrase">;
+
+export function keys({ keyring: { header } }: Context): ReplyOf<"keys"> {
+  if (!header) return noHeader(header);
+  return { ok: true, reply: utf8(JSON.stringify({ keys: header.slots.map(described) })) };
+}
+
+export function changePassphrase(context: Context, request: RequestOf<"changePassphrase">): Promise<KeyReply> {
+  const { body } = request;
+  const read = context.readers.changePassphrase(body);
+  if (!read.ok) return refusing(body, read);
+  const { passphrase } = read.fields;
+  return changingHeader(context, body, passphrase.bytes, (opened) =>
+    proposePassphrase(context.keyring, opened, request, read.fields),
+  );
+}
+
+export function createKey(context: Context, request: RequestOf<"createKey">): Promise<KeyReply> {
+  const { body } = request;
+  const read = context.readers.createKey(body);
+  if (!read.ok) return refusing(body, read);
+  const { passphrase } = read.fields;
+  return changingHeader(context, body, passphrase.bytes, async (opened) =>
+    proposeKey(context.keyring, opened, request.now, read.fields),
+  );
+}
+
+export function deleteKey({ keyring, turns }: Context, { id }: RequestOf<"deleteKey">): Promise<KeyReply> {
+  return turns.take(null, async () => {
+    const { header, sealingKey } = keyring;
+    if (!header || sealingKey === null) return { reply: lockedNow };
+    const rest = header.slots.filter((slot) => idOf(slot) !== id);
+    if (rest.length === header.slots.length) return { reply: noKey };
+    if (rest.length === 0) return { reply: lastWayIn };
+    const { masterKey } = sealingKey;
+    const changed = withScratch(() => withSlots(header, rest, masterKey));
+    const reply = utf8('{"ok":true,"message":"the key is deleted, and opens nothing any more"}');
+    return propose(keyring, changed, null, reply);
+  });
+}
+
+async function proposePassphrase(
+  keyring: Keyring,
+  opened: Opened,
+  { logN, now }: RequestOf<"changePassphrase">,
+  { newPassphrase }: PassphraseBody,
+): Promise<HeaderOutcome> {
+  const { header } = opened;
+  const before = passphraseSlotOf(header);
+  const keySlots = header.slots.filter(isKeySlot);
+  if (keySlots.length > 0 && isKeyText(newPassphrase.bytes)) return { reply: keyLikePassphrase };
+  const plan = {
+    kind: "passphrase",
+    createdAt: new Date(now).toISOString(),
+    kdf: { logN: Math.max(logN, before?.kdf.logN ?? 0), salt: newSalt() },
+  } as const;
+  const kek = await deriveKek(newPassphrase.bytes, plan.kdf);
+  try {
+    const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
+    const reply = utf8('{"ok":true,"message":"the passphrase is changed"}');
+    return proposeSlots(keyring, opened, (masterKey) => [wrapped(masterKey), ...keySlots], reply);
+  } finally {
+    wipe(kek);
+  }
+}
+
+function proposeKey(keyring: Keyring, opened: Opened, now: number, body: CreateKeyBody): HeaderOutcome {
+  const { header } = opened;
+  const label = body.label.toString();
+  const refusal = whyNoKey(header, label, body.passphrase.bytes);
+  if (refusal !== null) return { reply: refusal };
+  const salt = newSalt();
+  const plan = { kind: "key", id: newId(header), label, createdAt: new Date(now).toISOString(), salt } as const;
+  const key = randomize(allocateMapped(keyBytes));
+  const kek = kekOfKey(key, salt);
+  try {
+    const wrapped = (masterKey: Bytes) => wrap(masterKey, plan, kek, header.vaultId);
+    return proposeSlots(keyring, opened, (masterKey) => [...header.slots, wrapped(masterKey)], keyReply(plan, key));
+  } finally {
+    wipe(key, kek);
+  }
+}
+
+function whyNoKey({ slots }: Header, label: string, passphrase: Uint8Array): Refusal | null {
+  if (!isLabel(label) || /\p{Cf}|\p{Zl}|\p{Zp}|^\s|\s$/u.test(label)) return unfitLabel;
+  if (slots.some((slot) => labelOf(slot) === label) || label === passphraseName) return sameLabel;
+  if (slots.filter(isKeySlot).length === mostSlots - 1) return tooManyKeys;
+  // From the first key on, such a text is taken for a key's.
+  return slots.length === 1 && !slots.some(isKeySlot) && isKeyText(passphrase) ? keyLikePassphrase : null;
+}
+
+function newId({ slots }: Header): string {
+  for (;;) {
+    const id = lettersOf(randomize(allocate(5))).toLowerCase();
+    if (slots.every((slot) => idOf(slot) !== id)) return id;
+  }
+}
+
+function keyReply({ id, label }: { readonly id: string; readonly label: string }, key: Bytes): Bytes {
+  const text = allocate(keyTextLength);
+  writeKeyText(key, text);
+  const reply = concat([`{"ok":true,"id":"${id}","label":${JSON.stringify(label)},"key":"`, text, '"}']);
+  wipe(text);
+  return reply;
+}
+
+function described(slot: Slot) {
+  return { id: idOf(slot), kind: slot.kind, label: labelOf(slot), createdAt: slot.createdAt };
+}
+
+function idOf(slot: Slot): string {
+  return slot.kind === "key" ? slot.id : passphraseName;
+}
+
+function labelOf(slot: Slot): string {
+  return slot.kind === "key" ? slot.label : passphraseName;
+}

@@ -1,0 +1,155 @@
+/** Operations on secrets: seal a put's body, open blobs for gets, describe them for a list, and the steps of a batch. */
+import { maxOperations } from "../body-schemas.js";
+import {
+  etagOfCurrent,
+  faultOf,
+  metadataEnd,
+  openCurrent,
+  openCurrents,
+  openMetadata,
+  openVersion,
+  type PathAndBlob,
+  type SealedVersion,
+  type SealingKey,
+  sealBlob,
+  sealEarlier,
+  splitBlob,
+} from "../crypto/blob.js";
+import { readElements } from "../json/json-reader.js";
+import { allocate, concat, fromLatin1, lengthOf, wipe } from "../memory.js";
+import type { DescribeReply, PlannedOperation, ReplyOf, RequestOf } from "../protocol.js";
+import { damaged, noOperations } from "../refusals.js";
+import type { Context } from "./context.js";
+import {
+  contentOf,
+  contentOfBody,
+  getReply,
+  listEntry,
+  metadataText,
+  putReply,
+  readMetadata,
+  sealNext,
+} from "./entry.js";
+
+/** Opens under no key. */
+const noBlob = allocate(0);
+
+export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
+  return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
+}
+
+export function seal(
+  { keyring, readers, settings }: Context,
+  { path, body, previous, now }: RequestOf<"seal">,
+): ReplyOf<"seal"> {
+  try {
+    return keyring.withKey((key) => {
+      const read = readers.put(body);
+      if (!read.ok) return read;
+      const place = { path, previous: typeof previous === "string" ? fromLatin1(previous) : previous, now };
+      return sealNext(key, place, contentOfBody(read.fields), settings);
+    });
+  } finally {
+    wipe(body);
+  }
+}
+
+export function open({ keyring }: Context, { path, blob }: RequestOf<"open">): ReplyOf<"open"> {
+  return keyring.withKey((key) => {
+    const opened = openCurrent(key, path, blob);
+    if (opened === null) return damaged(path);
+    const reply = concat(getReply(path, opened.value, opened.metadata, etagOfCurrent(blob)));
+    return { ok: true, reply, currentLength: opened.length };
+  });
+}
+
+export function openMany({ keyring }: Context, { paths, blobs }: RequestOf<"openMany">): ReplyOf<"openMany"> {
+  return keyring.withKey((key) => {
+    const pairs = paths.map((path, i) => ({ path, blob: blobs[i] ?? noBlob }));
+    const opened = openCurrents(key, pairs);
+    const replies = opened.map((one, i) => {
+      const { path, blob } = pairs[i] ?? { path: "", blob: noBlob };
+      return one === null ? [] : getReply(path, one.value, one.metadata, etagOfCurrent(blob));
+    });
+    return {
+      ok: true,
+      reply: concat(replies.flat()),
+      lengths: replies.map(lengthOf),
+      currentLengths: opened.map((one) => one?.length ?? 0),
+    };
+  });
+}
+
+export function describe({ keyring }: Context, { paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
+  return keyring.withKey((key) => {
+    const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
+    return describeBlobs(key, blobs);
+  });
+}
+
+/** Checks a batch's body. The values stay in the body, which `seal` reads. */
+export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">): ReplyOf<"plan"> {
+  return keyring.withKey(() => {
+    const elements = readElements(body, "operations", maxOperations);
+    if (elements === null) return noOperations;
+    const operations: PlannedOperation[] = [];
+    for (const [index, { start, end }] of elements.entries()) {
+      const read = readers.operation(body.subarray(start, end));
+      if (!read.ok) return { ...read, index };
+      const { kind, path, to, ifMatch, ifNoneMatch } = read.fields;
+      const conditions = { ifMatch: ifMatch?.toString() ?? null, ifNoneMatch: ifNoneMatch?.toString() ?? null };
+      operations.push({ kind, path: path.toString(), to: to?.toString() ?? null, ...conditions, start, end });
+    }
+    return { ok: true, operations };
+  });
+}
+
+/** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
+export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
+  return keyring.withKey((key) => {
+    const current = openCurrent(key, path, blob);
+    if (current === null) return damaged(path);
+    const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
+    if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
+    const { value, valueBytes, supplied } = contentOf(current);
+    const { version, ...times } = readMetadata(current.metadata);
+    const metadata = metadataText(supplied, times, version);
+    const moved = sealBlob(
+      key,
+      to,
+      metadata,
+      value,
+      earlier.filter((sealed) => sealed !== null),
+    );
+    const reply = putReply(to, valueBytes, supplied, version, etagOfCurrent(moved));
+    return { ok: true, blob: moved, headLength: metadataEnd(moved), reply };
+  });
+}
+
+/** As a put of the current value and metadata at the other path, where nothing is. */
+export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ReplyOf<"copy"> {
+  return keyring.withKey((key) => {
+    const current = openCurrent(key, path, blob);
+    if (current === null) return damaged(path);
+    return sealNext(key, { path: to, previous: null, now }, contentOf(current), settings);
+  });
+}
+
+function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): DescribeReply {
+  const opened = openMetadata(key, blobs);
+  const parts: (Uint8Array | string)[] = [];
+  const unreadable: string[] = [];
+  const lengths: number[] = [];
+  for (const [i, { path, blob }] of blobs.entries()) {
+    const metadata = opened[i] ?? null;
+    lengths.push(metadata === null ? 0 : metadataEnd(blob));
+    if (metadata === null) unreadable.push(path);
+    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata, etagOfCurrent(blob)));
+  }
+  return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
+}
+
+function resealed(key: SealingKey, path: string, to: string, sealed: SealedVersion): SealedVersion | null {
+  const opened = openVersion(key, path, sealed);
+  return opened && sealEarlier(key, to, opened.metadata, opened.value);
+}
