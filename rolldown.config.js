@@ -20,7 +20,7 @@ export default defineConfig([
     output: { file: "dist/workers/key-worker.cjs", format: "cjs" },
   },
   {
-    input: ["dist/src/cli/entry.cjs", "dist/src/cli/clipboard/clipboard-clear.js"],
+    input: ["dist/src/cli/entry.cjs", "dist/src/cli/lib/clipboard-clear.js"],
     platform: "node",
     external: isExternal,
     output: {

@@ -73,7 +73,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     keyText,
     protocol,
   ],
-  "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...served, protocol],
+  "src/cli/commands": ["node:*", "commander", "otpauth", "@zxcvbn-ts/*", ...leaves, "src/cli", ...served, protocol],
   workers: ["node:crypto", "node:buffer"],
   [schemas]: [],
 };
@@ -154,11 +154,6 @@ const entrances: readonly string[] = [
 
 /** Folders that still import each other: each leaves this list with its cure, and none is added. */
 const mutualFolders: readonly string[] = [
-  "src/cli ↔ src/cli/commands",
-  "src/cli ↔ src/cli/session",
-  "src/cli/keys ↔ src/cli/prompt",
-  "src/cli/prompt ↔ src/cli/session",
-  "src/cli/secrets ↔ src/cli/session",
   "src/client ↔ src/client/access",
   "src/http ↔ src/http/endpoints",
   "src/maintenance/backup ↔ src/maintenance/migrate",
@@ -251,7 +246,7 @@ describe("the source tree", () => {
     ["src/http/routes", 'import { replaceFile } from "../files/durable.js";'],
     ["src/client/client", 'export { VaultError } from "../errors.js";'],
     ["src/vault/entries", 'const { FileStore } = await import("../storage/files/file-store.js");'],
-    ["src/cli/session/output", 'import "../../server/service.js";'],
+    ["src/cli/lib/output", 'import "../../server/service.js";'],
     ["src/new-room/file", 'import { VaultError } from "../errors.js";'],
   ];
   for (const [file, code] of forbidden) {

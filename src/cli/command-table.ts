@@ -264,6 +264,6 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/version.js"),
   },
   { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
-  { name: "complete-paths", summary: "", load: () => import("./completion/complete-paths.js"), hidden: true },
-  { name: "run-environment", summary: "", load: () => import("./run/run-environment.js"), hidden: true },
+  { name: "complete-paths", summary: "", load: () => import("./commands/complete-paths.js"), hidden: true },
+  { name: "run-environment", summary: "", load: () => import("./commands/run-environment.js"), hidden: true },
 ];

@@ -4,11 +4,11 @@ import { StartError, systemCode } from "../errors.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { hardenProcess } from "../hardening.js";
 import { commands } from "./command-table.js";
+import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./lib/errors.js";
+import { memoryPlaces, removeStaleScratch } from "./lib/scratch.js";
 import { loadProgram } from "./program.js";
-import { memoryPlaces, removeStaleScratch } from "./prompt/scratch-directories.js";
-import { CommandFailure, type ExitName, errorCodeOf, exitCodes } from "./session/exit-codes.js";
-import "./hang-up.js";
-import { printable } from "./session/output.js";
+import "./lib/hang-up.js";
+import { printable } from "./lib/output.js";
 
 hardenProcess();
 removeStaleScratch(memoryPlaces());

@@ -4,10 +4,16 @@
  */
 import type { Command, CommanderError } from "commander";
 import { readManifest } from "../manifest.js";
-import { namesOf, Parser, problemOf } from "./argument-problems.js";
-import { exitCodesText } from "./session/exit-codes.js";
-import { hideInvalidValues, refuseRepeatedFlags, usageFailure } from "./session/flags.js";
-import { commandFirst } from "./session/global-flags.js";
+import {
+  commandFirst,
+  hideInvalidValues,
+  namesOf,
+  Parser,
+  problemOf,
+  refuseRepeatedFlags,
+  usageFailure,
+} from "./lib/args.js";
+import { exitCodesText } from "./lib/errors.js";
 
 /** What a command's file exports. */
 export type CommandFile = {

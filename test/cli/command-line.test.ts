@@ -1,6 +1,6 @@
 /** The command line as a whole: its help, its exit codes, and its messages about invalid arguments. */
 import { expect } from "chai";
-import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
+import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { helpOf, usageRefusal } from "../support/parser.js";
 import { run } from "../support/process.js";
 

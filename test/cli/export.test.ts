@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "dotenv";
 import fc from "fast-check";
-import { dotenvLine, parseDotenv } from "../../src/cli/import/formats/dotenv.js";
+import { dotenvLine, parseDotenv } from "../../src/cli/import/dotenv.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage } from "../support/damage.js";
 import { shareTestServer, startTestServer } from "../support/server.js";

@@ -1,8 +1,7 @@
 /** Lists of secrets on a terminal: the tree, and a table that fits. */
 import { expect } from "chai";
-import { treeOf } from "../../src/cli/listing/path-tree.js";
-import { asPaths, asTree, tableOf } from "../../src/cli/listing/print-list.js";
-import { padded, shortened } from "../../src/cli/listing/text-width.js";
+import { asPaths, asTree, tableOf, treeOf } from "../../src/cli/lib/listing.js";
+import { padded, shortened } from "../../src/cli/lib/output.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";

@@ -1,7 +1,7 @@
 /** `strongroom otp`: one-time codes against the vectors of RFC 6238, and the command. */
 import { expect } from "chai";
-import { oneTimeCode } from "../../src/cli/one-time/one-time-code.js";
-import { CommandFailure } from "../../src/cli/session/exit-codes.js";
+import { oneTimeCode } from "../../src/cli/commands/otp.js";
+import { CommandFailure } from "../../src/cli/lib/errors.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";

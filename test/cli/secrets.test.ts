@@ -181,7 +181,7 @@ describe("get, ls, find and put", () => {
       },
       "an unknown type": { args: ["put", "refused/x", "--type", "secret"], input: "v", exit: 2, err: /api-key/ },
       "an invalid path to put": { args: ["put", "put/../x"], input: "v", exit: 2, err: /\.\./ },
-      "an empty path to put": { args: ["put", ""], input: "v", exit: 2, err: /an argument: the path is empty/ },
+      "an empty path to put": { args: ["put", ""], input: "v", exit: 2, err: /^strongroom: the path is empty$/m },
       "an edit of an invalid path": { args: ["edit", "put//x"], exit: 2, err: /put\/\/x: the path has an empty/ },
       "a dry run with an invalid path": { args: ["put", "x1/", "--dry-run"], input: "v", exit: 2, err: /x1\/: / },
       "a dry run with more than the server accepts": {

@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { expect } from "chai";
 import pMap from "p-map";
-import { pasteMode } from "../../src/cli/prompt/key-reader.js";
+import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { hasPython, type Reaction, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";

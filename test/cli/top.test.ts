@@ -1,7 +1,6 @@
 /** `strongroom top`: its figures, one snapshot through a pipe, and the live screen on a terminal. */
 import { expect } from "chai";
-import { Interval, parseSamples, quantileOf } from "../../src/cli/top/metric-samples.js";
-import { loadOf } from "../../src/cli/top/server-load.js";
+import { Interval, loadOf, parseSamples, quantileOf } from "../../src/cli/lib/server-load.js";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
 import { mustCreateToken, mustInit, mustPut, send } from "../support/test-client.js";

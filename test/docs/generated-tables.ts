@@ -6,7 +6,7 @@
  *   <!-- end of table -->
  */
 
-import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
+import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
 import { meanings } from "../../src/contract/common-responses.js";

@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { pasteMode } from "../../src/cli/prompt/key-reader.js";
+import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
 import { mustInit, mustPut } from "../support/test-client.js";

@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commands } from "../../src/cli/command-table.js";
-import { exitCodes, exitMeanings } from "../../src/cli/session/exit-codes.js";
+import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { definitions } from "../../src/config/definitions.js";
 import { readManifest } from "../../src/manifest.js";
 import { helpOf } from "../support/parser.js";

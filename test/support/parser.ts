@@ -1,8 +1,8 @@
 /** The command line's parser in the tests' own process, for help and refusals: a process for each takes 0.15 s of CPU. */
 import { CommanderError } from "commander";
 import { commands } from "../../src/cli/command-table.js";
+import { CommandFailure } from "../../src/cli/lib/errors.js";
 import { loadProgram } from "../../src/cli/program.js";
-import { CommandFailure } from "../../src/cli/session/exit-codes.js";
 
 /** Runs a command that must refuse its arguments as invalid and print nothing; returns its message. */
 export async function usageRefusal(args: readonly string[]): Promise<string> {

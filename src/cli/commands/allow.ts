@@ -1,10 +1,9 @@
 /** `strongroom allow`: lets `run`, `export` and `inject` use a project file as it is now. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { allow, revoke } from "../project/allowed-projects.js";
-import { type Project, projectFileAbove, projectFileName, readProject } from "../project/project-file.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { counted, type OutputFlags, report, withOutput } from "../session/output.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, report, withOutput } from "../lib/output.js";
+import { allow, type Project, projectFileAbove, projectFileName, readProject, revoke } from "../run/project.js";
 
 type Flags = OutputFlags & { readonly revoke?: true };
 

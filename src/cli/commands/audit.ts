@@ -1,10 +1,12 @@
 /** `strongroom audit`: shows the audit log's records, and verifies its files. */
+
+import { setTimeout as sleep } from "node:timers/promises";
 import { Argument, type Command } from "commander";
 import type { LogHead } from "../../audit/audit-format.js";
 import type { VerifiedLog } from "../../audit/log-verifier.js";
 import { auditDirectory } from "../../audit/open-audit.js";
 import { type Judge, type JudgedLog, judgeCheckpoints, verifyLog } from "../../audit/verify-log.js";
-import { StrongroomError } from "../../client/client.js";
+import { type AuditRecord, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration, integer, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
@@ -12,14 +14,22 @@ import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-judge.js";
 import { readHeader } from "../../maintenance/vault-place.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
-import { type ShowFlags, showRecords, tailRecords } from "../audit/show-audit.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { failureOfVault, namesServer, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure, exitCodes } from "../session/exit-codes.js";
-import { nonEmpty, onlyForActions } from "../session/flags.js";
-import { readInputFile, textOfInput } from "../session/input-file.js";
-import { counted, painter, printable, printJson, withOutput } from "../session/output.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { nonEmpty, onlyForActions } from "../lib/args.js";
+import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
+import { readInputFile, textOfInput } from "../lib/input.js";
+import {
+  counted,
+  localMillisecond,
+  type OutputFlags,
+  painter,
+  printable,
+  printJson,
+  withOutput,
+} from "../lib/output.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { breakable } from "../lib/progress.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Flags = ShowFlags & OpenFlags & StoreFlags & { readonly head?: string };
 
@@ -172,4 +182,120 @@ function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
       : []),
     ...(headIsTooOld ? ["the head is older than the oldest file, and proves nothing\n"] : []),
   ];
+}
+
+type ShowFlags = OutputFlags & ConnectionFlags & Filter & { readonly limit?: number; readonly follow?: true };
+
+const defaultLimit = 100;
+const tailLimit = 10;
+const pollMs = 1_000;
+
+/** The latest of the records that match; all of them when a filter is given without a limit. */
+async function showRecords(flags: ShowFlags): Promise<void> {
+  const isFiltered = flags.token !== undefined || flags.path !== undefined || flags.since !== undefined;
+  const limit = flags.limit ?? (isFiltered ? Number.POSITIVE_INFINITY : defaultLimit);
+  const records = await withClient(flags, async (client) => {
+    const after = isFiltered ? 0 : Math.max(0, (await endOf(client)) - limit);
+    return latestMatching(client, after, limit, flags);
+  });
+  if (flags.json) return printJson({ records });
+  for (const record of records) printRecord(record, flags);
+}
+
+/** The latest records, and with `follow` those that come. */
+function tailRecords(flags: ShowFlags): Promise<void> {
+  return withClient(flags, async (client) => {
+    let last = await printAfter(client, Math.max(0, (await endOf(client)) - (flags.limit ?? tailLimit)), flags);
+    await breakable(async (signal) => {
+      while (flags.follow && !signal.aborted) {
+        await sleep(pollMs, undefined, { signal }).catch(() => {}); // interrupted
+        last = await printAfter(client, last, flags);
+      }
+    });
+  });
+}
+
+async function latestMatching(
+  client: StrongroomClient,
+  after: number,
+  limit: number,
+  filter: Filter,
+): Promise<AuditRecord[]> {
+  let found: AuditRecord[] = [];
+  for await (const record of recordsAfter(client, after)) {
+    if (matches(record, filter)) found.push(record);
+    if (found.length >= 2 * limit) found = found.slice(-limit);
+  }
+  return found.slice(-limit);
+}
+
+/** Returns the number of the last record. */
+async function printAfter(client: StrongroomClient, after: number, flags: ShowFlags): Promise<number> {
+  let last = after;
+  for await (const record of recordsAfter(client, after)) {
+    last = record.seq;
+    if (matches(record, flags)) printRecord(record, flags);
+  }
+  return last;
+}
+
+async function endOf(client: StrongroomClient): Promise<number> {
+  return (await client.audit.read({ limit: 1 })).head?.seq ?? 0;
+}
+
+type Filter = {
+  readonly token?: string;
+  /** A secret, or with a slash at the end a subtree. */
+  readonly path?: string;
+  readonly since?: Date;
+};
+
+const pageSize = 1_000;
+
+/** Yields records behind `after` until the latest. */
+async function* recordsAfter(client: StrongroomClient, after: number): AsyncGenerator<AuditRecord, void, void> {
+  for (let last = after; ; ) {
+    const { records } = await client.audit.read({ after: last, limit: pageSize });
+    yield* records;
+    last = records.at(-1)?.seq ?? last;
+    if (records.length < pageSize) return;
+  }
+}
+
+export function matches(record: AuditRecord, { token, path, since }: Filter): boolean {
+  if (token !== undefined && record.token !== token) return false;
+  if (since !== undefined && Date.parse(record.time) < since.getTime()) return false;
+  return path === undefined || [record.path, record.to, record.prefix].some((one) => isWithin(one, path));
+}
+
+function isWithin(path: string | undefined, wanted: string): boolean {
+  if (path === undefined) return false;
+  return wanted.endsWith("/") ? path.startsWith(wanted) : path === wanted;
+}
+
+/** Prints a record as one line. */
+function printRecord(record: AuditRecord, { json }: OutputFlags): void {
+  if (json) printJson(record);
+  else process.stdout.write(`${lineOf(record)}\n`);
+}
+
+/** Time, who, what, and the outcome; then what else there is. */
+function lineOf({ seq, time, event, token, address, path, status, code, ...rest }: AuditRecord): string {
+  const outcome = status === undefined ? [] : [code === undefined ? String(status) : `${status} ${code}`];
+  const { to, prefix, requestId: _, etag: __, batch, key: ___, mac: ____, ...more } = rest;
+  const what = [path, to === undefined ? undefined : `to ${to}`, prefix].filter((part) => part !== undefined);
+  const others = Object.entries(more).map(([name, value]) => `${name} ${String(value)}`);
+  const parts = [
+    seq,
+    token ?? "-",
+    address ?? "-",
+    event,
+    ...what,
+    ...outcome,
+    ...(batch ? ["in a batch"] : []),
+    ...others,
+  ];
+  const date = new Date(time);
+  const shown = Number.isNaN(date.getTime()) ? time : localMillisecond(date); // a file may have been edited
+  return printable(`${shown}  ${parts.join("  ")}`);
 }

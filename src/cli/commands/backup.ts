@@ -11,19 +11,12 @@ import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
-import {
-  type ConnectionFlags,
-  failureOfVault,
-  namesServer,
-  withClient,
-  withConnection,
-} from "../session/connection.js";
-import { CommandFailure, type ExitName } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
-import { breakable } from "../session/interrupt.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
-import { phasedBar } from "../session/progress.js";
-import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { nonEmpty } from "../lib/args.js";
+import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { breakable, phasedBar } from "../lib/progress.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
+import { refuseStoreFlags, type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?: true };
 

@@ -4,7 +4,7 @@ import { bashScript } from "../completion/bash-script.js";
 import type { CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
 import { fishScript } from "../completion/fish-script.js";
 import { zshScript } from "../completion/zsh-script.js";
-import { leadingOptions } from "../session/global-flags.js";
+import { leadingOptions } from "../lib/args.js";
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
 

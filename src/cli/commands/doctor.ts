@@ -6,12 +6,12 @@ import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { openDatabaseAt } from "../../maintenance/vault-place.js";
-import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { failureOfVault, withHome } from "../session/connection.js";
-import { exitCodes } from "../session/exit-codes.js";
-import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
-import { progressBar } from "../session/progress.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { exitCodes, failureOfVault } from "../lib/errors.js";
+import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
+import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { progressBar } from "../lib/progress.js";
+import { withHome } from "../lib/server.js";
+import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
 

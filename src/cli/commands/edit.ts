@@ -2,15 +2,16 @@
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/client.js";
-import { confirm } from "../prompt/confirm.js";
-import { editBytes } from "../prompt/editor.js";
-import { problemOfBytes, withoutFinalNewline } from "../prompt/value.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { getIfThere } from "../session/missing-secrets.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
-import { isConflict, mustBePath } from "../session/secret-arguments.js";
-import { type Limits, limitsOf, problemOfSize } from "../session/server-limits.js";
+import { isConflict } from "../lib/changes.js";
+import { editBytes } from "../lib/editor.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { confirm } from "../lib/prompt.js";
+import { getIfThere } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { type Limits, limitsOf, problemOfSize } from "../lib/server-limits.js";
+import { problemOfBytes, withoutFinalNewline } from "../lib/value.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onDisk?: true; readonly dryRun?: true };
 

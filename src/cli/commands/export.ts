@@ -1,19 +1,17 @@
 /** `strongroom export`: secrets as plaintext, only with --plaintext. */
 import { type Command, Option } from "commander";
 import type { SecretEntry, StrongroomClient } from "../../client/client.js";
-import { dotenvLine } from "../import/formats/dotenv.js";
-import { exportEnd, exportRow, exportStart } from "../import/formats/nested-json.js";
-import { findProject, type Project } from "../project/project-file.js";
+import { dotenvLine } from "../import/dotenv.js";
+import { exportEnd, exportRow, exportStart } from "../import/json.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, printable, printJson } from "../lib/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
+import { noBar, type Progress, progressBar } from "../lib/progress.js";
+import { explainEmptyFolder, listSecrets, noSecretsAt, secretsAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { buildEnvironment } from "../run/environment.js";
-import { exportLine } from "../run/shell-quote.js";
-import { namesFor } from "../run/variable-names.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { listSecrets, secretsAt } from "../session/fetch-secrets.js";
-import { explainEmptyFolder, noSecretsAt } from "../session/missing-secrets.js";
-import { counted, printable, printJson } from "../session/output.js";
-import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
-import { noBar, type Progress, progressBar } from "../session/progress.js";
+import { findProject, type Project } from "../run/project.js";
+import { exportLine, namesFor } from "../run/variables.js";
 
 const formats = ["dotenv", "shell", "json"] as const;
 type Format = (typeof formats)[number];

@@ -1,9 +1,9 @@
 /** `strongroom find`: case-insensitive search of paths and descriptions. */
 import type { Command } from "commander";
 import type { SecretEntry } from "../../client/client.js";
-import { asPaths, type ListingFlags, printList, withListing } from "../listing/print-list.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
+import { CommandFailure } from "../lib/errors.js";
+import { asPaths, type ListingFlags, printList, withListing } from "../lib/listing.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 

@@ -1,6 +1,6 @@
 /** `strongroom help flags`: the flags of the connection, which every command that needs the server accepts. */
 import type { Command } from "commander";
-import { connectionOptions } from "../session/global-flags.js";
+import { connectionOptions } from "../lib/args.js";
 
 export function define(command: Command): void {
   command

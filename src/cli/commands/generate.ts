@@ -1,21 +1,23 @@
 /** `strongroom generate`: the shape of the value, protection from overwriting, and where the value is shown. */
+
+import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
-import type { Clipboard } from "../clipboard/clipboard-tools.js";
+import { onlyWith } from "../lib/args.js";
+import { creating, refuseOverwriting } from "../lib/changes.js";
 import {
-  type CharacterSet,
-  characterSets,
-  type RandomValue,
-  randomCharacters,
-  randomWords,
-} from "../secrets/random-value.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { onlyWith } from "../session/flags.js";
-import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../session/output.js";
-import { canonical, creating, lookAt, refuseOverwriting } from "../session/secret-arguments.js";
-import { refuseTooLarge } from "../session/server-limits.js";
+  type Clipboard,
+  type ClipboardFlags,
+  copyAndClear,
+  mustFindClipboard,
+  withClipboard,
+} from "../lib/clipboard.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, printValue, report, withDryRun, withResult } from "../lib/output.js";
+import { canonical } from "../lib/paths.js";
+import { lookAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { refuseTooLarge } from "../lib/server-limits.js";
 import { given, type MetadataFlags, withMetadata } from "./put.js";
 
 type Shape = {
@@ -30,6 +32,16 @@ type Flags = OutputFlags &
   ClipboardFlags &
   MetadataFlags &
   Shape & { readonly print?: true; readonly force?: true; readonly dryRun?: true };
+
+const characterSets = {
+  lower: "abcdefghijklmnopqrstuvwxyz",
+  upper: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+  digits: "0123456789",
+  symbols: "!#$%&()*+,-./:;<=>?@[]^_{|}~",
+  hex: "0123456789abcdef",
+} as const;
+
+type CharacterSet = keyof typeof characterSets;
 
 const usualSets: readonly CharacterSet[] = ["lower", "upper", "digits"];
 const setNames = Object.keys(characterSets).join(", ");
@@ -117,4 +129,26 @@ function readSets(text: string): readonly CharacterSet[] {
     if (Object.hasOwn(characterSets, name)) return name as CharacterSet;
     throw new Problem(`one or more of ${setNames}, separated by commas`);
   });
+}
+
+/** `bits`: the entropy, rounded down. */
+type RandomValue = { readonly bytes: Uint8Array; readonly bits: number };
+
+/** Draws until every set has a character: `randomInt` has no bias, and redrawing the whole value adds none. */
+function randomCharacters(length: number, sets: readonly CharacterSet[]): RandomValue {
+  const alphabet = [...new Set(sets.flatMap((set) => [...characterSets[set]]))].join("");
+  const bytes = new Uint8Array(new ArrayBuffer(length));
+  do {
+    for (let at = 0; at < length; at++) bytes[at] = alphabet.charCodeAt(randomInt(alphabet.length));
+  } while (!sets.every((set) => bytes.some((byte) => characterSets[set].includes(String.fromCharCode(byte)))));
+  return { bytes, bits: bitsOf(length, alphabet.length) };
+}
+
+function randomWords(count: number, separator: string, list: readonly string[]): RandomValue {
+  const words = Array.from({ length: count }, () => list[randomInt(list.length)]);
+  return { bytes: Buffer.from(words.join(separator)), bits: bitsOf(count, list.length) };
+}
+
+function bitsOf(length: number, choices: number): number {
+  return Math.floor(length * Math.log2(choices));
 }

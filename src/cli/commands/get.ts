@@ -1,14 +1,12 @@
 /** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
-import { mustGetVersion, versionOption } from "../secrets/secret-versions.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { fetchSecrets } from "../session/fetch-secrets.js";
-import { mustGet } from "../session/missing-secrets.js";
-import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../session/output.js";
-import { mustBePath } from "../session/secret-arguments.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { fetchSecrets, mustGet, mustGetVersion, versionOption } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags & { readonly version?: number };
 

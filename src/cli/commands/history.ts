@@ -1,15 +1,24 @@
 /** `strongroom history`: a secret's versions as a table, and the deletion of the earlier ones. */
 import type { Command } from "commander";
 import type { SecretHistory, StrongroomClient } from "../../client/client.js";
-import { shortened } from "../listing/text-width.js";
-import { mustConfirm, withYes } from "../prompt/confirm.js";
-import { mustGetHistory } from "../secrets/secret-versions.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { onlyWith } from "../session/flags.js";
-import { localMinute } from "../session/local-time.js";
-import { counted, type OutputFlags, painter, printable, printJson, report, withResult } from "../session/output.js";
-import { isConflict, mustBePath } from "../session/secret-arguments.js";
+import { onlyWith } from "../lib/args.js";
+import { isConflict } from "../lib/changes.js";
+import { CommandFailure } from "../lib/errors.js";
+import {
+  counted,
+  localMinute,
+  type OutputFlags,
+  painter,
+  printable,
+  printJson,
+  report,
+  shortened,
+  withResult,
+} from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { mustConfirm, withYes } from "../lib/prompt.js";
+import { mustGetHistory } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly prune?: true; readonly yes?: true; readonly dryRun?: true };
 

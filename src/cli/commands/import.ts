@@ -1,13 +1,12 @@
 /** `strongroom import`: secrets of another program's file, and the summary of what was stored. */
 import { type Command, Option } from "commander";
-import { type DuplicateAction, duplicateActions } from "../import/duplicate-paths.js";
-import { type Format, folderOf, formats, planPaths, readSource } from "../import/import-plan.js";
-import { storeAll, type Tally } from "../import/store-entries.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure, exitCodes } from "../session/exit-codes.js";
-import { breakable } from "../session/interrupt.js";
-import { type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
-import { progressBar } from "../session/progress.js";
+import { type DuplicateAction, duplicateActions } from "../import/duplicates.js";
+import { type Format, folderOf, formats, planPaths, readSource } from "../import/plan.js";
+import { storeAll, type Tally } from "../import/store.js";
+import { CommandFailure, exitCodes } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { breakable, progressBar } from "../lib/progress.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = ConnectionFlags &
   OutputFlags & {

@@ -1,13 +1,12 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import { createKeyWith, keyAdvice } from "../keys/create-key.js";
-import { confirm } from "../prompt/confirm.js";
-import { readNewPassphrase } from "../prompt/new-passphrase.js";
-import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, printLine, report, withDryRun, withOutput } from "../session/output.js";
+import { createKeyWith, keyAdvice } from "../lib/create-key.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printLine, report, withDryRun, withOutput } from "../lib/output.js";
+import { type PassphraseSource, readNewPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { confirm } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly force?: true; readonly dryRun?: true };
 

@@ -1,14 +1,14 @@
 /** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
-import { findProject } from "../project/project-file.js";
-import { folderPrefix } from "../secrets/folder.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { fetchSecrets } from "../session/fetch-secrets.js";
-import { readInput } from "../session/input-file.js";
-import { counted, printable, printJson } from "../session/output.js";
-import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../session/plaintext-file.js";
-import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn } from "../session/references.js";
+import { CommandFailure } from "../lib/errors.js";
+import { readInput } from "../lib/input.js";
+import { counted, printable, printJson } from "../lib/output.js";
+import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
+import { folderPrefix } from "../lib/paths.js";
+import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn } from "../lib/references.js";
+import { fetchSecrets } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { findProject } from "../run/project.js";
 
 type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; readonly dryRun?: true };
 

@@ -3,18 +3,26 @@ import { hostname, userInfo } from "node:os";
 import { Argument, type Command, Option } from "commander";
 import type { CreatedKey, Key } from "../../client/client.js";
 import { integer } from "../../config/readers.js";
-import { createKey, keyAdvice } from "../keys/create-key.js";
-import { findKeyring } from "../keys/desktop-keyring.js";
-import { splitKey } from "../keys/shares.js";
-import { padded, widthOf } from "../listing/text-width.js";
-import { mustConfirm, withYes } from "../prompt/confirm.js";
-import { type PassphraseSource, withPassphrase } from "../prompt/passphrase.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty, onlyForActions } from "../session/flags.js";
-import { localDate } from "../session/local-time.js";
-import { type OutputFlags, printable, printJson, printLine, report, withResult } from "../session/output.js";
-import { checkTarget, writeOut } from "../session/plaintext-file.js";
+import { nonEmpty, onlyForActions } from "../lib/args.js";
+import { createKey, keyAdvice } from "../lib/create-key.js";
+import { CommandFailure } from "../lib/errors.js";
+import { findKeyring } from "../lib/keyring.js";
+import {
+  localDate,
+  type OutputFlags,
+  padded,
+  printable,
+  printJson,
+  printLine,
+  report,
+  widthOf,
+  withResult,
+} from "../lib/output.js";
+import { checkTarget, writeOut } from "../lib/output-file.js";
+import { type PassphraseSource, withPassphrase } from "../lib/passphrase.js";
+import { mustConfirm, withYes } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { splitKey } from "../lib/shares.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -1,7 +1,7 @@
 /** `strongroom lock`. */
 import type { Command } from "commander";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { type OutputFlags, report, withOutput } from "../session/output.js";
+import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

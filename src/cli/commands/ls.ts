@@ -1,10 +1,9 @@
 /** `strongroom ls`. */
 import type { Command } from "commander";
-import { asTree, type ListingFlags, printList, withListing } from "../listing/print-list.js";
-import { pagesOf } from "../secrets/folder.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { explainEmptyFolder } from "../session/missing-secrets.js";
+import { CommandFailure } from "../lib/errors.js";
+import { asTree, type ListingFlags, printList, withListing } from "../lib/listing.js";
+import { explainEmptyFolder, pagesOf } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = ListingFlags & ConnectionFlags;
 

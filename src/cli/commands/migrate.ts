@@ -9,11 +9,9 @@ import { type Migrated, migrate } from "../../maintenance/migrate/migrate.js";
 import { MigrationError, type MigrationProblem } from "../../maintenance/migrate/migration-error.js";
 import { openSource, openTarget, readPlace, refuseServed, type VaultPlace } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import { failureOfVault } from "../session/connection.js";
-import { CommandFailure, type ExitName } from "../session/exit-codes.js";
-import { breakable } from "../session/interrupt.js";
-import { counted, type OutputFlags, printable, printJson, withOutput } from "../session/output.js";
-import { phasedBar } from "../session/progress.js";
+import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { breakable, phasedBar } from "../lib/progress.js";
 
 type Flags = OutputFlags & {
   readonly from: VaultPlace;

@@ -1,10 +1,158 @@
-/** `strongroom mv`. */
+/** `strongroom mv`, and what `strongroom cp` has in common with it: moves and copies of a secret or a folder, all or nothing. */
 import type { Command } from "commander";
-import { defineTransfer } from "../secrets/transfer.js";
+import type { BatchOperation, StrongroomClient } from "../../client/client.js";
+import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
+import { folderPrefix, mustBePath, targetPath } from "../lib/paths.js";
+import { explainEmptyFolder, explainMissing, fetchSecrets, type Listed, listFolder, lookAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 export function define(command: Command): void {
   command.description(
     "Moves or renames a secret or a folder. Secrets keep their types, descriptions, times and versions.",
   );
   defineTransfer(command, "move");
+}
+
+type Kind = "move" | "copy";
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  StepFlags & { readonly force?: true; readonly recursive?: true; readonly dryRun?: true };
+
+type Pair = { readonly from: string; readonly to: string };
+
+/** `existing`: what is stored at the targets. */
+type Plan = { readonly pairs: readonly Pair[]; readonly existing: Listed; readonly folder: Pair | null };
+
+export function defineTransfer(command: Command, kind: Kind): void {
+  const changed = command
+    .argument("<from>", "the secret's path; with a / at its end, a folder")
+    .argument("<to>", "the new path; with a / at its end, a folder in which the secret keeps its name")
+    .option("-r, --recursive", `${kind} a folder; a / at its end does the same`)
+    .option("-f, --force", "replace existing secrets");
+  const done = kind === "move" ? "moved" : "copied";
+  withOutput(withConnection(withDryRun(withSteps(changed))))
+    .addHelpText("after", `\nA folder is ${done} as a whole: app/x becomes web/x, also if web/ has secrets.`)
+    .action((from: string, to: string, flags: Flags) => transfer(kind, { from, to }, flags));
+}
+
+async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
+  const plan = await withClient(flags, async (client) => {
+    const found = await planFor(client, kind, given, flags);
+    mustBeAtOnce(found.pairs.length, flags);
+    refuseExisting([...found.existing.keys()], flags);
+    if (!flags.dryRun) await run(client, kind, found, flags);
+    return found;
+  });
+  const verb = kind === "move" ? "moved" : "copied";
+  const { what, names } = described(plan);
+  const dry = flags.dryRun && { dryRun: true };
+  const text = flags.dryRun
+    ? `${given.from} would be ${verb} to ${what.to}: nothing was done`
+    : `${what.from} ${verb} to ${what.to}`;
+  report(
+    flags,
+    { ...dry, ...names },
+    plan.folder === null ? text : `${text} (${counted(plan.pairs.length, "secret")})`,
+  );
+}
+
+function described({ pairs: [first], pairs, existing, folder }: Plan) {
+  const single = first ?? { from: "", to: "" };
+  if (folder === null) return { what: single, names: { ...single, replaced: existing.size > 0 } };
+  return { what: folder, names: { ...folder, secrets: pairs.length, replaced: existing.size } };
+}
+
+async function planFor(client: StrongroomClient, kind: Kind, { from, to }: Pair, flags: Flags): Promise<Plan> {
+  const isFolder = from.endsWith("/");
+  const listed: Listed = isFolder || flags.recursive ? await listFolder(client, from) : new Map();
+  if (listed.size > 0)
+    return folderPlan(client, kind, { from: folderPrefix(from), to: folderPrefix(to) }, [...listed.keys()]);
+  if (isFolder) throw new CommandFailure("notFound", await explainEmptyFolder(client, from));
+  return singlePlan(client, kind, { from, to });
+}
+
+async function singlePlan(client: StrongroomClient, kind: Kind, given: Pair): Promise<Plan> {
+  const from = mustBePath(given.from);
+  const to = mustBePath(targetPath(from, given.to));
+  if (from === to) throw new CommandFailure("usage", "source and target are the same path: nothing was done");
+  const present = await lookAt(client, to);
+  if ((await lookAt(client, from)) === null) {
+    const shown = printable(from);
+    const asFolder = `strongroom ${kind === "move" ? "mv" : "cp"} ${shown}/ ${printable(given.to)}`;
+    throw new CommandFailure("notFound", await explainMissing(client, from, asFolder));
+  }
+  return {
+    pairs: [{ from, to }],
+    existing: new Map(present === null ? [] : [[to, present.entry?.etag]]),
+    folder: null,
+  };
+}
+
+async function folderPlan(client: StrongroomClient, kind: Kind, folder: Pair, paths: readonly string[]): Promise<Plan> {
+  if (folder.to !== "") mustBePath(folder.to.slice(0, -1));
+  if (folder.to.startsWith(folder.from)) {
+    const where =
+      folder.to === folder.from ? "source and target are the same folder" : "a folder cannot be put into itself";
+    throw new CommandFailure("usage", `${where}: nothing was done`);
+  }
+  const pairs = paths.map((from) => ({ from, to: `${folder.to}${from.slice(folder.from.length)}` }));
+  const targets = new Set(pairs.map(({ to }) => to));
+  const twice = kind === "move" ? paths.find((path) => targets.has(path)) : undefined;
+  if (twice !== undefined) {
+    const problem = `${printable(twice)} would be moved and replaced at once`;
+    throw new CommandFailure("usage", `${problem}: move the folder in two steps, by way of another: nothing was done`);
+  }
+  const there = await listFolder(client, folder.to);
+  return {
+    pairs,
+    existing: new Map([...there].filter(([path]) => targets.has(path))),
+    folder: { ...folder, to: folder.to || "/" },
+  };
+}
+
+const maxNamed = 5;
+
+function refuseExisting(paths: readonly string[], { force }: Pick<Flags, "force">): void {
+  if (paths.length === 0 || force) return;
+  const more = paths.length > maxNamed ? ` and ${paths.length - maxNamed} more` : "";
+  const names = `${paths.slice(0, maxNamed).map(printable).join(", ")}${more}`;
+  const problem =
+    paths.length === 1
+      ? `${names} already exists: --force replaces it`
+      : `${names} already exist: --force replaces them`;
+  throw new CommandFailure("conflict", problem);
+}
+
+async function run(client: StrongroomClient, kind: Kind, plan: Plan, { force }: Flags): Promise<void> {
+  const operations = kind === "move" ? movesOf(plan, force) : await copiesOf(client, plan, force);
+  try {
+    await changeAll(client, operations);
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    const target = plan.pairs[error.index ?? 0]?.to ?? "";
+    if (!force) refuseExisting([target], {});
+    throw new CommandFailure("conflict", `${printable(target)} has changed meanwhile: nothing was done; look again`);
+  }
+}
+
+function movesOf({ pairs }: Plan, force: true | undefined): BatchOperation[] {
+  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !force }));
+}
+
+/** A secret that is replaced keeps its versions: it gets the value by a put. */
+async function copiesOf(
+  client: StrongroomClient,
+  { pairs, existing }: Plan,
+  force: true | undefined,
+): Promise<BatchOperation[]> {
+  const replacing = pairs.filter(({ to }) => existing.has(to)).map(({ from }) => from);
+  const secrets = await fetchSecrets(client, replacing);
+  return pairs.map(({ from, to }) => {
+    const secret = secrets.get(from);
+    if (secret === undefined) return { copy: from, to, ifAbsent: !force };
+    return { put: to, value: secret.reveal(), ...secret.metadata, ifMatch: existing.get(to) };
+  });
 }

@@ -1,12 +1,13 @@
-/** `strongroom otp`: the current one-time code of a TOTP secret. */
+/** `strongroom otp`: the current one-time code (TOTP, RFC 6238) of an `otpauth://totp/` URL or a secret in base32. */
 import type { Command } from "commander";
+import { Secret as Seed, TOTP, URI } from "otpauth";
 import type { Secret, StrongroomClient } from "../../client/client.js";
-import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../clipboard/clipboard.js";
-import { isUrlOfCodes, oneTimeCode } from "../one-time/one-time-code.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { getIfThere, mustGet } from "../session/missing-secrets.js";
-import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../session/output.js";
-import { mustBePath } from "../session/secret-arguments.js";
+import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { getIfThere, mustGet } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
@@ -47,4 +48,57 @@ async function getHereOrInside(client: StrongroomClient, path: string): Promise<
   const here = await getIfThere(client, path);
   if (here !== null && isUrlOfCodes(here.reveal())) return here; // a password may be valid base32, too
   return (await getIfThere(client, `${path}/totp`)) ?? here ?? mustGet(client, path);
+}
+
+type OneTimeCode = {
+  readonly code: string;
+  /** Seconds for which the code is still valid. */
+  readonly secondsLeft: number;
+  /** Seconds. */
+  readonly period: number;
+};
+
+/** Returns the code of that moment. @throws CommandFailure usage, which never quotes the value */
+export function oneTimeCode(
+  value: string,
+  { now, where }: { readonly now: number; readonly where: string },
+): OneTimeCode {
+  const generator = generatorFrom(value.trim(), where);
+  const { period } = generator;
+  return {
+    code: generator.generate({ timestamp: now }),
+    secondsLeft: period - (Math.floor(now / 1000) % period),
+    period,
+  };
+}
+
+function isUrlOfCodes(value: string): boolean {
+  return /^otpauth:/i.test(value.trim());
+}
+
+function generatorFrom(text: string, where: string): TOTP {
+  if (/^otpauth:\/\/hotp\//i.test(text)) {
+    throw new CommandFailure("usage", `${where} counts its codes (HOTP): only codes by time (TOTP) are supported`);
+  }
+  const generator = isUrlOfCodes(text) ? fromUrl(text) : fromBase32(text);
+  if (generator === null) {
+    throw new CommandFailure("usage", `${where} is neither an otpauth:// URL nor a base32 secret`);
+  }
+  return generator;
+}
+
+/** DANGER: the library's errors may quote the URL, secret included. */
+function fromUrl(url: string): TOTP | null {
+  try {
+    const parsed = URI.parse(url);
+    return parsed instanceof TOTP && parsed.secret.bytes.length > 0 ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Issuers show the secret in groups, in small letters, with or without padding; 16 characters are 80 bits. */
+function fromBase32(text: string): TOTP | null {
+  const compact = text.replace(/[\s-]/g, "").replace(/=+$/, "").toUpperCase();
+  return /^[A-Z2-7]{16,}$/.test(compact) ? new TOTP({ secret: Seed.fromBase32(compact) }) : null;
 }

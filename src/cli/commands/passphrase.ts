@@ -1,11 +1,10 @@
 /** `strongroom passphrase`. */
 import { Argument, type Command, Option } from "commander";
 import { integer } from "../../config/readers.js";
-import { readNewPassphrase } from "../prompt/new-passphrase.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, report, withOutput } from "../session/output.js";
+import { CommandFailure, noVaultYet } from "../lib/errors.js";
+import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { type PassphraseSource, readNewPassphrase, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

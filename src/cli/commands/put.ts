@@ -8,12 +8,14 @@ import {
   type StrongroomClient,
   StrongroomError,
 } from "../../client/client.js";
-import { readValue, type ValueSource, withValue } from "../prompt/value.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { counted, type OutputFlags, report, withDryRun, withOutput } from "../session/output.js";
-import { canonical, creating, lookAt, refuseOverwriting, secretTypes } from "../session/secret-arguments.js";
-import { refuseTooLarge } from "../session/server-limits.js";
+import { creating, refuseOverwriting } from "../lib/changes.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, report, withDryRun, withOutput } from "../lib/output.js";
+import { canonical } from "../lib/paths.js";
+import { lookAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { refuseTooLarge } from "../lib/server-limits.js";
+import { readValue, type ValueSource, withValue } from "../lib/value.js";
 
 export type MetadataFlags = { readonly type?: SecretType; readonly description?: string };
 
@@ -69,6 +71,16 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
     value.fill(0);
   }
 }
+
+const types: { readonly [T in SecretType]: true } = {
+  "oauth-token": true,
+  "api-key": true,
+  password: true,
+  certificate: true,
+  other: true,
+};
+
+const secretTypes: readonly string[] = Object.keys(types);
 
 const noClobber = "--no-clobber forbids replacing it";
 

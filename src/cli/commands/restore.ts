@@ -11,11 +11,11 @@ import { judgeForStore, restoreIntoStore } from "../../maintenance/backup/restor
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
 import { openUnserved } from "../../maintenance/vault-place.js";
 import type { SecretStore } from "../../storage/secret-store.js";
-import { withHome } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
-import { counted, type OutputFlags, printable, printJson, withDryRun, withOutput } from "../session/output.js";
-import { type StoreFlags, storeSettings, withStore } from "../session/settings-flags.js";
+import { nonEmpty } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, printJson, withDryRun, withOutput } from "../lib/output.js";
+import { withHome } from "../lib/server.js";
+import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 import { watched } from "./backup.js";
 
 type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRun?: true };

@@ -1,14 +1,13 @@
 /** `strongroom rm`: asks first, and deletes all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { mustConfirm, withYes } from "../prompt/confirm.js";
-import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../secrets/all-or-nothing.js";
-import { folderPrefix, listFolder } from "../secrets/folder.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { explainEmptyFolder, noSecretsAt } from "../session/missing-secrets.js";
-import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
-import { lookAt, mustBePath } from "../session/secret-arguments.js";
+import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
+import { CommandFailure } from "../lib/errors.js";
+import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
+import { folderPrefix, mustBePath } from "../lib/paths.js";
+import { mustConfirm, withYes } from "../lib/prompt.js";
+import { explainEmptyFolder, listFolder, lookAt, noSecretsAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

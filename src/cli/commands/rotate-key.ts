@@ -3,15 +3,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Rotated, StrongroomClient } from "../../client/client.js";
-import { keyProblem } from "../keys/key-problem.js";
-import { mustConfirm, withYes } from "../prompt/confirm.js";
-import { type PassphraseSource, readPassphrase, readPassphraseFile, withPassphrase } from "../prompt/passphrase.js";
-import { askHidden } from "../prompt/terminal.js";
-import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { RepeatableOption } from "../session/flags.js";
-import { type OutputFlags, printable, report, withOutput } from "../session/output.js";
-import { progressBar } from "../session/progress.js";
+import { RepeatableOption } from "../lib/args.js";
+import { CommandFailure, noVaultYet } from "../lib/errors.js";
+import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
+import {
+  keyProblem,
+  type PassphraseSource,
+  readPassphrase,
+  readPassphraseFile,
+  withPassphrase,
+} from "../lib/passphrase.js";
+import { progressBar } from "../lib/progress.js";
+import { askHidden, mustConfirm, withYes } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &

@@ -1,15 +1,15 @@
 /** `strongroom run`: a command with secrets as environment variables. */
 import { type Command, InvalidArgumentError } from "commander";
+import { RepeatableOption } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { printable, printLine } from "../lib/output.js";
+import { canonicalPath } from "../lib/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import type { Sources } from "../run/environment.js";
 import { launch } from "../run/launch.js";
 import { minMaskedBytes } from "../run/output-mask.js";
-import { isVariableName, type Named } from "../run/variable-names.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { RepeatableOption } from "../session/flags.js";
-import { printable, printLine } from "../session/output.js";
-import { canonicalPath } from "../session/references.js";
+import { isVariableName, type Named } from "../run/variables.js";
 
 type Flags = ConnectionFlags & {
   readonly prefix?: string;
@@ -80,7 +80,7 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
 
 /** Loaded only when needed: the process that waits for a command stays small. */
 async function ofProject(): Promise<Sources> {
-  const { findProject } = await import("../project/project-file.js");
+  const { findProject } = await import("../run/project.js");
   const project = await findProject();
   if (project !== null) return project.sources;
   const flags = "--prefix, --set or --env-file before the command";

@@ -7,8 +7,8 @@ import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
 import { type Strongroom, stopMs } from "../../server/server-handle.js";
 import { startStrongroom } from "../../server/strongroom.js";
-import { hangUpIgnored } from "../hang-up.js";
-import { givenSettings, withSettings } from "../session/settings-flags.js";
+import { hangUpIgnored } from "../lib/hang-up.js";
+import { givenSettings, withSettings } from "../lib/settings-flags.js";
 
 const details = `
 STRONGROOM_TOKEN is the bearer token itself. It has no flag, since other users

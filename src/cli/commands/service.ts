@@ -1,12 +1,12 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
-import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install-service.js";
-import { type ServiceManager, serviceManager } from "../service/service-manager.js";
-import { planService } from "../service/service-plan.js";
-import { withHome } from "../session/connection.js";
-import { exitCodes } from "../session/exit-codes.js";
-import { onlyForActions } from "../session/flags.js";
-import { type OutputFlags, printable, printJson, report, withOutput } from "../session/output.js";
+import { onlyForActions } from "../lib/args.js";
+import { exitCodes } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
+import { withHome } from "../lib/server.js";
+import { installService, isInstalled, isRunning, serviceFile, uninstallService } from "../service/install.js";
+import { type ServiceManager, serviceManager } from "../service/manager.js";
+import { planService } from "../service/plan.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly print?: true };
 

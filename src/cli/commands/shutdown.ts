@@ -5,9 +5,9 @@ import type { VaultStatus } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
-import { type ConnectionFlags, namesServer, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, report, withOutput } from "../session/output.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

@@ -1,10 +1,9 @@
 /** `strongroom status`: the report, and the exit code for the vault's state. */
 import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { type ExitName, exitCodes } from "../session/exit-codes.js";
-import { localTime } from "../session/local-time.js";
-import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../session/output.js";
+import { type ExitName, exitCodes } from "../lib/errors.js";
+import { counted, localTime, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags;
 

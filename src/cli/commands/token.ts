@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { Argument, type Command } from "commander";
 import { writeNewToken } from "../../access/root-token.js";
 import { scopes } from "../../access/scopes.js";
+import { type NewToken, type StrongroomClient, StrongroomError, type Token } from "../../client/client.js";
 import { duration, isToken, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { systemCode } from "../../errors.js";
@@ -11,20 +12,22 @@ import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim-holder.js";
-import { namesServer, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../session/flags.js";
-import { printable, printJson, printLine, report, withDryRun, withResult } from "../session/output.js";
-import { canonicalPath } from "../session/references.js";
+import { nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
 import {
-  createToken,
-  listTokens,
-  revokeToken,
-  rotateClientToken,
-  rotateRootToken,
-  type ServedFlags,
-  showSelf,
-} from "../token/token-actions.js";
+  localMinute,
+  type OutputFlags,
+  painter,
+  printable,
+  printJson,
+  printLine,
+  report,
+  withDryRun,
+  withResult,
+} from "../lib/output.js";
+import { checkTarget, writeOut } from "../lib/output-file.js";
+import { canonicalPath } from "../lib/paths.js";
+import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";
 
 /** Whether each action takes a name. A rotation without one is the root token's. */
 const actions = {
@@ -80,7 +83,7 @@ export function define(command: Command): void {
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
   const secret = path.startsWith("/") ? path : path.replace(/\/$/, ""); // a leading slash is reported with the whole path
-  canonicalPath(secret, `--path ${printable(path)}`);
+  canonicalPath(secret, path === "" ? "" : `--path ${printable(path)}`);
   return [...before, path.normalize("NFC")];
 }
 
@@ -160,4 +163,107 @@ function unusable(file: string, what: "read" | "written", error: unknown): Comma
   const code = systemCode(error);
   if (code === undefined) throw error;
   return new CommandFailure("unexpected", `${printable(file)} cannot be ${what}${reasonOf(code)}`);
+}
+
+type ServedFlags = OutputFlags &
+  ConnectionFlags & {
+    readonly path?: readonly string[];
+    readonly can?: Token["can"];
+    /** Milliseconds. */
+    readonly ttl?: number;
+    readonly overlap?: number;
+    readonly output?: string;
+    readonly force?: true;
+    readonly dryRun?: true;
+  };
+
+export async function createToken(name: string, flags: ServedFlags): Promise<void> {
+  const { path: paths, can, ttl, dryRun } = flags;
+  await checkTarget(flags);
+  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would be created: nothing was done`);
+  const created = await withClient(flags, (client) =>
+    client.tokens.create(name, { paths, can, ttlSeconds: secondsOf(ttl) }),
+  );
+  await deliver(created, flags, "created");
+}
+
+async function rotateClientToken(name: string, flags: ServedFlags): Promise<void> {
+  const { overlap, dryRun } = flags;
+  await checkTarget(flags);
+  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new text: nothing was done`);
+  const rotate = (client: StrongroomClient) =>
+    ofToken(name, client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) }));
+  await deliver(await withClient(flags, rotate), flags, "rotated");
+}
+
+/** The server has written the new text into its token file. */
+async function rotateRootToken(flags: ServedFlags): Promise<void> {
+  const { overlap, dryRun } = flags;
+  if (dryRun)
+    return report(flags, { dryRun: true, name: "root" }, "the server would replace its token file: nothing was done");
+  await withClient(flags, (client) => client.tokens.rotate("root", { overlapSeconds: secondsOf(overlap) }));
+  report(flags, { name: "root" }, "the server has a new root token, and has written it into its token file");
+}
+
+export async function revokeToken(name: string, flags: ServedFlags): Promise<void> {
+  if (flags.dryRun)
+    return report(flags, { dryRun: true, name }, `the token ${name} would be revoked: nothing was done`);
+  await withClient(flags, (client) => ofToken(name, client.tokens.revoke(name)));
+  report(flags, { name }, `the token ${name} is revoked`);
+}
+
+/** @throws CommandFailure notFound, for a name that no token has */
+async function ofToken<T>(name: string, request: Promise<T>): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    throw new CommandFailure("notFound", `there is no token ${printable(name)}: strongroom token ls  lists them`);
+  }
+}
+
+export async function listTokens(flags: ServedFlags): Promise<void> {
+  const { tokens } = await withClient(flags, (client) => client.tokens.list());
+  if (flags.json) return printJson({ tokens });
+  const width = Math.max(0, ...tokens.map(({ name }) => name.length));
+  const paint = painter(process.stdout);
+  for (const token of tokens) {
+    const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
+    const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
+    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${endOf(token, isOver ? "expired" : "ends")}, ${used}`;
+    process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
+  }
+}
+
+export async function showSelf(flags: ServedFlags): Promise<void> {
+  const token = await withClient(flags, (client) => client.tokens.self());
+  if (flags.json) printJson(token);
+  else printLine(`${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
+}
+
+/** Standard output has the text alone, or the file: what else is said goes to standard error. */
+async function deliver(created: NewToken, flags: ServedFlags, what: string): Promise<void> {
+  const { token, ok: _, ...shown } = created;
+  const { output, json, quiet } = flags;
+  if (output !== undefined) await writeOut([`${token}\n`], flags);
+  const said = `the token ${created.name} is ${what}: ${scopeOf(created)}, ${endOf(created)}`;
+  if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
+  if (json) return printJson({ ok: true, token, ...shown });
+  printLine(token);
+  if (!quiet) process.stderr.write(`${said}; this text is shown once\n`);
+}
+
+function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {
+  const isFolder = (path: string) => path.endsWith("/");
+  const folders = paths.filter(isFolder).map((path) => `in ${printable(path)}`);
+  const secrets = paths.filter((path) => !isFolder(path)).map((path) => `of the secret ${printable(path)}`);
+  return `can ${can.join(", ")} ${[...folders, ...secrets].join(" and ") || "everywhere"}`;
+}
+
+function endOf({ expiresAt }: Pick<Token, "expiresAt">, verb = "ends"): string {
+  return expiresAt === null ? "never ends" : `${verb} ${localMinute(new Date(expiresAt))}`;
+}
+
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / 1000);
 }

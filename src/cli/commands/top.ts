@@ -3,12 +3,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { breakable } from "../session/interrupt.js";
-import { type OutputFlags, painter, printJson, withResult } from "../session/output.js";
-import { loadText } from "../top/load-text.js";
-import { Interval, type MetricSamples, parseSamples } from "../top/metric-samples.js";
-import { loadOf } from "../top/server-load.js";
+import { counted, type OutputFlags, padded, painter, printJson, widthOf, withResult } from "../lib/output.js";
+import { breakable } from "../lib/progress.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import {
+  Interval,
+  loadOf,
+  type MetricSamples,
+  type OperationLoad,
+  parseSamples,
+  type ServerLoad,
+} from "../lib/server-load.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; readonly once?: true };
 
@@ -63,4 +68,81 @@ async function scrape(client: StrongroomClient): Promise<MetricSamples> {
 function draw(screen: NodeJS.WriteStream, lines: readonly string[]): void {
   const shown = lines.slice(0, Math.max(1, screen.rows - 1));
   screen.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
+}
+
+type Paint = ReturnType<typeof painter>;
+
+/** Lines without line feeds. `live`: the interval is the time since the text before, else since the server's start. */
+function loadText(load: ServerLoad, paint: Paint, live: boolean): string[] {
+  const state = load.unlocked ? paint("green", "unlocked") : paint("yellow", load.initialized ? "locked" : "no vault");
+  const since = live ? `the last ${counted(Math.round(load.seconds), "second")}` : "since the server started";
+  const secrets = load.secrets === null ? "secrets unknown" : counted(load.secrets, "secret");
+  const total = load.operations.reduce((sum, { perSecond }) => sum + perSecond, 0);
+  return [
+    `strongroom ${load.version}   ${state}   up ${inUnits(load.uptime)}   ${secrets}   ${since}`,
+    "",
+    `requests ${rate(total)}/s   CPU ${percent(load.cpu)}   memory ${Math.round(load.residentBytes / 2 ** 20)} MiB`,
+    `event loop ${percent(load.eventLoop.busy)} busy, delay p99 ${time(load.eventLoop.delayP99)}   cache hits ${share(load.cacheHits)}`,
+    `derivations ${load.derivations.running} running, ${load.derivations.waiting} waiting, p99 ${time(load.derivations.p99)}   key worker p99 ${time(load.keyWorkerP99)}`,
+    `storage p99 ${time(load.readP99)} read, ${time(load.commitP99)} commit`,
+    ...troubles(load).map((trouble) => paint("red", trouble)),
+    "",
+    ...table(load.operations),
+  ];
+}
+
+function troubles({ storageErrors, wrongCredentials, lockouts, auditLost }: ServerLoad): string[] {
+  const figures = [
+    [storageErrors, "storage error"],
+    [wrongCredentials, "wrong token or passphrase", "wrong tokens or passphrases"],
+    [lockouts, "lockout"],
+    [auditLost, "lost record of the audit log", "lost records of the audit log"],
+  ] as const;
+  const found = figures.flatMap(([count, one, many = `${one}s`]) =>
+    count > 0 ? [`${count} ${count === 1 ? one : many}`] : [],
+  );
+  return found.length === 0 ? [] : [found.join(", ")];
+}
+
+function table(operations: readonly OperationLoad[]): string[] {
+  const rows = operations.map(({ operation, perSecond, failedPerSecond, p50, p99 }) => {
+    return [operation, rate(perSecond), failedPerSecond === 0 ? "" : rate(failedPerSecond), time(p50), time(p99)];
+  });
+  const all = [["request", "per second", "refused", "p50", "p99"], ...rows];
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => widthOf(row[column] ?? ""))));
+  return all.map((row) =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        return column === 0 ? padded(cell, width) : cell.padStart(width);
+      })
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+function rate(perSecond: number): string {
+  return perSecond < 10 ? perSecond.toFixed(2) : Math.round(perSecond).toLocaleString("en-US");
+}
+
+function percent(part: number): string {
+  return `${Math.round(part * 100)} %`;
+}
+
+function share(part: number | null): string {
+  return part === null ? "-" : percent(part);
+}
+
+/** Two figures of less than 10 ms; a histogram is no more exact. */
+function time(seconds: number | null): string {
+  if (seconds === null) return "-";
+  if (seconds >= 1) return `${seconds.toFixed(1)} s`;
+  const ms = seconds * 1000;
+  return `${ms >= 10 ? Math.round(ms) : ms.toPrecision(2)} ms`;
+}
+
+function inUnits(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
 }

@@ -4,11 +4,10 @@ import type { Command } from "commander";
 import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
 import { quoted } from "../../files/home.js";
-import { exits, withHome } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { nonEmpty } from "../session/flags.js";
-import { localMinute } from "../session/local-time.js";
-import { type OutputFlags, printable, printJson, withResult } from "../session/output.js";
+import { nonEmpty } from "../lib/args.js";
+import { CommandFailure, exits } from "../lib/errors.js";
+import { localMinute, type OutputFlags, printable, printJson, withResult } from "../lib/output.js";
+import { withHome } from "../lib/server.js";
 
 type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
 

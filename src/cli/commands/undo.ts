@@ -1,11 +1,12 @@
 /** `strongroom undo`: an earlier version of a secret, stored again as its newest. */
 import type { Command } from "commander";
 import type { SecretHistory, Stored, StrongroomClient } from "../../client/client.js";
-import { mustGetHistory, noSuchVersion, versionOption } from "../secrets/secret-versions.js";
-import { type ConnectionFlags, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, printable, report, withDryRun, withOutput } from "../session/output.js";
-import { isConflict, mustBePath } from "../session/secret-arguments.js";
+import { isConflict } from "../lib/changes.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { mustGetHistory, noSuchVersion, versionOption } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly to?: number; readonly dryRun?: true };
 

@@ -2,13 +2,12 @@
 import { type Command, Option } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
 import type { Acknowledgement } from "../../client/client.js";
-import { askKeyFromShares } from "../keys/ask-shares.js";
-import { findKeyring } from "../keys/desktop-keyring.js";
-import { type PassphraseSource, readPassphrase, withPassphrase } from "../prompt/passphrase.js";
-import { unlockOnTerminal } from "../prompt/unlocking-client.js";
-import { type ConnectionFlags, noVaultYet, withClient, withConnection } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { type OutputFlags, report, withOutput } from "../session/output.js";
+import { CommandFailure, noVaultYet } from "../lib/errors.js";
+import { findKeyring } from "../lib/keyring.js";
+import { type OutputFlags, report, withOutput } from "../lib/output.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../lib/server.js";
+import { askKeyFromShares } from "../lib/shares.js";
 
 type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly keyring?: true; readonly shares?: true };
 

@@ -5,10 +5,8 @@ import { constants } from "node:os";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { notFound } from "./find-program.js";
-import { maskPipe } from "./launch.js";
-import { maskingStream } from "./output-mask.js";
-import { unframe } from "./value-frames.js";
+import { maskPipe, notFound } from "./launch.js";
+import { maskingStream, unframe } from "./output-mask.js";
 
 /** As shells count it. */
 const signalBase = 128;

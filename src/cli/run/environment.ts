@@ -1,14 +1,12 @@
 /** Environment of the child of `strongroom run`: the sources of its variables and their precedence. */
 import type { StrongroomClient } from "../../client/client.js";
-import { parseDotenv } from "../import/formats/dotenv.js";
-import { CommandFailure } from "../session/exit-codes.js";
-import { fetchSecrets, listSecrets } from "../session/fetch-secrets.js";
-import { readInputFile, textOfInput } from "../session/input-file.js";
-import { explainEmptyFolder } from "../session/missing-secrets.js";
-import { printable } from "../session/output.js";
-import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../session/references.js";
-import { steersPrograms } from "./steering-names.js";
-import { isVariableName, type Named, namesFor } from "./variable-names.js";
+import { parseDotenv } from "../import/dotenv.js";
+import { CommandFailure } from "../lib/errors.js";
+import { readInputFile, textOfInput } from "../lib/input.js";
+import { printable } from "../lib/output.js";
+import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../lib/references.js";
+import { explainEmptyFolder, fetchSecrets, listSecrets } from "../lib/secrets.js";
+import { isVariableName, type Named, namesFor, steersPrograms } from "./variables.js";
 
 export type Sources = {
   readonly prefix: string | undefined;

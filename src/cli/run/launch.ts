@@ -5,14 +5,15 @@
  * its memory cannot be wiped.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { systemCode } from "../../errors.js";
 import { inheritedDumpFilter } from "../../hardening.js";
 import { entryFile } from "../../program-files.js";
-import type { ConnectionFlags } from "../session/connection.js";
-import { CommandFailure } from "../session/exit-codes.js";
+import { CommandFailure } from "../lib/errors.js";
+import type { ConnectionFlags } from "../lib/server.js";
 import type { Sources } from "./environment.js";
-import { isVariableName } from "./variable-names.js";
+import { isVariableName } from "./variables.js";
 
 /** What `run-environment` is asked for, as JSON in its argument. It holds no secret. */
 export type LaunchRequest = {
@@ -59,4 +60,32 @@ export function launch(command: readonly string[], request: Omit<LaunchRequest, 
 function shellFor(environment: NodeJS.ProcessEnv): string {
   const keepsAll = Object.keys(environment).every(isVariableName) || !existsSync("/bin/bash");
   return keepsAll ? "/bin/sh" : "/bin/bash";
+}
+
+/** Exit statuses as shells use them. */
+export const notFound = 127;
+const notExecutable = 126;
+
+type NotStartable = { readonly status: number; readonly problem: string };
+
+/** Where execvp looks when there is no PATH. */
+const defaultPath = "/bin:/usr/bin";
+
+/** Returns why the program cannot be started, or null. */
+export function problemOfProgram(program: string, path: string = defaultPath): NotStartable | null {
+  const files = program.includes("/") ? [program] : path.split(delimiter).map((directory) => join(directory, program));
+  const problems = program === "" ? ["ENOENT"] : files.map(problemOfFile);
+  if (problems.includes(null)) return null;
+  const denied = problems.find((code) => code !== "ENOENT" && code !== "ENOTDIR");
+  if (denied === undefined) return { status: notFound, problem: `${program}: the command is not found` };
+  return { status: notExecutable, problem: `${program}: the command cannot be executed (${denied})` };
+}
+
+function problemOfFile(file: string): string | null {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile() ? null : "EACCES";
+  } catch (error) {
+    return systemCode(error) ?? "unknown reason";
+  }
 }

@@ -1,0 +1,141 @@
+/**
+ * JSON of exports, a stable format, written and parsed; and plain JSON, parsed: an object of strings, in which nested
+ * objects are folders.
+ *
+ *   {"format":"strongroom-export","version":1,"secrets":[
+ *   {"path":"app/db/password","value":"…","type":"password","description":"…"},
+ *   {"path":"app/key","value":"…"}
+ *   ]}
+ */
+import type { Metadata } from "../../client/client.js";
+import { CommandFailure } from "../lib/errors.js";
+import { isObject, type UnknownObject } from "../lib/input.js";
+import { printable } from "../lib/output.js";
+import type { ImportEntry, ParsedSource, Refused } from "./entry.js";
+
+const format = "strongroom-export";
+const version = 1;
+
+export const exportStart = `{"format":"${format}","version":${version},"secrets":[\n`;
+export const exportEnd = "\n]}\n";
+
+export function exportRow(path: string, value: string, { type, description }: Metadata): string {
+  return JSON.stringify({ path, value, type, description }); // drops undefined members
+}
+
+/** Parses a JSON object. @throws CommandFailure usage, without the parser's message, which would quote the text */
+export function parseJson(text: string, file: string): UnknownObject {
+  const json = parsed(text.replace(/^\uFEFF/, ""), file);
+  if (!isObject(json)) throw new CommandFailure("usage", `${file} is not a JSON object`);
+  const twice = repeatedName(text);
+  if (twice === null) return json;
+  throw new CommandFailure("usage", `${file} has ${printable(twice)} twice in one object: remove one of the two`);
+}
+
+function parsed(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new CommandFailure("usage", `${file} is not valid JSON`);
+  }
+}
+
+/** @throws CommandFailure usage */
+export function readJson(text: string, file: string): ParsedSource {
+  const json = parseJson(text, file);
+  if (isBitwarden(json))
+    throw new CommandFailure("usage", `${file} looks like a Bitwarden export: use --format bitwarden`);
+  if (json["format"] !== format) return readPlain(json);
+  if (json["version"] === version && Array.isArray(json["secrets"])) return readExport(json["secrets"]);
+  throw new CommandFailure("usage", `${file} is an export of another version, and only version ${version} can be read`);
+}
+
+/** Bitwarden's exports have these members, encrypted or not. */
+function isBitwarden(json: UnknownObject): boolean {
+  return typeof json["encrypted"] === "boolean" && ("items" in json || "data" in json);
+}
+
+function readExport(secrets: readonly unknown[]): ParsedSource {
+  const rows = secrets.map((secret, i) => foundIn(secret, `secret ${i + 1}`));
+  return {
+    found: rows.filter((row): row is ImportEntry => "path" in row),
+    refused: rows.filter((row): row is Refused => "problem" in row),
+    leftOut: [],
+  };
+}
+
+function foundIn(secret: unknown, origin: string): ImportEntry | Refused {
+  if (!isObject(secret)) return { origin, problem: "it is not an object" };
+  const { path, value, type, description } = secret as Partial<ImportEntry>;
+  if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it has no path or no value" };
+  const isText = (field: unknown) => field === undefined || typeof field === "string";
+  if (isText(type) && isText(description)) return { path, value, type, description, origin };
+  return { origin, problem: "its type or description is not a string" };
+}
+
+/** The limit of a path's segments. */
+const maxDepth = 32;
+
+function readPlain(json: UnknownObject): ParsedSource {
+  const found: ImportEntry[] = [];
+  const refused: Refused[] = [];
+  const walk = (object: UnknownObject, folders: readonly string[]) => {
+    for (const [name, value] of Object.entries(object)) {
+      const names = [...folders, name];
+      const origin = names.join(" → ");
+      if (typeof value === "string") found.push({ path: names.join("/"), value, origin });
+      else if (!isObject(value)) refused.push({ origin, problem: "it is neither a string nor an object" });
+      else if (names.length === maxDepth)
+        refused.push({ origin, problem: `it is nested deeper than ${maxDepth} levels` });
+      else walk(value, names);
+    }
+  };
+  walk(json, []);
+  return { found, refused, leftOut: [] };
+}
+
+const colon = /\s*:/y;
+
+/** Returns the first duplicate name, or null. The text must be valid JSON, in which a string before a colon is a name. */
+function repeatedName(json: string): string | null {
+  const open: Set<string>[] = [];
+  for (const item of namesAndBraces(json)) {
+    if (item === "{") open.push(new Set());
+    else if (item === "}") open.pop();
+    else if (open.at(-1)?.has(item.name)) return item.name;
+    else open.at(-1)?.add(item.name);
+  }
+  return null;
+}
+
+function* namesAndBraces(json: string): Generator<"{" | "}" | { readonly name: string }> {
+  const next = /["{}]/g;
+  for (let found = next.exec(json); found !== null; found = next.exec(json)) {
+    const [mark] = found;
+    if (mark === "{" || mark === "}") {
+      yield mark;
+      continue;
+    }
+    next.lastIndex = endOfString(json, found.index);
+    const name = nameAt(json, found.index, next.lastIndex);
+    if (name !== null) yield { name };
+  }
+}
+
+/** Index after the closing quote. A regular expression would need a stack as deep as the string is long. */
+function endOfString(json: string, begin: number): number {
+  let end = json.indexOf('"', begin + 1);
+  while (isEscaped(json, end)) end = json.indexOf('"', end + 1);
+  return end + 1;
+}
+
+function isEscaped(json: string, at: number): boolean {
+  let backslashes = 0;
+  while (json[at - 1 - backslashes] === "\\") backslashes++;
+  return backslashes % 2 === 1;
+}
+
+function nameAt(json: string, begin: number, end: number): string | null {
+  colon.lastIndex = end;
+  return colon.test(json) ? (JSON.parse(json.slice(begin, end)) as string) : null;
+}

@@ -1,0 +1,48 @@
+/** Creation of a key, and its removal when its text could not be delivered: it would open the vault, and no one has it. */
+import { type CreatedKey, StrongroomError, type Text } from "../../client/client.js";
+import { quoted } from "../../files/home.js";
+import { CommandFailure } from "./errors.js";
+import { printable } from "./output.js";
+import { type PassphraseSource, readPassphrase } from "./passphrase.js";
+import { type ConnectionFlags, withClient } from "./server.js";
+
+/** Shows or stores the key's text. */
+type Deliver = (created: CreatedKey) => Promise<void>;
+
+export const keyAdvice =
+  "This key opens the vault and is not shown again: keep it where you will find it without the passphrase.\n";
+
+/** Asks for the passphrase. @throws CommandFailure */
+export async function createKey(
+  flags: ConnectionFlags & PassphraseSource,
+  label: string,
+  deliver: Deliver,
+): Promise<void> {
+  const passphrase = await readPassphrase(flags, "Passphrase of the vault: ");
+  await createKeyWith(passphrase, flags, label, deliver).finally(() => passphrase.fill(0));
+}
+
+/** @throws CommandFailure */
+export async function createKeyWith(
+  passphrase: Text,
+  flags: ConnectionFlags,
+  label: string,
+  deliver: Deliver,
+): Promise<void> {
+  await withClient(flags, async (client) => {
+    const created = await client.createKey(passphrase, label).catch((error) => refuseTaken(error, label));
+    try {
+      await deliver(created);
+    } catch (error) {
+      await client.deleteKey(created.id).catch(() => {}); // a locked vault keeps it, and `key ls` shows it
+      throw error;
+    }
+  });
+}
+
+function refuseTaken(error: unknown, label: string): never {
+  if (!(error instanceof StrongroomError) || error.code !== "ALREADY_EXISTS") throw error;
+  const name = printable(label);
+  const remedy = `choose another with --label, or delete it with  strongroom key rm ${printable(quoted(label))}`;
+  throw new CommandFailure("conflict", `there is a key "${name}" already: ${remedy}`);
+}

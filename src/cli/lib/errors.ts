@@ -1,0 +1,124 @@
+/** Exit codes of the command line, and the failure that each error of the client or the vault becomes. */
+import type { ErrorCode, StrongroomClient, StrongroomError } from "../../client/client.js";
+import type { VaultError } from "../../errors.js";
+import { printable } from "./output.js";
+
+/** DANGER: scripts rely on the numbers. */
+export const exitCodes = {
+  ok: 0,
+  unexpected: 1,
+  usage: 2,
+  locked: 3,
+  notFound: 4,
+  badToken: 5,
+  rateLimited: 6,
+  conflict: 7,
+  notInitialized: 8,
+  wrongPassphrase: 9,
+  unreachable: 10,
+  untrusted: 11,
+  findings: 12,
+  aborted: 13,
+  forbidden: 14,
+} as const;
+
+export type ExitName = keyof typeof exitCodes;
+
+/** As shown in help and README. */
+export const exitMeanings: { readonly [N in ExitName]: string } = {
+  ok: "success",
+  unexpected: "any other failure",
+  usage: "invalid command, flag, argument or setting",
+  locked: "the vault is locked",
+  notFound: "secret not found",
+  badToken: "missing or invalid bearer token",
+  rateLimited: "too many failed attempts: wait before the next one",
+  conflict: "conflict: the target already exists or is in use",
+  notInitialized: "no vault yet",
+  wrongPassphrase: "wrong passphrase",
+  unreachable: "the server cannot be reached",
+  untrusted: "the server's certificate is not trusted",
+  findings: "doctor or audit found a problem, or a secret is damaged",
+  aborted: "cancelled or interrupted",
+  forbidden: "the token's scope does not cover this",
+};
+
+/** The code of a `--json` error: the exit code's name in capitals, as in `NOT_FOUND`. */
+export function errorCodeOf(name: ExitName): string {
+  return name.replace(/[A-Z]/g, "_$&").toUpperCase();
+}
+
+export function exitCodesText(): string {
+  const rows = Object.entries(exitCodes).map(
+    ([name, code]) => `  ${String(code).padStart(2)}  ${exitMeanings[name as ExitName]}\n`,
+  );
+  return `exit codes:\n${rows.join("")}`;
+}
+
+/** Ends a command; the message says what is wrong and what to do. */
+export class CommandFailure extends Error {
+  readonly exit: ExitName;
+
+  constructor(exit: ExitName, message: string) {
+    super(message);
+    this.name = "CommandFailure";
+    this.exit = exit;
+  }
+}
+
+export const exits: Readonly<Record<ErrorCode, ExitName>> = {
+  BAD_REQUEST: "usage",
+  UNAUTHORIZED: "badToken",
+  FORBIDDEN: "forbidden",
+  VAULT_LOCKED: "locked",
+  NOT_FOUND: "notFound",
+  ALREADY_EXISTS: "conflict",
+  PRECONDITION_FAILED: "conflict",
+  RATE_LIMITED: "rateLimited",
+  INTERNAL: "unexpected",
+  INTEGRITY: "findings",
+  UNAVAILABLE: "unexpected",
+  UNREACHABLE: "unreachable",
+  UNTRUSTED_CERTIFICATE: "untrusted",
+  UNTRUSTED_HOME: "untrusted",
+  PROTOCOL: "unexpected",
+  TIMEOUT: "unreachable",
+  ABORTED: "aborted",
+};
+
+/** Returns what to do next, where the server's message does not say it. */
+function nextStep({ code, message }: StrongroomError): string {
+  return code === "NOT_FOUND" && !message.includes(": ") ? "; strongroom ls  lists all secrets" : "";
+}
+
+/** Returns the failure to report for an error of the client. A locked vault may not exist yet, so this asks the server. */
+export async function failureOf(
+  error: StrongroomError | CommandFailure,
+  client: StrongroomClient,
+): Promise<CommandFailure> {
+  if (error instanceof CommandFailure) return error;
+  if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
+  const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
+  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`));
+}
+
+/** Returns the failure to report for an error of the vault itself, where the passphrase is the only credential. */
+export function failureOfVault({ code, message }: VaultError): CommandFailure {
+  return new CommandFailure(code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[code], message);
+}
+
+export function noVaultYet(): CommandFailure {
+  return new CommandFailure("notInitialized", "there is no vault yet: create one with  strongroom init");
+}
+
+function locked(): CommandFailure {
+  return new CommandFailure("locked", "the vault is locked: unlock it with  strongroom unlock");
+}
+
+async function isMissing(client: StrongroomClient): Promise<boolean> {
+  try {
+    return !(await client.status()).initialized;
+  } catch {
+    return false;
+  }
+}

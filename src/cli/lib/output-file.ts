@@ -1,0 +1,86 @@
+/** Plaintext output of a command: a new file with mode 0600, complete or not at all; else standard output. */
+import { access, constants, lstat, open, rename, unlink } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { systemCode } from "../../errors.js";
+import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { nonEmpty, onlyWith } from "./args.js";
+import { CommandFailure } from "./errors.js";
+import { type OutputFlags, printable, withOutput } from "./output.js";
+
+export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly force?: true };
+
+export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+
+export function withOutputFile(command: Command): Command {
+  const changed = command
+    .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
+    .option("--force", "replace the output file if it exists");
+  return withOutput(onlyWith(changed, "force", "output"));
+}
+
+/** Checks the flags before any work is done. @throws CommandFailure conflict, usage */
+export async function checkOutput(flags: OutputFileFlags): Promise<void> {
+  if (flags.json && flags.output === undefined) {
+    throw new CommandFailure("usage", "--json needs -o: without it, standard output holds the text");
+  }
+  await checkTarget(flags);
+}
+
+/** Checks the output file alone, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
+export async function checkTarget({ output, force }: OutputFileFlags): Promise<void> {
+  if (output === undefined) return;
+  if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");
+  const target = resolve(output);
+  await access(`${dirname(target)}/.`, constants.W_OK).catch((error: unknown) => {
+    throw unwritable(target, error);
+  });
+  const found = await missingAsNull(lstat(target));
+  if (found !== null && !found.isFile() && !found.isSymbolicLink()) throw oddFile(target);
+  if (found !== null && !force) throw exists(target);
+}
+
+/** @throws CommandFailure when it cannot be written; no file is left then */
+export async function writeOut(content: Content, { output, force }: OutputFileFlags): Promise<void> {
+  if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
+  const target = resolve(output);
+  const temp = `${target}.tmp-${randomName()}`;
+  try {
+    await writeWhole(temp, content);
+    if (force) await rename(temp, target);
+    else if (!(await giveNewName(temp, target))) throw exists(target);
+    await syncDirectory(systemFiles, dirname(target));
+  } catch (error) {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    throw unwritable(target, error);
+  } finally {
+    await ignoring(unlink(temp), "ENOENT");
+  }
+}
+
+async function writeWhole(file: string, content: Content): Promise<void> {
+  const handle = await open(file, "wx", 0o600);
+  try {
+    for await (const part of content) await handle.writeFile(part); // appends
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function unwritable(target: string, error: unknown): CommandFailure {
+  return new CommandFailure("unexpected", `${printable(target)} cannot be written${reasonOf(systemCode(error))}`);
+}
+
+/** DANGER: replacing a device by a file would remove it for the whole system. */
+function oddFile(target: string): CommandFailure {
+  return new CommandFailure("usage", `${printable(target)} is not a regular file: choose another`);
+}
+
+function exists(target: string): CommandFailure {
+  const message = `${printable(target)} already exists: --force replaces it`;
+  return new CommandFailure("conflict", message);
+}

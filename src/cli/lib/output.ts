@@ -1,0 +1,137 @@
+/** Output of commands: text, JSON (`--json`) or nothing (`--quiet`); colour only on terminals; times and columns. */
+
+import { createRequire } from "node:module";
+import { styleText } from "node:util";
+import type { Command } from "commander";
+
+/** The values of the flags of `withOutput`. */
+export type OutputFlags = { readonly json?: true; readonly quiet?: true };
+
+export function withOutput(command: Command): Command {
+  return command.option("--json", "print one JSON object").option("-q, --quiet", "print only errors");
+}
+
+/** For a command that is run for its result, which `--quiet` prints too. */
+export function withResult(command: Command): Command {
+  return command.option("--json", "print one JSON object").option("-q, --quiet", "print only the result");
+}
+
+/** Adds the flag for a trial to a command that changes something. */
+export function withDryRun(command: Command): Command {
+  return command.option("--dry-run", "show what would be done, without doing it");
+}
+
+/** Prints what a command has done, as JSON or as a line of text. */
+export function report({ json, quiet }: OutputFlags, done: object, text: string): void {
+  if (json) printJson({ ok: true, ...done });
+  else if (!quiet) process.stdout.write(`${printable(text)}\n`);
+}
+
+/** `1 byte`, `2 bytes`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** On a terminal, escapes what could control it: JSON leaves U+0080 to U+009F as they are. */
+export function printJson(value: unknown): void {
+  const json = JSON.stringify(value);
+  process.stdout.write(`${process.stdout.isTTY ? json.replace(controls, jsonEscapes) : json}\n`);
+}
+
+function jsonEscapes(character: string): string {
+  const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+}
+
+/** Prints a line of a result: escaped on a terminal, as it is elsewhere. */
+export function printLine(text: string): void {
+  process.stdout.write(`${process.stdout.isTTY ? printable(text) : text}\n`);
+}
+
+/** Prints a value as it is; on a terminal, ends its line. */
+export function printValue(value: Uint8Array): void {
+  process.stdout.write(value);
+  if (process.stdout.isTTY && value.at(-1) !== 0x0a) process.stdout.write("\n");
+}
+
+type Colour = "red" | "green" | "yellow" | "dim";
+
+/** Returns a function that colours text if the stream shows colours. */
+export function painter(stream: NodeJS.WriteStream): (colour: Colour, text: string) => string {
+  const { NO_COLOR, TERM } = process.env;
+  const plain = stream.isTTY !== true || Boolean(NO_COLOR) || TERM === "dumb";
+  return (colour, text) => (plain ? text : styleText(colour, text));
+}
+
+const controls = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Escapes a text so that it is one line and cannot control a terminal. */
+export function printable(text: string): string {
+  return text.replace(controls, (character) => {
+    const digits = (character.codePointAt(0) ?? 0).toString(16);
+    return `\\u{${digits}}`;
+  });
+}
+
+/** Returns `14:05:09+01:00`, with the date unless it is today's: `2026-03-01 14:05:09+01:00`. */
+export function localTime(time: Date, now = new Date()): string {
+  const { date, clock, zone } = partsOf(time);
+  const shown = `${clock.slice(0, 8)}${zone}`;
+  return date === partsOf(now).date ? shown : `${date} ${shown}`;
+}
+
+/** Returns `2026-03-01 14:05+01:00`, which does not get shorter on the same day: for tables. */
+export function localMinute(time: Date): string {
+  const { date, clock, zone } = partsOf(time);
+  return `${date} ${clock.slice(0, 5)}${zone}`;
+}
+
+/** Returns `2026-03-01 14:05:09.123+01:00`. */
+export function localMillisecond(time: Date): string {
+  const { date, clock, zone } = partsOf(time);
+  return `${date} ${clock}${zone}`;
+}
+
+/** Returns `2026-03-01`. */
+export function localDate(time: Date): string {
+  return partsOf(time).date;
+}
+
+function partsOf(time: Date) {
+  const offset = -time.getTimezoneOffset();
+  const [date = "", clock = ""] = new Date(time.getTime() + offset * 60_000).toISOString().slice(0, -1).split("T");
+  return { date, clock, zone: offset === 0 ? "Z" : zoneOf(offset) };
+}
+
+function zoneOf(offset: number): string {
+  const minutes = Math.abs(offset);
+  const [hour, minute] = [Math.floor(minutes / 60), minutes % 60].map((number) => String(number).padStart(2, "0"));
+  return `${offset < 0 ? "-" : "+"}${hour}:${minute}`;
+}
+
+const require = createRequire(import.meta.url);
+let widthOfAny: ((text: string) => number) | null = null;
+
+/** The library is loaded only for what it is needed for: that takes 40 ms. */
+export function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  widthOfAny ??= (require("string-width") as typeof import("string-width")).default;
+  return widthOfAny(text);
+}
+
+/** Fills up with spaces to `width` columns. */
+export function padded(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - widthOf(text)));
+}
+
+/** Cuts to at most `width` columns, with an ellipsis at the cut. */
+export function shortened(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let [kept, used] = ["", 1];
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    used += widthOf(segment);
+    if (used > width) break;
+    kept += segment;
+  }
+  return width < 1 ? "" : `${kept.trimEnd()}…`;
+}

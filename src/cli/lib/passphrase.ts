@@ -1,0 +1,189 @@
+/**
+ * Passphrases from the terminal, a file, or an open file descriptor; never an argument or the environment, which others
+ * can read. A new one is typed twice, with an estimate of its strength (zxcvbn).
+ */
+import { isUtf8 } from "node:buffer";
+import { type Command, Option } from "commander";
+import { keyBytes, readKeyText } from "../../../workers/crypto/key-text.js";
+import type { Bytes } from "../../../workers/protocol.js";
+import { integer } from "../../config/readers.js";
+import { CommandFailure } from "./errors.js";
+import { readBytes } from "./input.js";
+import { askHidden, mustConfirm } from "./prompt.js";
+
+const maxPassphraseBytes = 1024;
+
+/** The values of the flags of `withPassphrase`. */
+export type PassphraseSource = {
+  readonly passphraseFile?: string;
+  readonly passphraseFd?: number;
+  readonly nonInteractive?: true;
+};
+
+/** The flag of a command that opens the vault only when it is asked to. */
+export type OpenFlags = PassphraseSource & { readonly open?: true };
+
+/** Whether the passphrase is to be used; a flag that says where it is means so, too. */
+export function opensVault({ open, passphraseFile, passphraseFd }: OpenFlags): boolean {
+  return open === true || passphraseFile !== undefined || passphraseFd !== undefined;
+}
+
+/** Adds the flags that say where the passphrase is. */
+export function withPassphrase(command: Command): Command {
+  const file = new Option("--passphrase-file <file>", "read the passphrase from a file; - is standard input");
+  const descriptor = new Option("--passphrase-fd <number>", "read the passphrase from an open file descriptor");
+  return command
+    .addOption(file.conflicts("passphraseFd"))
+    .addOption(descriptor.argParser(integer(0, 9_999_999)))
+    .option("--non-interactive", "never prompt: fail when a passphrase would have to be typed");
+}
+
+/** Returns the passphrase, without one newline at its end; the caller wipes it. @throws CommandFailure usage, aborted */
+export async function readPassphrase(source: PassphraseSource, question: string): Promise<Bytes> {
+  return mustBeValid(await readSource(source, question));
+}
+
+/** As `readPassphrase`; a message says `name`, since the file's own may be a mistyped passphrase. @throws CommandFailure usage */
+export async function readPassphraseFile(file: string, name: string): Promise<Bytes> {
+  return mustBeValid(await readLine(file, name));
+}
+
+/** Returns null without a terminal; the caller wipes the passphrase. @throws CommandFailure usage, aborted */
+export async function askPassphrase(question: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askLine(question, cancelled);
+  return typed && mustBeValid(typed);
+}
+
+function mustBeValid(passphrase: Bytes): Bytes {
+  const problem = problemOf(passphrase);
+  const mistyped = keyProblem(passphrase);
+  if (problem === null && mistyped === null) return passphrase;
+  passphrase.fill(0);
+  if (problem !== null) throw new CommandFailure("usage", `the passphrase ${problem}`);
+  throw new CommandFailure("wrongPassphrase", mistyped ?? "");
+}
+
+async function readSource(source: PassphraseSource, question: string): Promise<Bytes> {
+  const { passphraseFile, passphraseFd, nonInteractive } = source;
+  if (passphraseFile === "-") return readLine(0, "standard input");
+  if (passphraseFile !== undefined) return readLine(passphraseFile, "the passphrase file"); // its name may be a mistyped passphrase
+  if (passphraseFd !== undefined) return readLine(passphraseFd, `file descriptor ${passphraseFd}`);
+  const typed = nonInteractive ? null : await askLine(question);
+  if (typed !== null) return typed;
+  const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
+  throw new CommandFailure("usage", `a passphrase is needed, but ${why}: use --passphrase-file or --passphrase-fd`);
+}
+
+const severalLines = "the passphrase has several lines: type it as one line";
+
+/** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
+async function askLine(text: string, cancelled?: string): Promise<Bytes | null> {
+  const typed = await askHidden({ text, limit: maxPassphraseBytes, spilled: severalLines, cancelled });
+  if (typed === null || !typed.includes(0x0a)) return typed;
+  typed.fill(0);
+  throw new CommandFailure("usage", severalLines);
+}
+
+function problemOf(passphrase: Bytes): string | null {
+  if (passphrase.length === 0) return "is empty";
+  if (passphrase.length > maxPassphraseBytes) return `is longer than ${maxPassphraseBytes} bytes`;
+  return isUtf8(passphrase) ? null : "is not valid UTF-8";
+}
+
+async function readLine(source: string | number, name: string): Promise<Bytes> {
+  const bytes = await readBytes(source, name, maxPassphraseBytes + "\r\n".length);
+  try {
+    return bytes.slice(0, withoutNewline(bytes));
+  } finally {
+    bytes.fill(0);
+  }
+}
+
+function withoutNewline(bytes: Bytes): number {
+  if (bytes.at(-1) !== 0x0a) return bytes.length;
+  return bytes.at(-2) === 0x0d ? bytes.length - 2 : bytes.length - 1;
+}
+
+const goodScore = 3;
+const tries = 3;
+
+/** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
+export async function readNewPassphrase(source: PassphraseSource): Promise<Bytes> {
+  const given = source.passphraseFile !== undefined || source.passphraseFd !== undefined || source.nonInteractive;
+  if (given) return readPassphrase(source, "");
+  const loading = loadEstimate();
+  loading.catch(() => {}); // a cancelled prompt does not wait for it
+  for (let left = tries - 1; ; left -= 1) {
+    const typed = await typeTwice(source, loading);
+    if (typed !== null) return typed;
+    if (left === 0) throw new CommandFailure("usage", `the passphrases differ, ${tries} times: nothing was done`);
+    process.stderr.write("the passphrases differ: type both again\n");
+  }
+}
+
+/** Returns null when the two differ. */
+async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | null> {
+  const first = await readPassphrase(source, "New passphrase: ");
+  let same = false;
+  try {
+    await judge(await loading, first);
+    same = await isRepeated(source, first);
+    return same ? first : null;
+  } finally {
+    if (!same) first.fill(0);
+  }
+}
+
+async function judge(estimate: Estimate, passphrase: Bytes): Promise<void> {
+  const { score, text, advice } = estimate(passphrase);
+  process.stderr.write(`strength: ${text}\n`);
+  if (score >= goodScore) return;
+  process.stderr.write(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
+  await mustConfirm("Use it anyway?", {});
+}
+
+async function isRepeated(source: PassphraseSource, first: Bytes): Promise<boolean> {
+  const second = await readPassphrase(source, "Repeat passphrase: ");
+  const same = Buffer.compare(first, second) === 0;
+  second.fill(0);
+  return same;
+}
+
+/** `score`: 0 to 4; from 3 on it is fit for a vault. */
+type Strength = { readonly score: number; readonly text: string; readonly advice: string };
+
+type Estimate = (passphrase: Uint8Array) => Strength;
+
+const words = ["very weak", "weak", "fair", "strong", "very strong"] as const;
+
+/** Takes half a second: start it before the passphrase is typed. */
+async function loadEstimate(): Promise<Estimate> {
+  const [{ ZxcvbnFactory }, common, english] = await Promise.all([
+    import("@zxcvbn-ts/core"),
+    import("@zxcvbn-ts/language-common"),
+    import("@zxcvbn-ts/language-en"),
+  ]);
+  const estimator = new ZxcvbnFactory({
+    dictionary: { ...common.dictionary, ...english.dictionary },
+    graphs: common.adjacencyGraphs,
+    translations: english.translations,
+  });
+  return (passphrase) => {
+    if (!isUtf8(passphrase)) return { score: 0, text: words[0], advice: "" };
+    // DANGER: the library takes a string, which cannot be wiped: the only place where a passphrase becomes one. Nothing
+    // keeps it, and this process ends once the vault is made. The server's process never has it.
+    const { score, guessesLog10, feedback } = estimator.check(Buffer.from(passphrase).toString("utf8"));
+    const text = `${words[score]}, about 10^${Math.round(guessesLog10)} guesses`;
+    return { score, text, advice: [feedback.warning, ...feedback.suggestions].filter(Boolean).join(" ") };
+  };
+}
+
+/** Returns what is wrong with the text of a key, or null when it is right or a passphrase. */
+export function keyProblem(text: Uint8Array): string | null {
+  const key = new Uint8Array(new ArrayBuffer(keyBytes));
+  const wrong = readKeyText(text, key) ?? [];
+  key.fill(0);
+  if (wrong.length === 0) return null;
+  const groups = wrong.length === 1 ? `group ${wrong[0]}` : `groups ${wrong.join(", ")}`;
+  return `the key is mistyped: compare ${groups} with your copy (SRK is before group 1)`;
+}

@@ -1,0 +1,212 @@
+/**
+ * Questions on the terminal: they go to /dev/tty whatever standard input is, echo nothing unless told to, always restore
+ * the terminal's mode, and leave nothing of a paste for the shell.
+ */
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
+import type { ConnectOpts, SocketConstructorOpts } from "node:net";
+import { ReadStream } from "node:tty";
+import type { Command } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
+import { CommandFailure } from "./errors.js";
+import { HiddenLine, type LineState, pasteMode } from "./hidden-line.js";
+
+type HiddenQuestion = {
+  readonly text: string;
+  /** Most bytes of the input. */
+  readonly limit: number;
+  /** Enter is a newline of the input, and Ctrl-D ends it. */
+  readonly endsAtControlD?: boolean;
+  /** What to say when more came after the end, as from a paste of several lines. */
+  readonly spilled: string;
+  /** What to say after Ctrl-C. */
+  readonly cancelled?: string | undefined;
+};
+
+/** Milliseconds without input after which a line is taken to be all; and a paste, which may come in bursts. */
+const quietMs = { line: 50, paste: 250 } as const;
+
+const endings = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
+
+/**
+ * Returns what was typed or pasted, which the caller wipes, or null without a terminal.
+ * @throws CommandFailure aborted; usage, when it is longer than the limit, or when more came after its end
+ */
+export function askHidden(question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(question, () => {});
+}
+
+/** The same, and echoes what is typed. */
+function askShown(question: HiddenQuestion): Promise<Bytes | null> {
+  return ask(question, echo);
+}
+
+/** Shows what has changed since the line was `before` bytes long. */
+type Echo = (terminal: number, before: number, line: HiddenLine) => void;
+
+async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> {
+  const terminal = openTerminal();
+  if (terminal === null) return null;
+  const line = new HiddenLine(question.limit, question.endsAtControlD === true);
+  try {
+    const state = await readLine(terminal, question.text, line, echo);
+    if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
+    if (line.spilled) throw new CommandFailure("usage", question.spilled);
+    if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
+    return line.line();
+  } finally {
+    line.wipe();
+  }
+}
+
+function tooLong(limit: number): string {
+  return `the input is longer than ${limit.toLocaleString("en-US")} bytes, so nothing was done: shorten it`;
+}
+
+function openTerminal(): number | null {
+  try {
+    return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
+  } catch {
+    return null;
+  }
+}
+
+/** Resolves once nothing more comes and the terminal is restored. */
+function readLine(terminal: number, question: string, line: HiddenLine, echo: Echo): Promise<LineState> {
+  return new Promise((resolve) => {
+    const keys: Bytes = new Uint8Array(new ArrayBuffer(65_536));
+    let quiet: NodeJS.Timeout | undefined;
+    const take = (length: number): boolean => {
+      const before = line.length;
+      const state = line.take(keys.subarray(0, length));
+      echo(terminal, before, line);
+      keys.fill(0, 0, length);
+      if (state === "more") return true;
+      if (quiet === undefined) show(terminal, "\n");
+      clearTimeout(quiet);
+      quiet = setTimeout(settle, line.spilled ? quietMs.paste : quietMs.line, state);
+      return true;
+    };
+    const settle = (state: LineState) => {
+      const length = readWaiting(keys); // on a busy machine, the timer may be called before the input
+      if (length > 0) take(length);
+      else finish(state);
+    };
+    const input = openInput(terminal, keys, take);
+    const restore = rawMode(terminal, input); // before the question, so that early keys are not echoed either
+    const finish = (state: LineState) => {
+      clearTimeout(quiet);
+      restore();
+      if (quiet === undefined) show(terminal, "\n");
+      input.destroy();
+      input.once("close", () => resolve(state));
+    };
+    const hangUp = () => {
+      finish("aborted");
+      process.kill(process.pid, "SIGHUP"); // it may have been lost with our handler; an exit without it would crash Node
+    };
+    input.once("end", hangUp);
+    input.once("error", hangUp);
+    show(terminal, question);
+    input.resume();
+  });
+}
+
+/** Other bytes than ASCII are one character each. */
+function echo(terminal: number, before: number, line: HiddenLine): void {
+  const added = Buffer.from(line.line().subarray(before)).toString("latin1");
+  show(terminal, `${"\b \b".repeat(Math.max(0, before - line.length))}${added.replace(/[^ -~]/g, "?")}`);
+}
+
+/** DANGER: Node must read into memory of ours; it would free its own with the keys in it. */
+function openInput(terminal: number, buffer: Bytes, callback: (length: number) => boolean): ReadStream {
+  const options: SocketConstructorOpts & ConnectOpts = { onread: { buffer, callback } };
+  try {
+    return new ReadStream(terminal, options);
+  } catch (error) {
+    closeSync(terminal);
+    throw error;
+  }
+}
+
+/** Turns echo and signal keys off, and bracketed paste on, until the returned function is called or the process ends. */
+function rawMode(terminal: number, input: ReadStream): () => void {
+  const restore = () => {
+    process.off("exit", restore);
+    for (const signal of endings) process.off(signal, end);
+    if (showsEscapes()) show(terminal, pasteMode.off);
+    discardInput();
+    input.on("error", () => {}); // the terminal may be gone
+    input.setRawMode(false);
+  };
+  const end = (signal: NodeJS.Signals) => {
+    restore();
+    process.kill(process.pid, signal); // no handler is left: it ends the process
+  };
+  process.on("exit", restore);
+  for (const signal of endings) process.on(signal, end);
+  input.setRawMode(true);
+  if (showsEscapes()) show(terminal, pasteMode.on);
+  return restore;
+}
+
+function showsEscapes(): boolean {
+  return !["", "dumb"].includes(process.env["TERM"] ?? "");
+}
+
+/** A signal may come in the middle of a paste. */
+function discardInput(): void {
+  const buffer = new Uint8Array(new ArrayBuffer(65_536));
+  while (readWaiting(buffer) > 0) buffer.fill(0);
+}
+
+/** Reads what the terminal has sent so far, without waiting for more; returns the number of bytes. */
+function readWaiting(buffer: Bytes): number {
+  try {
+    const input = openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY | constants.O_NONBLOCK);
+    try {
+      return readSync(input, buffer);
+    } finally {
+      closeSync(input);
+    }
+  } catch {
+    return 0; // nothing is left, or the terminal is gone
+  }
+}
+
+function show(terminal: number, text: string): void {
+  try {
+    writeSync(terminal, text);
+  } catch {
+    // the terminal is gone
+  }
+}
+
+const maxBytes = 64;
+const spilled = "several lines were typed as one answer: nothing was done";
+
+/**
+ * Returns whether the user says yes (Enter alone is no), or null without a terminal.
+ * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
+ */
+export async function confirm(question: string): Promise<boolean | null> {
+  const typed = await askShown({ text: `${question} [y/N] `, limit: maxBytes, spilled });
+  return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
+}
+
+/** The values of the flags that decide whether a question is asked. */
+type ConfirmFlags = { readonly yes?: true; readonly nonInteractive?: true };
+
+/** Adds the flag that is a yes to `mustConfirm`. */
+export function withYes(command: Command): Command {
+  return command.option("-y, --yes", "do not ask");
+}
+
+/** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
+export async function mustConfirm(question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
+  if (yes) return;
+  const answer = nonInteractive ? null : await confirm(question);
+  if (answer === true) return;
+  if (answer === false) throw new CommandFailure("aborted", "nothing was done");
+  const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
+  throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use --yes to skip it`);
+}

@@ -1,0 +1,204 @@
+/** Reading of secrets: folders, values in few requests, versions, and the explanation of what is missing. */
+
+import { Option } from "commander";
+import {
+  type Secret,
+  type SecretEntry,
+  type SecretHistory,
+  type SecretList,
+  type StrongroomClient,
+  StrongroomError,
+} from "../../client/client.js";
+import { readMany, secretOf } from "../../client/reading-many.js";
+import { integer } from "../../config/readers.js";
+import { suggestion } from "./args.js";
+import { CommandFailure } from "./errors.js";
+import { printable } from "./output.js";
+import { canonical, folderPrefix, mustBePath, problemOfPath } from "./paths.js";
+
+/**
+ * Lists a folder, by default the whole vault.
+ * @throws CommandFailure findings, when some metadata is damaged, so that a part is not mistaken for the whole
+ */
+export async function listSecrets(client: StrongroomClient, folder = ""): Promise<SecretEntry[]> {
+  const entries: SecretEntry[] = [];
+  const damaged: string[] = [];
+  for await (const page of client.pages({ prefix: folderPrefix(folder), limit: 1000 })) {
+    entries.push(...page.entries);
+    damaged.push(...(page.damaged ?? []));
+  }
+  if (damaged.length === 0) return entries;
+  throw new CommandFailure("findings", `damaged secrets: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
+}
+
+/** @throws CommandFailure notFound, with a suggestion, or the list of all missing paths */
+export async function fetchSecrets(
+  client: StrongroomClient,
+  paths: Iterable<string>,
+): Promise<ReadonlyMap<string, Secret>> {
+  const secrets = new Map<string, Secret>();
+  const missing: string[] = [];
+  for await (const [path, secret] of secretsAt(client, [...new Set(paths)])) {
+    if (secret === undefined) missing.push(path);
+    else secrets.set(path, secret);
+  }
+  if (missing.length > 0) throw await noSecretsAt(client, missing);
+  return secrets;
+}
+
+/** Yields the secrets in order; in memory at a time are those of one request, which the server bounds. */
+export async function* secretsAt(client: StrongroomClient, paths: readonly string[]) {
+  let done = 0;
+  for await (const results of readMany((gets) => client.batch(gets), paths)) {
+    for (const result of results) yield [paths[done++] ?? "", secretOf(result)] as const;
+  }
+}
+
+/** Returns the secret, or null when the path has none. */
+export async function getIfThere(client: StrongroomClient, path: string): Promise<Secret | null> {
+  return (await client.getOrUndefined(path)) ?? null;
+}
+
+/** @throws CommandFailure notFound, with a suggestion */
+export async function mustGet(client: StrongroomClient, path: string): Promise<Secret> {
+  const secret = await getIfThere(client, path);
+  if (secret !== null) return secret;
+  throw await noSecretsAt(client, [path]);
+}
+
+/**
+ * Returns the failure for missing paths: a suggestion for one, a list of several. `asFolder`: what to do if the only one
+ * is a folder; `prefix`: what the message says first.
+ */
+export async function noSecretsAt(
+  client: StrongroomClient,
+  missing: readonly string[],
+  { asFolder, prefix = "" }: { readonly asFolder?: string; readonly prefix?: string } = {},
+): Promise<CommandFailure> {
+  const [first = "", ...others] = missing;
+  const names = missing.toSorted().map(printable).join(", ");
+  const several = `no secret at ${names}: correct the paths${elsewhere}`;
+  const problem = others.length === 0 ? await explainMissing(client, first, asFolder) : several;
+  return new CommandFailure("notFound", `${prefix}${problem}`);
+}
+
+/** Returns what to say of a path that has no secret; `asFolder`: what to do if it is a folder. */
+export async function explainMissing(
+  client: StrongroomClient,
+  path: string,
+  asFolder = `strongroom ls ${printable(path)}/`,
+): Promise<string> {
+  const shown = printable(path);
+  if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: ${asFolder}`;
+  return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
+}
+
+const elsewhere = "; strongroom ls  lists all secrets";
+
+/** Returns what to say of a folder in which there is no secret. */
+export async function explainEmptyFolder(client: StrongroomClient, name: string): Promise<string> {
+  const folder = folderPrefix(name);
+  const path = folder.slice(0, -1);
+  const nothing = `nothing under ${printable(folder)}`;
+  if (name.startsWith("/")) {
+    return `${nothing}: paths have no leading slash, try  strongroom ls ${printable(name.replace(/^\/+/, ""))}`;
+  }
+  const near = await pathsNear(client, path);
+  if (near.includes(path)) return `${nothing}: ${printable(path)} is a secret, not a folder`;
+  const folders = foldersOf(near);
+  return `${nothing}${suggestion(folder, folders) || elsewhere}`;
+}
+
+/** Paths of the same folder; when it has none, of the whole vault. A page is enough for a suggestion. */
+async function pathsNear(client: StrongroomClient, path: string): Promise<string[]> {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1);
+  const siblings = await pathsUnder(client, folder);
+  return siblings.length > 0 || folder === "" ? siblings : pathsUnder(client, "");
+}
+
+/** None when they may not be listed: the message is then shorter. */
+async function pathsUnder(client: StrongroomClient, prefix: string): Promise<string[]> {
+  try {
+    return (await client.list({ prefix, limit: 1000 })).entries.map(({ path }) => path);
+  } catch (error) {
+    if (error instanceof StrongroomError) return [];
+    throw error;
+  }
+}
+
+function foldersOf(paths: readonly string[]): string[] {
+  const folders = paths.flatMap((path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index + 1)));
+  return [...new Set(folders)];
+}
+
+export function versionOption(flags: string, meaning: string): Option {
+  return new Option(flags, meaning).argParser(integer(1, Number.MAX_SAFE_INTEGER));
+}
+
+/** Returns the versions, newest first. @throws CommandFailure notFound; StrongroomError */
+export async function mustGetHistory(client: StrongroomClient, path: string): Promise<SecretHistory> {
+  try {
+    return await client.versions(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw new CommandFailure("notFound", await explainMissing(client, path));
+  }
+}
+
+/** @throws CommandFailure notFound; StrongroomError */
+export async function mustGetVersion(client: StrongroomClient, path: string, version: number): Promise<Secret> {
+  try {
+    return await client.version(path, version);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    throw noSuchVersion(await mustGetHistory(client, path), version);
+  }
+}
+
+export function noSuchVersion({ path, versions }: SecretHistory, version: number): CommandFailure {
+  const kept = versions.map((each) => each.version).join(", ");
+  return new CommandFailure("notFound", `${printable(path)} has no version ${version}: it has ${kept}`);
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof StrongroomError && error.code === "NOT_FOUND";
+}
+
+/** What a list says of a secret; nothing, when that is damaged. */
+type Present = { readonly entry: SecretEntry | undefined };
+
+/** Returns what is known of a secret without its value, or null without one. @throws CommandFailure usage, for an invalid path */
+export async function lookAt(client: StrongroomClient, path: string): Promise<Present | null> {
+  const wanted = mustBePath(path);
+  const { entries, damaged = [] } = await client.list({ prefix: wanted, limit: 1 });
+  const entry = entries.find((found) => found.path === wanted);
+  return entry === undefined && !damaged.includes(wanted) ? null : { entry };
+}
+
+/** Etags by path; none for a damaged secret. */
+export type Listed = ReadonlyMap<string, string | undefined>;
+
+/** Lists the secrets of a folder, including damaged ones. */
+export async function listFolder(client: StrongroomClient, folder: string): Promise<Listed> {
+  const found = new Map<string, string | undefined>();
+  for await (const { entries, damaged = [] } of client.pages({ prefix: folderPrefix(folder), limit: 1000 })) {
+    for (const { path, etag } of entries) found.set(path, etag);
+    for (const path of damaged) found.set(path, undefined);
+  }
+  return found;
+}
+
+/** Lists a folder; where there is none, but a secret of this name, lists that. */
+export async function* pagesOf(client: StrongroomClient, name: string): AsyncGenerator<SecretList, void, void> {
+  const prefix = folderPrefix(name);
+  for await (const page of client.pages({ prefix, limit: 1000 })) {
+    const isEmpty = page.entries.length === 0 && page.damaged === undefined;
+    yield isEmpty ? await secretNamed(client, name) : page;
+  }
+}
+
+async function secretNamed(client: StrongroomClient, name: string): Promise<SecretList> {
+  const found = problemOfPath(name) === null ? await lookAt(client, name) : null;
+  if (found === null) return { entries: [] };
+  return found.entry === undefined ? { entries: [], damaged: [canonical(name)] } : { entries: [found.entry] };
+}

@@ -1,0 +1,183 @@
+/** Connection of a command to the server; on a terminal, it asks for the passphrase of a locked vault. */
+import type { Command } from "commander";
+import type { Bytes } from "../../../workers/protocol.js";
+import {
+  type Acknowledgement,
+  type BatchOperation,
+  type CallOptions,
+  type ChangeOptions,
+  type ListOptions,
+  type PutOptions,
+  StrongroomClient,
+  StrongroomError,
+  type Text,
+} from "../../client/client.js";
+import { connectionOptions, homeOption } from "./args.js";
+import { CommandFailure, failureOf } from "./errors.js";
+import { localMinute } from "./output.js";
+import { askPassphrase } from "./passphrase.js";
+
+/** The values of the flags of `withConnection`. */
+export type ConnectionFlags = {
+  readonly home?: string;
+  readonly address?: string;
+  readonly tokenFile?: string;
+  readonly cacert?: string;
+  /** Milliseconds. */
+  readonly timeout?: number;
+  /** With any of these, a command never asks for the passphrase of a locked vault. */
+  readonly nonInteractive?: true;
+  readonly json?: true;
+  readonly quiet?: true;
+};
+
+/** Adds the flags that say where the server is and how long to wait for it. `help flags` describes them. */
+export function withConnection(command: Command): Command {
+  const present = command.options.map(({ long }) => long);
+  for (const option of connectionOptions()) {
+    if (!present.includes(option.long)) command.addOption(option.hideHelp());
+  }
+  return command.addHelpText("after", connectionHelp);
+}
+
+const connectionHelp = "\nconnection flags (--home, --address, …): strongroom help flags";
+
+/** Returns whether an address was given: the server may then run on another machine. */
+export function namesServer({ address }: ConnectionFlags): boolean {
+  return Boolean(address ?? process.env["STRONGROOM_ADDRESS"]);
+}
+
+export function withHome(command: Command): Command {
+  return command.addOption(homeOption());
+}
+
+/**
+ * Runs `work` with a client, then closes its connections. On a terminal, the client asks for the passphrase of a locked
+ * vault. @throws CommandFailure
+ */
+export async function withClient<T>(
+  flags: ConnectionFlags,
+  work: (client: StrongroomClient) => Promise<T>,
+): Promise<T> {
+  const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
+  const isSilent = flags.nonInteractive || flags.json || flags.quiet;
+  const Client = isSilent ? StrongroomClient : UnlockingClient;
+  const onTokenExpiring = flags.quiet ? undefined : warnOfEnd;
+  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring });
+  try {
+    return await work(client);
+  } catch (error) {
+    throw error instanceof StrongroomError ? await failureOf(error, client) : error;
+  } finally {
+    await client.close();
+  }
+}
+
+function warnOfEnd(expiresAt: Date): void {
+  const remedy = "renew it with the root token:  strongroom token rotate NAME";
+  process.stderr.write(`warning: this token ends at ${localMinute(expiresAt)}: ${remedy}\n`);
+}
+
+const tries = 3;
+const question = "Passphrase of the vault: ";
+
+/** A refused request has done nothing, so it can be repeated; other requests wait for the same prompt. */
+class UnlockingClient extends StrongroomClient {
+  #unlocking: Promise<void> | null = null;
+
+  override get(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.get(path, options));
+  }
+
+  override put(path: string, value: Text, options: PutOptions = {}) {
+    return this.#whenUnlocked(() => super.put(path, value, options));
+  }
+
+  override delete(path: string, options: ChangeOptions = {}) {
+    return this.#whenUnlocked(() => super.delete(path, options));
+  }
+
+  override versions(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.versions(path, options));
+  }
+
+  override version(path: string, version: number, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.version(path, version, options));
+  }
+
+  override undo(path: string, version: number, options: ChangeOptions = {}) {
+    return this.#whenUnlocked(() => super.undo(path, version, options));
+  }
+
+  override prune(path: string, options: ChangeOptions = {}) {
+    return this.#whenUnlocked(() => super.prune(path, options));
+  }
+
+  override batch(operations: readonly BatchOperation[], options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.batch(operations, options));
+  }
+
+  override list(options: ListOptions = {}) {
+    return this.#whenUnlocked(() => super.list(options));
+  }
+
+  async #whenUnlocked<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof StrongroomError) || error.code !== "VAULT_LOCKED") throw error;
+      this.#unlocking ??= this.#unlock(error);
+      await this.#unlocking;
+      return await request();
+    }
+  }
+
+  /** @throws StrongroomError the one given, without a vault or a terminal */
+  async #unlock(refusal: StrongroomError): Promise<void> {
+    const { initialized, locked } = await this.status();
+    if (!initialized) throw refusal;
+    if (locked && (await unlockOnTerminal(this, `the vault is locked\n${question}`)) === null) throw refusal;
+    this.#unlocking = null; // after a failure it stays, so that no other request asks again
+  }
+}
+
+/**
+ * Asks up to three times; returns null without a terminal.
+ * @throws CommandFailure wrongPassphrase, aborted, usage; StrongroomError
+ */
+export async function unlockOnTerminal(client: StrongroomClient, first = question): Promise<Acknowledgement | null> {
+  let text = first;
+  for (let left = tries - 1; left >= 0; left -= 1) {
+    const asked = await askOrExplain(text);
+    if (asked === null) return null;
+    const unlocked = typeof asked === "string" ? null : await tryPassphrase(client, asked).finally(() => asked.fill(0));
+    if (unlocked !== null) return unlocked;
+    const problem = typeof asked === "string" ? asked : "wrong passphrase";
+    text = `${problem}, ${left} ${left === 1 ? "try" : "tries"} left\n${question}`;
+  }
+  throw new CommandFailure("wrongPassphrase", wrongEveryTime);
+}
+
+/** Returns the passphrase, null without a terminal, or what is mistyped in a key. */
+async function askOrExplain(text: string): Promise<Bytes | string | null> {
+  try {
+    return await askPassphrase(text, "cancelled: the vault is still locked");
+  } catch (error) {
+    if (error instanceof CommandFailure && error.exit === "wrongPassphrase") return error.message;
+    throw error;
+  }
+}
+
+/** Returns null when the passphrase is wrong. */
+async function tryPassphrase(client: StrongroomClient, passphrase: Bytes): Promise<Acknowledgement | null> {
+  try {
+    return await client.unlock(passphrase);
+  } catch (error) {
+    if (error instanceof StrongroomError && error.credential === "passphrase") return null;
+    throw error;
+  }
+}
+
+const wrongEveryTime =
+  `wrong passphrase, ${tries} times: the vault is still locked. Check it before you try again: ` +
+  "10 wrong ones within a minute block further tries for 5 minutes";

@@ -1,0 +1,87 @@
+/** Installation and removal of the user's service. A file that this program did not write is left alone. */
+import { spawn } from "node:child_process";
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { missingAsNull } from "../../files/durable.js";
+import { CommandFailure } from "../lib/errors.js";
+import { printable } from "../lib/output.js";
+import { writeOut } from "../lib/output-file.js";
+import type { CommandLine } from "../lib/programs.js";
+import type { ServiceManager } from "./manager.js";
+import type { ServicePlan } from "./plan.js";
+
+/** A comment of either format, at its end. */
+const marks = {
+  systemctl: "# Written by strongroom service install.\n",
+  launchctl: "<!-- Written by strongroom service install. -->\n",
+};
+
+function markOf({ program }: ServiceManager): string {
+  return program === "systemctl" ? marks.systemctl : marks.launchctl;
+}
+
+/** Returns the whole file. */
+export function serviceFile(manager: ServiceManager, plan: ServicePlan): string {
+  return `${manager.text(plan)}${markOf(manager)}`;
+}
+
+/** @throws CommandFailure conflict for a file of another's, unexpected when the service manager refuses */
+export async function installService(manager: ServiceManager, plan: ServicePlan): Promise<void> {
+  const wasThere = await isInstalled(manager);
+  await mkdir(dirname(manager.file), { recursive: true });
+  await writeOut([serviceFile(manager, plan)], { output: manager.file, force: true });
+  if (wasThere && manager.program === "launchctl") for (const each of manager.beforeRemoval) await runProgram(each);
+  for (const each of manager.install) await mustRun(each);
+}
+
+/** @throws CommandFailure notFound, conflict, unexpected */
+export async function uninstallService(manager: ServiceManager): Promise<void> {
+  if (!(await isInstalled(manager))) {
+    throw new CommandFailure("notFound", `no service is installed: there is no ${manager.file}`);
+  }
+  if (await succeeds(manager.isLoaded)) for (const each of manager.beforeRemoval) await mustRun(each);
+  await rm(manager.file);
+  for (const each of manager.afterRemoval) await mustRun(each);
+}
+
+/** @throws CommandFailure conflict for a file of another's */
+export async function isInstalled(manager: ServiceManager): Promise<boolean> {
+  const text = await missingAsNull(readFile(manager.file, "utf8"));
+  if (text === null) return false;
+  if (text.endsWith(markOf(manager))) return true;
+  const problem = `${manager.file} was not written by strongroom service install, or was changed`;
+  throw new CommandFailure("conflict", `${problem}: move it away first`);
+}
+
+export function isRunning({ isRunning }: ServiceManager): Promise<boolean> {
+  return succeeds(isRunning);
+}
+
+async function succeeds(command: CommandLine): Promise<boolean> {
+  return (await runProgram(command)).code === 0;
+}
+
+async function mustRun(command: CommandLine): Promise<void> {
+  const { code, said } = await runProgram(command);
+  if (code === 0) return;
+  const problem = printable(`${command.join(" ")} failed: ${said.trim()}`);
+  throw new CommandFailure("unexpected", `${problem}${/connect to .*bus/i.test(said) ? noSession : ""}`);
+}
+
+/** After su and sudo, and in containers. */
+const noSession = `
+systemd runs no session of this user here: log in as this user (su and sudo are not enough), or run  strongroom serve`;
+
+/** `said`: on standard error, or why it did not start. */
+function runProgram([program, ...args]: CommandLine): Promise<{ readonly code: number | null; readonly said: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    child
+      .on("error", ({ message }) => resolve({ code: null, said: message }))
+      .on("close", (code) => resolve({ code, said }));
+  });
+}

@@ -1,0 +1,148 @@
+/** The user's service manager: where its file of a service is, and its commands. */
+import { homedir, userInfo } from "node:os";
+import { join } from "node:path";
+import { CommandFailure } from "../lib/errors.js";
+import type { CommandLine } from "../lib/programs.js";
+import type { ServicePlan } from "./plan.js";
+
+export type ServiceManager = {
+  readonly program: string;
+  readonly file: string;
+  readonly text: (plan: ServicePlan) => string;
+  /** Each is run in turn. An update stops what runs first. */
+  readonly install: readonly CommandLine[];
+  readonly beforeRemoval: readonly CommandLine[];
+  readonly afterRemoval: readonly CommandLine[];
+  /** Succeeds while the service runs. */
+  readonly isRunning: CommandLine;
+  /** Succeeds while it must be stopped before its file is removed. */
+  readonly isLoaded: CommandLine;
+  /** Ends the message about an installation. */
+  readonly hint: string;
+};
+
+/** @throws CommandFailure usage on a system without one that is supported */
+export function serviceManager(platform: NodeJS.Platform = process.platform): ServiceManager {
+  if (platform === "linux") return systemd();
+  if (platform === "darwin") return launchd();
+  throw new CommandFailure("usage", "services are supported with systemd and launchd only: run  strongroom serve");
+}
+
+const unit = "strongroom.service";
+
+function systemd(): ServiceManager {
+  const configuration = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
+  const userctl = (...args: string[]): CommandLine => ["systemctl", "--user", ...args];
+  return {
+    program: "systemctl",
+    file: join(configuration, "systemd", "user", unit),
+    text: systemdUnit,
+    install: [userctl("daemon-reload"), userctl("enable", unit), userctl("restart", unit)],
+    beforeRemoval: [userctl("disable", "--now", unit)],
+    afterRemoval: [userctl("daemon-reload")],
+    isRunning: userctl("is-active", "--quiet", unit),
+    isLoaded: ["true"], // an enabled unit that does not run has its link
+    hint: "it ends with your session unless you run  loginctl enable-linger",
+  };
+}
+
+function launchd(): ServiceManager {
+  const file = join(homedir(), "Library", "LaunchAgents", `${agentLabel}.plist`);
+  const domain = `gui/${userInfo().uid}`;
+  const target = `${domain}/${agentLabel}`;
+  return {
+    program: "launchctl",
+    file,
+    text: (plan) => launchAgent(plan, join(homedir(), "Library", "Logs", "strongroom.log")),
+    install: [["launchctl", "bootstrap", domain, file]],
+    beforeRemoval: [["launchctl", "bootout", target]],
+    afterRemoval: [],
+    // What has ended stays loaded.
+    isRunning: ["sh", "-c", `launchctl print ${target} | grep -q "state = running"`],
+    isLoaded: ["launchctl", "print", target],
+    hint: "its log is in ~/Library/Logs/strongroom.log",
+  };
+}
+
+/**
+ * As hard as a user's manager can make it: what needs a mount namespace or a capability is for system services, see
+ * docs/operations.md. MemoryDenyWriteExecute cannot be used, because V8 compiles code at run time.
+ */
+const hardening = `LimitCORE=0
+MemorySwapMax=0
+UMask=0077
+NoNewPrivileges=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM`;
+
+export function systemdUnit({ program, environment }: ServicePlan): string {
+  const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`);
+  return `[Unit]
+Description=Strongroom secret vault
+
+[Service]
+${variables.join("")}ExecStart=${program.map((word) => quoted(word).replaceAll("$", "$$$$")).join(" ")}
+Restart=on-failure
+TimeoutStopSec=10
+${hardening}
+
+[Install]
+WantedBy=default.target
+`;
+}
+
+/** Quotes a word for a unit file, where a percent sign begins a specifier. */
+function quoted(word: string): string {
+  return `"${word.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("\n", "\\n")}"`;
+}
+
+const agentLabel = "org.strongroom.serve";
+
+/** `log`: file for the server's log. */
+export function launchAgent({ program, environment }: ServicePlan, log: string): string {
+  const words = program.map((word) => `    <string>${escaped(word)}</string>\n`);
+  const variables = Object.entries(environment).map(
+    ([name, value]) => `    <key>${escaped(name)}</key>\n    <string>${escaped(value)}</string>\n`,
+  );
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${agentLabel}</string>
+  <key>ProgramArguments</key>
+  <array>
+${words.join("")}  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+${variables.join("")}  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>HardResourceLimits</key>
+  <dict>
+    <key>Core</key>
+    <integer>0</integer>
+  </dict>
+  <key>Umask</key>
+  <integer>${0o077}</integer>
+  <key>StandardErrorPath</key>
+  <string>${escaped(log)}</string>
+</dict>
+</plist>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
