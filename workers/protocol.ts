@@ -4,7 +4,7 @@
  * Errors do not cross threads, replies do: each is a union with `ok`. A put's body and all bytes of a reply are moved: the
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
-import type { OperationKind } from "./body-schemas.js";
+import type { OperationKind } from "./body-limits.js";
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
 export type Bytes = Uint8Array<ArrayBuffer>;

@@ -1,5 +1,5 @@
 /** Refusals of the key worker. The texts are for the client, and never repeat any input except a path. */
-import { maxOperations } from "./body-schemas.js";
+import { maxOperations } from "./body-limits.js";
 import type { Refusal } from "./protocol.js";
 
 function refuse(code: Refusal["code"], detail: string): Refusal {

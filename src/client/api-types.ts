@@ -1,8 +1,8 @@
-/** Types of the HTTP API, generated from its schemas by `npm run contract`. */
+/** Types of the HTTP API, generated from openapi.yaml by `npm run contract`. */
 
 /** Body of init. Other fields are ignored. */
 export interface InitRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's master passphrase. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
   /** Replace an existing vault with a new, empty one; the old one is kept whole beside it. */
   readonly force?: boolean;
@@ -10,21 +10,21 @@ export interface InitRequest {
 
 /** Body of unlock. Other fields are ignored. */
 export interface UnlockRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
 }
 
 /** Body of a change of the passphrase. Other fields are ignored. */
 export interface PassphraseRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** The passphrase from now on. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The passphrase from now on. At most 1024 bytes of UTF-8. */
   readonly newPassphrase: string;
 }
 
 /** Body of a rotation of the master key. Other fields are ignored. */
 export interface RotateRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's master passphrase. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
   /** The texts of the keys that open the vault from now on, too; all others open nothing any more. */
   readonly keys: readonly string[];
@@ -32,9 +32,9 @@ export interface RotateRequest {
 
 /** Body of a new key. Other fields are ignored. */
 export interface KeyRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** Name of the key, for people: unique, without control characters and outer white space. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Name of the key, for people: unique, without control characters and outer white space. At most 64 bytes of UTF-8. */
   readonly label: string;
 }
 
@@ -58,61 +58,61 @@ export interface BatchRequest {
 
 /** Reads a secret. */
 export interface BatchGet {
-  /** Path of the secret to read, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** Path of the secret to read, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly get: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
-  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
 /** Stores a secret. */
 export interface BatchPut {
-  /** Path to store the secret at, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** Path to store the secret at, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly put: string;
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
   readonly value: string;
-  /** What kind of secret it is. One of the values listed. */
+  /** What kind of secret it is. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8. */
   readonly description?: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
-  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
 /** Deletes a secret permanently. */
 export interface BatchDelete {
-  /** Path of the secret to delete, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** Path of the secret to delete, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly delete: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
-  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
 /** Moves or renames a secret; its times, versions and history stay. */
 export interface BatchMove {
-  /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly move: string;
-  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly to: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
-  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
 /** Stores the present value and metadata of a secret as a new secret at another path. */
 export interface BatchCopy {
-  /** Path of the secret to copy, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** Path of the secret to copy, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly copy: string;
-  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8, without lone surrogates. */
+  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly to: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8, without lone surrogates. */
+  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
-  /** There must be no secret at the path, or at the target of a move or copy. One of the values listed. */
+  /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
@@ -120,9 +120,9 @@ export interface BatchCopy {
 export interface PutRequest {
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
   readonly value: string;
-  /** What kind of secret it is. One of the values listed. */
+  /** What kind of secret it is. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in plain words. At most 4096 bytes of UTF-8, without lone surrogates. */
+  /** What it is for, in plain words. At most 4096 bytes of UTF-8. */
   readonly description?: string;
 }
 
@@ -182,7 +182,7 @@ export interface AuditRecord {
   readonly reason?: string;
   /** Of a lockout: what was wrong. */
   readonly credential?: string;
-  /** When the first of a gap's records was lost. */
+  /** When the first of a gap's records was lost. ISO 8601, UTC, with milliseconds. */
   readonly since?: string;
   /** Name of the key. */
   readonly key?: string;

@@ -117,7 +117,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }
     audit,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
-    contract: Buffer.from(JSON.stringify(openApiDocument(manifest, settings))),
+    contract: Buffer.from(openApiDocument(settings)),
     scrape: async () => metrics.scrape(await figures()),
     version: manifest.version,
   };

@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { expect } from "chai";
 import type { Secret } from "strongroom/client";
-import { operations } from "../../src/contract/operations.js";
-import { contract } from "../support/contract-judge.js";
+import { contract, ownCodesOf } from "../support/contract-judge.js";
 import { clientMethods, clientOf } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
@@ -185,8 +184,7 @@ describe("the client library", () => {
       expect(found?.[1], method)
         .to.match(/@throws|throws nothing/)
         .and.match(/@example\n[\s\S]*(?:client\.\w|new StrongroomClient)/);
-      const own = operations.find(({ id }) => id === method)?.errors ?? [];
-      for (const code of own) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
+      for (const code of ownCodesOf(method)) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
     }
   });
 

@@ -3,13 +3,34 @@ import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import fc from "fast-check";
+import { scopes } from "../../src/access/scopes.js";
+import { tokenName } from "../../src/access/token-record.js";
+import {
+  defaultScopes,
+  defaultTtlSeconds,
+  maxOverlapSeconds,
+  maxPaths,
+  maxTtlSeconds,
+} from "../../src/access/token-request.js";
+import { maxCheckpoints } from "../../src/audit/audit-format.js";
 import { openApiDocument } from "../../src/contract/document.js";
-import { readManifest } from "../../src/manifest.js";
+import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
+import { credentials, lockReasons } from "../../src/observer.js";
 import { parseSecretPath } from "../../src/paths/secret-path.js";
+import {
+  maxDescriptionBytes,
+  maxLabelBytes,
+  maxOperations,
+  maxPassphraseBytes,
+  maxPathBytes,
+  maxVersion,
+  mostKeys,
+  secretTypes,
+} from "../../workers/body-limits.js";
 import { withScratch } from "../../workers/memory.js";
 import { bodyReaders } from "../../workers/operations/request-bodies.js";
 import { contractFiles } from "../support/contract-files.js";
-import { contract, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
+import { contract, documented, judge, judgeRaw, takeViolations } from "../support/contract-judge.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { mustInit, mustLock, mustRefuse, mustSucceed, send } from "../support/test-client.js";
 
@@ -59,8 +80,8 @@ describe("the OpenAPI document", () => {
 describe("the document's body schemas", () => {
   const maxValueBytes = 20;
   const readers = bodyReaders(maxValueBytes);
-  const document = openApiDocument(readManifest(), { maxValueBytes });
-  const schema = (name: string) => ({ $ref: `#/components/schemas/${name}`, components: document["components"] });
+  const document = JSON.parse(openApiDocument({ maxValueBytes }));
+  const schema = (name: string) => ({ $ref: `#/components/schemas/${name}`, components: document.components });
   const bodies = [
     ["init", "InitRequest"],
     ["unlock", "UnlockRequest"],
@@ -126,6 +147,66 @@ describe("the document's body schemas", () => {
     own.set(bytes);
     return own;
   }
+});
+
+describe("the document's names and limits", () => {
+  const { schemas, parameters } = contract["components"] as {
+    readonly schemas: Readonly<Record<string, { readonly properties: Readonly<Record<string, Rule>> }>>;
+    readonly parameters: Readonly<Record<string, { readonly schema: Rule }>>;
+  };
+  type Rule = {
+    readonly enum?: readonly string[];
+    readonly items?: Rule;
+    readonly pattern?: string;
+    readonly default?: unknown;
+    readonly maximum?: number;
+    readonly maxLength?: number;
+    readonly maxItems?: number;
+  };
+  const field = (schema: string, name: string): Rule => schemas[schema]?.properties[name] ?? {};
+  const codes = (low: number, high: number) =>
+    Object.keys(statusOf).filter((code) => statusOf[code as ErrorCode] >= low && statusOf[code as ErrorCode] <= high);
+
+  const rows: readonly (readonly [name: string, inDocument: unknown, inCode: unknown])[] = [
+    ["types of secrets", field("PutRequest", "type").enum, secretTypes],
+    ["types of stored secrets", field("Metadata", "type").enum, secretTypes],
+    ["scopes", field("TokenRequest", "can").items?.enum, scopes],
+    ["scopes of a token", field("Token", "can").items?.enum, scopes],
+    ["default scopes", field("TokenRequest", "can").default, defaultScopes],
+    ["names of tokens", field("TokenRequest", "name").pattern, tokenName.source],
+    ["names of tokens in URLs", parameters["name"]?.schema.pattern, tokenName.source],
+    ["a token's paths", field("TokenRequest", "paths").maxItems, maxPaths],
+    ["a token's life", field("TokenRequest", "ttlSeconds").maximum, maxTtlSeconds],
+    ["a token's default life", field("TokenRequest", "ttlSeconds").default, defaultTtlSeconds],
+    ["a rotated token's overlap", field("RotationRequest", "overlapSeconds").maximum, maxOverlapSeconds],
+    ["checkpoints", field("AuditVerifyRequest", "checkpoints").maxItems, maxCheckpoints],
+    ["operations of a batch", field("BatchRequest", "operations").maxItems, maxOperations],
+    ["passphrases", field("InitRequest", "passphrase").maxLength, maxPassphraseBytes],
+    ["labels", field("KeyRequest", "label").maxLength, maxLabelBytes],
+    ["keys", field("RotateRequest", "keys").maxItems, mostKeys],
+    ["descriptions", field("PutRequest", "description").maxLength, maxDescriptionBytes],
+    ["versions", field("UndoRequest", "version").maximum, maxVersion],
+    ["paths", parameters["path"]?.schema.maxLength, maxPathBytes],
+    ["reasons of a lock", field("LastLock", "reason").enum, lockReasons],
+    ["credentials", field("Refusal", "credential").enum, credentials],
+    ["ends of tokens", field("Refusal", "reason").enum, endReasons],
+    ["codes of refusals", field("Refusal", "code").enum, codes(400, 499)],
+    ["codes of failures", field("Failure", "code").enum, codes(500, 599)],
+  ];
+  for (const [name, inDocument, inCode] of rows) {
+    it(`equal the code's: ${name}`, () => {
+      expect(inCode).not.to.equal(undefined);
+      expect(inDocument).to.deep.equal(inCode);
+    });
+  }
+
+  it("give each code the status that the server sends with it", () => {
+    const wrong = documented.filter((response) => {
+      const [, status, code = ""] = response.split(" ");
+      return code !== "" && statusOf[code as ErrorCode] !== Number(status);
+    });
+    expect(wrong).to.deep.equal([]);
+  });
 });
 
 describe("the document's pattern of paths", () => {

@@ -9,9 +9,7 @@
 import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
-import { meanings } from "../../src/contract/common-responses.js";
-import { operations } from "../../src/contract/operations.js";
-import { type ErrorCode, statusOf } from "../../src/errors.js";
+import { statusOf } from "../../src/errors.js";
 import { findingCodes } from "../../src/maintenance/doctor/finding.js";
 import type { CurrentFigures } from "../../src/metrics/current-figures.js";
 import { ServerMetrics } from "../../src/metrics/server-metrics.js";
@@ -27,7 +25,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["commands", table(["For", "Command", "What it does"], commandRows((await run(["--help"])).stdout))],
     ["exit-codes", table(["Exit code", "Meaning"], exitCodeRows())],
     ["settings", table(["Flag", "Environment", "Meaning", "Default"], settingRows())],
-    ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], operations.map(endpointRow))],
+    ["endpoints", table(["Request", "Purpose", "Takes", "Returns"], endpointRows())],
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
     ["metrics", table(["Metric", "Type", "Meaning"], await metricRows())],
@@ -93,8 +91,12 @@ function settingRows(): Row[] {
   });
 }
 
+/** The descriptions of the responses are made of sentences that begin with a code: "`INTERNAL`: a failure inside." */
 function errorRows(): Row[] {
-  return Object.entries(meanings).map(([name, meaning]) => [code(name), String(statusOf[name as ErrorCode]), meaning]);
+  const texts = Object.values(components.responses).map(({ description }) => description);
+  const found = texts.flatMap((text) => [...text.matchAll(/`([A-Z_]+)`: (.*?)\.(?= `[A-Z_]+`: |$)/g)]);
+  const meanings = new Map(found.map(([, name = "", meaning = ""]) => [name, meaning]));
+  return Object.entries(statusOf).map(([name, status]) => [code(name), String(status), meanings.get(name) ?? ""]);
 }
 
 function findingRows(): Row[] {
@@ -131,24 +133,56 @@ function longFormRows(): Row[] {
 }
 
 type Fields = { readonly properties?: object; readonly required?: readonly string[] };
+type Reference = { readonly $ref: string };
+type Content = Readonly<Record<string, { readonly schema: Reference | Fields }>>;
 
-type Components = {
-  readonly schemas: Readonly<Record<string, Fields>>;
-  readonly parameters: Readonly<Record<string, { readonly name: string }>>;
+type Operation = {
+  readonly summary: string;
+  readonly parameters?: readonly Reference[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: { readonly 200: { readonly description: string; readonly content: Content } };
 };
 
-function endpointRow({ method, path, summary, parameters = [], body, response }: (typeof operations)[number]): Row {
-  const { schemas, parameters: named } = contract["components"] as Components;
-  const query = parameters.filter((name) => !path.includes(`{${name}}`));
-  const asked = query.map((name) => code(`${named[name]?.name ?? name}?`));
-  const fields = body === undefined ? [] : fieldsOf(schemas[body.schema]);
-  const returned = typeof response.schema === "string" ? fieldsOf(schemas[response.schema]) : [];
+const { paths, components } = contract as unknown as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Fields>>;
+    readonly parameters: Readonly<Record<string, { readonly name: string; readonly in: string }>>;
+    readonly responses: Readonly<Record<string, { readonly description: string }>>;
+  };
+};
+
+function endpointRows(): Row[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => endpointRow(method, path, operation)),
+  );
+}
+
+function endpointRow(
+  method: string,
+  path: string,
+  { summary, parameters = [], requestBody, responses }: Operation,
+): Row {
+  const asked = parameters
+    .map((parameter) => components.parameters[nameOf(parameter)])
+    .filter((found) => found?.in !== "path");
+  const { description, content } = responses[200];
   return [
     code(`${method.toUpperCase()} ${path.replace(/\{(\w+)\}/, ":$1")}`),
     summary,
-    [...fields, ...asked].join(", "),
-    returned.join(", ") || response.description,
+    [...fieldsIn(requestBody?.content), ...asked.map((found) => code(`${found?.name}?`))].join(", "),
+    fieldsIn(content).join(", ") || description,
   ];
+}
+
+function nameOf({ $ref }: Reference): string {
+  return $ref.split("/").at(-1) ?? "";
+}
+
+/** The fields of a named schema. */
+function fieldsIn(content: Content = {}): string[] {
+  const schema = content["application/json"]?.schema;
+  return schema !== undefined && "$ref" in schema ? fieldsOf(components.schemas[nameOf(schema)]) : [];
 }
 
 function fieldsOf({ properties = {}, required = [] }: Fields = {}): string[] {

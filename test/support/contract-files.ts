@@ -1,13 +1,13 @@
 /**
- * Generator of the files that are made from the contract: the OpenAPI document with the default limits, the client's
- * types and the key worker's validators. `npm run contract` writes them; a test compares them with what would be written.
+ * Generator of the files that follow from openapi.yaml: the OpenAPI document in JSON, its operations, the client's types and
+ * the key worker's validators. `npm run contract` writes them; a test compares them with what would be written.
  */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { bodyValidatorsFile } from "./compiled-schemas.js";
-import { contract } from "./contract-judge.js";
+import { parse } from "yaml";
+import { bodyValidatorsFile } from "./compiled-bodies.js";
 
-type Schema = {
+export type Schema = {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -17,29 +17,63 @@ type Schema = {
   readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly format?: string;
+  readonly examples?: readonly unknown[];
+};
+
+type Document = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 };
 
 /** Returns each file's text by its path from the repository's root. */
 export function contractFiles(): ReadonlyMap<string, string> {
+  const document = parse(readFileSync("openapi.yaml", "utf8"), { merge: true }) as Document;
   return new Map([
-    ["openapi.json", `${JSON.stringify(contract, null, 2)}\n`],
-    ["src/client/api-types.ts", typesOf((contract["components"] as { schemas: Record<string, Schema> }).schemas)],
-    ["workers/operations/body-validators.ts", bodyValidatorsFile()],
+    ["openapi.json", `${JSON.stringify(document, null, 2)}\n`],
+    ["src/contract/operations.ts", operationsOf(document)],
+    ["src/client/api-types.ts", typesOf(document.components.schemas)],
+    ["workers/operations/body-validators.ts", bodyValidatorsFile(document.components.schemas)],
   ]);
+}
+
+function operationsOf({ paths }: Document): string {
+  const rows = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, { operationId }]) => `  ${operationId}: { method: "${method.toUpperCase()}", path: "${path}" },\n`,
+    ),
+  );
+  return `/** Operations of the HTTP API, generated from openapi.yaml by \`npm run contract\`. */
+
+export const operations = {
+${rows.join("")}} as const;
+
+export type OperationId = keyof typeof operations;
+`;
 }
 
 function typesOf(schemas: Readonly<Record<string, Schema>>): string {
   const interfaces = Object.entries(schemas).map(([name, schema]) => interfaceOf(name, schema));
-  return `/** Types of the HTTP API, generated from its schemas by \`npm run contract\`. */\n\n${interfaces.join("\n")}`;
+  return `/** Types of the HTTP API, generated from openapi.yaml by \`npm run contract\`. */\n\n${interfaces.join("\n")}`;
 }
 
 function interfaceOf(name: string, { description, properties = {}, required = [] }: Schema): string {
   const members = Object.entries(properties).map(([member, schema]) => {
     const mark = required.includes(member) ? "" : "?";
-    const comment = schema.description === undefined ? "" : `  /** ${schema.description} */\n`;
+    const about = commentOf(schema);
+    const comment = about === "" ? "" : `  /** ${about} */\n`;
     return `${comment}${wrapped(`  readonly ${member}${mark}:`, typeOf(schema))}\n`;
   });
   return `/** ${description} */\nexport interface ${name} {\n${members.join("")}}\n`;
+}
+
+/** The description, with the unit of a limit and of a time. */
+function commentOf({ description = "", maxLength, format }: Schema): string {
+  const limit = maxLength === undefined || description.includes("bytes") ? "" : ` At most ${maxLength} bytes of UTF-8.`;
+  const time = format === "date-time" ? " ISO 8601, UTC, with milliseconds." : "";
+  return `${description}${limit}${time}`.trim();
 }
 
 /** A union that is too long for its line has a line for each member. */

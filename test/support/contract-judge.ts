@@ -4,9 +4,8 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { openApiDocument } from "../../src/contract/document.js";
 import { statusOf } from "../../src/errors.js";
-import { readManifest } from "../../src/manifest.js";
+import { readPackageFile } from "../../src/manifest.js";
 
 type Schema = { readonly [keyword: string]: unknown };
 type Header = { readonly required?: boolean; readonly schema: Schema };
@@ -36,7 +35,7 @@ export type Judged = {
   readonly text: string;
 };
 
-export const contract = openApiDocument(readManifest(), { maxValueBytes: 1_048_576 });
+export const contract: Schema = JSON.parse(readPackageFile("openapi.json"));
 const { paths, components, "x-unrouted": unrouted } = contract as unknown as Document;
 
 /** Headers of HTTP itself, which OpenAPI does not describe. */
@@ -139,6 +138,16 @@ function codesOf({ content }: Response): readonly string[] {
 
 /** The documented responses: operation, status and code. */
 export const documented: readonly string[] = [...unseen];
+
+const everyOperationsCodes = ["", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "UNAVAILABLE"];
+
+/** Returns the codes with which the operation may refuse, without those of every operation. */
+export function ownCodesOf(operation: string): readonly string[] {
+  const codes = documented
+    .filter((response) => response.startsWith(`${operation} `))
+    .map((response) => response.split(" ")[2] ?? "");
+  return codes.filter((code) => !everyOperationsCodes.includes(code));
+}
 
 export function unseenResponses(): readonly string[] {
   return [...unseen];

@@ -27,7 +27,7 @@
  *
  * Version 1, which is read for ever (see `header-v1.ts`), has the passphrase alone. The first change of a slot writes 2.
  */
-import { maxLabelBytes, mostKeys } from "../body-schemas.js";
+import { maxLabelBytes, mostKeys } from "../body-limits.js";
 import { base64url, byteLength, equal, fromBase64url, textOf, utf8 } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 

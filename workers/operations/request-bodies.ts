@@ -3,7 +3,6 @@
  * here and never repeat any input.
  */
 import {
-  bodySchemas,
   maxDescriptionBytes,
   maxLabelBytes,
   maxPassphraseBytes,
@@ -13,11 +12,11 @@ import {
   type OperationKind,
   operationKinds,
   secretTypes,
-} from "../body-schemas.js";
+} from "../body-limits.js";
 import { readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
 import type { Refusal } from "../protocol.js";
-import { bodyValidators } from "./body-validators.js";
+import { bodyFields, bodyValidators } from "./body-validators.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 type UnlockBody = { readonly passphrase: JsonText };
@@ -69,7 +68,6 @@ type Validator = { (fields: unknown): boolean; readonly errors?: readonly Fault[
 
 export function bodyReaders(maxValueBytes: number): BodyReaders {
   const validators: Validators = bodyValidators(isText, maxValueBytes);
-  const schemas = bodySchemas(maxValueBytes);
   const path = (name: string) => `${name} must be a path: a non-empty string of at most ${maxPathBytes} bytes of UTF-8`;
   const sentences: Sentences = {
     get: path("get"),
@@ -91,7 +89,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     version: `version must be a whole number from 1 to ${maxVersion}`,
   };
   const reader = <T>(name: Exclude<keyof BodyReaders, "operation" | "rotate">, memory: Memory): Reader<T> =>
-    bodyReader(validators[name], Object.keys(schemas[name].properties), sentences, memory);
+    bodyReader(validators[name], bodyFields[name], sentences, memory);
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
@@ -100,13 +98,13 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     rotate: rotateReader(validators.rotate, sentences),
     put: reader<PutBody>("put", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
-    operation: operationReader(validators, schemas, sentences),
+    operation: operationReader(validators, sentences),
   };
 }
 
 type Sentences = Readonly<Record<string, string>>;
-type Schemas = ReturnType<typeof bodySchemas>;
-type Validators = Readonly<Record<keyof Schemas, Validator>>;
+type BodyName = keyof typeof bodyFields;
+type Validators = Readonly<Record<BodyName, Validator>>;
 
 const schemaOf = {
   get: "batchGet",
@@ -114,10 +112,10 @@ const schemaOf = {
   delete: "batchDelete",
   move: "batchMove",
   copy: "batchCopy",
-} as const satisfies Readonly<Record<OperationKind, keyof Schemas>>;
+} as const satisfies Readonly<Record<OperationKind, BodyName>>;
 
-function operationReader(validators: Validators, schemas: Schemas, sentences: Sentences): Reader<OperationBody> {
-  const names = new Set(operationKinds.flatMap((kind) => Object.keys(schemas[schemaOf[kind]].properties)));
+function operationReader(validators: Validators, sentences: Sentences): Reader<OperationBody> {
+  const names = new Set(operationKinds.flatMap((kind) => bodyFields[schemaOf[kind]] as readonly string[]));
   return (body) => {
     const found = readObject(body, [...names]);
     const [kind, another] = operationKinds.filter((name) => found?.has(name));

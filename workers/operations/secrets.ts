@@ -1,5 +1,5 @@
 /** Operations on secrets: seal a put's body, open blobs for gets, describe them for a list, and the steps of a batch. */
-import { maxOperations } from "../body-schemas.js";
+import { maxOperations } from "../body-limits.js";
 import {
   etagOfCurrent,
   faultOf,

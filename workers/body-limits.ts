@@ -1,0 +1,14 @@
+/** Limits of request bodies, in bytes of UTF-8 where they limit a text. A test compares them with openapi.yaml. */
+
+export const secretTypes = ["oauth-token", "api-key", "password", "certificate", "other"] as const;
+export const maxPassphraseBytes = 1024;
+export const maxLabelBytes = 64;
+export const mostKeys = 15;
+export const maxDescriptionBytes = 4096;
+export const maxVersion = 999_999_999_999_999;
+export const maxPathBytes = 1024;
+export const maxOperations = 1000;
+
+/** The kinds of a batch's operations: the field of that name has the path. */
+export const operationKinds = ["get", "put", "delete", "move", "copy"] as const;
+export type OperationKind = (typeof operationKinds)[number];
