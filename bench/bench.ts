@@ -1,40 +1,50 @@
-/** Entry point of `npm run bench`: runs the scenarios and prints their results as text, Markdown or JSON. */
+/** Entry point of `npm run bench`: what a get and a put cost, what an unlock storm does to others, what size costs. */
 import { arch, cpus } from "node:os";
-import { type Options, readOptions, UsageError, usage } from "./options.js";
-import type { Outcome } from "./outcome.js";
-import { cleaningUp, run } from "./run-scenarios.js";
-import { scenarios } from "./scenarios/all.js";
-import { markdownOutcome, showOutcome, showPromises } from "./tables.js";
-import { canMeasure } from "./usage.js";
+import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
+import type { Outcome } from "./figures.js";
+import { compareGets, comparePuts } from "./get-and-put.js";
+import { type Loaders, startLoaders } from "./measure.js";
+import { type Options, readOptions, runCommand, sharedUsage, show } from "./options.js";
+import { measureScale } from "./scale.js";
+import { measureStorm } from "./storm.js";
 
-try {
-  const options = readOptions(process.argv.slice(2));
-  if (options === null) process.stdout.write(`${usage}\n${listed()}`);
-  else if (!canMeasure()) fail("the benchmark reads CPU and memory from /proc, which only Linux has");
-  else await cleaningUp(() => bench(options));
-} catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  fail(`${error.message}\n\n${usage}`);
-}
+const questions = {
+  get: "a get, beside a bare node:https, one with a key thread, and an Express app that does the same work",
+  put: "a put, beside a bare durable loop, and one behind node:https",
+  storm: "status and get while 16 clients unlock, beside a busy process",
+  scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
+} as const;
 
-async function bench(options: Options): Promise<void> {
+type Question = keyof typeof questions;
+
+const usage = `usage: npm run bench -- [options]
+
+${Object.entries(questions)
+  .map(([name, about]) => `  ${name.padEnd(17)}${about}\n`)
+  .join("")}
+${sharedUsage}  --million        "scale" with 1,000,000 secrets also: fills the disk with 4 GiB and takes long
+`;
+
+await runCommand(usage, async () => {
+  const options = readOptions(process.argv.slice(2), Object.keys(questions));
+  if (options === null) return void process.stdout.write(usage);
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${arch()}, Node ${process.version}`;
-  const outcomes: Outcome[] = [];
-  const show = options.markdown ? markdownOutcome : showOutcome;
-  if (!options.json) process.stdout.write(`${machine}; medians of ${options.rounds} rounds of ${options.seconds} s\n`);
-  for await (const outcome of run(options)) {
-    outcomes.push(outcome);
-    if (!options.json) process.stdout.write(show(outcome));
+  if (!options.json) process.stdout.write(`${machine}\n`);
+  await show(outcomes(options), options, { machine });
+});
+
+async function* outcomes(options: Options): AsyncGenerator<Outcome> {
+  const loaders = await startLoaders();
+  for (const question of options.only as readonly Question[]) {
+    const mark = cleanUpMark();
+    yield* answer(question, loaders, options);
+    await cleanUpTo(mark);
   }
-  if (options.json) process.stdout.write(`${JSON.stringify({ machine, options, outcomes }, null, 2)}\n`);
-  else process.stdout.write(showPromises(outcomes, options.markdown));
 }
 
-function listed(): string {
-  return scenarios.map(({ name, about }) => `  ${name.padEnd(18)}${about}\n`).join("");
-}
-
-function fail(message: string): void {
-  process.stderr.write(`${message}\n`);
-  process.exitCode = 2;
+function answer(question: Question, loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
+  if (question === "get") return compareGets(loaders, options);
+  if (question === "put") return comparePuts(loaders, options);
+  if (question === "storm") return measureStorm(loaders, options);
+  return measureScale(options);
 }

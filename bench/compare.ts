@@ -1,76 +1,138 @@
 /**
- * Entry point of `npm run bench:compare <git-ref>`: builds another commit in a temporary directory and alternates the two
- * under the same load, so that changes of the machine's speed affect both.
+ * Entry point of `npm run bench:compare`: this tree beside another commit, or beside itself with other settings. The two
+ * alternate under the same load, so that changes of the machine's speed affect both.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { cleanUpMark, cleanUpTo, later, temporaryDirectory } from "../test/support/clean-up.js";
-import { mainFile } from "../test/support/process.js";
-import { mustUnlock } from "../test/support/test-client.js";
-import { compareLifecycle, lifecycles } from "./compare-lifecycle.js";
-import { filledHome, homeFilledBy } from "./filled-vaults.js";
-import { alternate, contender, type Loaders, startLoaders } from "./measure.js";
-import { type Options, readOptions, UsageError } from "./options.js";
-import { compare, cpu, mainCpu, type Outcome, p50, p99, throughput } from "./outcome.js";
-import { cleaningUp } from "./run-scenarios.js";
-import { type StrongroomSubject, startStrongroom } from "./subjects.js";
-import { markdownOutcome, showOutcome } from "./tables.js";
-import { canMeasure } from "./usage.js";
-import { type Workload, workloads } from "./workloads.js";
+import { mustGet, mustLock, mustUnlock } from "../test/support/test-client.js";
+import { found, type Outcome, ratios } from "./figures.js";
+import { alternate, findingsOf, settle, startLoaders, type Workload } from "./measure.js";
+import { type Options, readOptions, runCommand, sharedUsage, show, UsageError } from "./options.js";
+import { cpuOf, totalCpu } from "./process-usage.js";
+import { type StartOptions, type StrongroomSubject, startStrongroom } from "./subjects.js";
+import { filledHome, pathOf } from "./vaults.js";
+import { get, getSecrets, list, listSecrets, put } from "./workloads.js";
 
-const usage = `usage: npm run bench:compare -- <git-ref> [--only A,B] [--rounds N] [--seconds S] [--markdown] [--json]
+const workloads: Readonly<Record<string, { readonly secrets: number; readonly workload: Workload }>> = {
+  get: { secrets: getSecrets, workload: get(64) },
+  "get-1": { secrets: getSecrets, workload: get(1) },
+  list: { secrets: listSecrets, workload: list },
+  put: { secrets: 0, workload: put },
+};
 
-  scenarios: get, get-1, get-cold, list-100, list-all, put, mixed, status, get-large, put-large,
-             start, relock (CPU of a start, and of lock, unlock and the first get)
-`;
+/** Measured by the CPU that they take, in milliseconds until the server is idle. */
+const lifecycles: Readonly<Record<string, (subject: StrongroomSubject) => Promise<number>>> = {
+  start: async (subject) => used(subject),
+  relock: cpuOfRelock,
+};
 
-try {
-  const [ref, ...args] = process.argv.slice(2);
-  const options = ref === undefined || ref.startsWith("-") ? null : readOptions(args);
-  if (ref === undefined || options === null) process.stdout.write(usage);
-  else if (!canMeasure()) throw new UsageError("the benchmark reads CPU and memory from /proc, which only Linux has");
-  else await cleaningUp(() => compareWith(ref, options));
-} catch (error) {
-  if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`${error.message}\n\n${usage}`);
-  process.exitCode = 2;
+const usage = `usage: npm run bench:compare -- <git-ref> [options]
+       npm run bench:compare -- --with VARIABLE=VALUE [options]
+
+  get, get-1       gets of 200 bytes on 64 connections, and on one
+  list             a page of 100 of 10,000 secrets
+  put              puts of 1 KiB on 16 connections
+  start, relock    CPU of a start, and of lock, unlock and the first get
+
+  --with V=VALUE   set a variable for this tree's servers (several times for several)
+${sharedUsage}`;
+
+/** One side of the comparison. */
+type Side = StartOptions & { readonly name: string };
+
+await runCommand(usage, async () => {
+  const names = [...Object.keys(workloads), ...Object.keys(lifecycles)];
+  const options = readOptions(process.argv.slice(2), names);
+  if (options === null || (options.ref === undefined && options.settings.length === 0)) {
+    return void process.stdout.write(usage);
+  }
+  const sides = await sidesOf(options);
+  await show(outcomes(sides, options), options, { sides: sides.map(({ name }) => name) });
+});
+
+async function sidesOf({
+  ref,
+  settings,
+  nodeFlags,
+}: Options & { readonly ref?: string }): Promise<readonly [Side, Side]> {
+  const environment = Object.fromEntries(settings.map(split));
+  const here = { name: ["this tree", ...settings].join(" "), environment, nodeFlags };
+  if (ref === undefined) return [here, { name: "this tree", nodeFlags }];
+  return [here, { name: ref, main: await build(ref), nodeFlags }];
 }
 
-async function compareWith(ref: string, options: Options): Promise<void> {
-  const wanted = chosen(options);
-  const asked = (Object.keys(lifecycles) as (keyof typeof lifecycles)[]).filter((name) => isWanted(name, options));
-  const main = await build(ref);
+function split(setting: string): readonly [string, string] {
+  const at = setting.indexOf("=");
+  if (at < 1) throw new UsageError("--with takes VARIABLE=VALUE");
+  return [setting.slice(0, at), setting.slice(at + 1)];
+}
+
+async function* outcomes(sides: readonly [Side, Side], options: Options): AsyncGenerator<Outcome> {
   const loaders = await startLoaders();
-  const outcomes: Outcome[] = [];
-  const show = (outcome: Outcome) => {
-    outcomes.push(outcome);
-    if (!options.json) process.stdout.write(options.markdown ? markdownOutcome(outcome) : showOutcome(outcome));
-  };
-  for (const workload of wanted) {
+  for (const name of options.only) {
     const mark = cleanUpMark();
-    show(await compareIn(workload, ref, main, loaders, options));
+    const load = workloads[name];
+    const measureCpu = lifecycles[name];
+    if (load !== undefined) {
+      const subjects: StrongroomSubject[] = [];
+      for (const side of sides) subjects.push(await unlocked(side, load.secrets));
+      const series = await alternate(loaders, subjects, load.workload, options);
+      yield { title: name, findings: findingsOf(series) };
+    } else if (measureCpu !== undefined) yield await compareLifecycle(name, measureCpu, sides, options);
     await cleanUpTo(mark);
   }
-  const builds = [
-    { name: "this tree", main: mainFile },
-    { name: ref, main },
-  ] as const;
-  for (const name of asked) show(await compareLifecycle(name, builds, options));
-  if (options.json) process.stdout.write(`${JSON.stringify({ ref, options, outcomes }, null, 2)}\n`);
 }
 
-function chosen(options: Options): Workload[] {
-  const all = workloads(options);
-  const known = [...all.map(({ name }) => name), ...Object.keys(lifecycles)];
-  const unknown = options.only?.filter((name) => !known.includes(name)) ?? [];
-  if (unknown.length > 0) throw new UsageError(`there is no scenario ${unknown.join(", ")}`);
-  return all.filter(({ name }) => isWanted(name, options));
+async function unlocked(side: Side, secrets: number): Promise<StrongroomSubject> {
+  const subject = await startStrongroom(await filledHome(secrets, side), side);
+  await mustUnlock(subject.server);
+  return subject;
 }
 
-function isWanted(name: string, { only }: Options): boolean {
-  return only?.includes(name) ?? true;
+async function compareLifecycle(
+  name: string,
+  measureCpu: (subject: StrongroomSubject) => Promise<number>,
+  sides: readonly [Side, Side],
+  { rounds }: Options,
+): Promise<Outcome> {
+  const runs = [];
+  for (const side of sides) runs.push({ side, home: await filledHome(getSecrets, side), taken: [] as number[] });
+  for (let round = -1; round < rounds; round++) {
+    for (const { side, home, taken } of runs) {
+      const mark = cleanUpMark();
+      const subject = await startStrongroom(home, side);
+      await settle(subject);
+      const ms = await measureCpu(subject);
+      if (round >= 0) taken.push(ms); // the first is warm-up
+      await cleanUpTo(mark);
+    }
+  }
+  const [ours = [], theirs = []] = runs.map(({ taken }) => taken);
+  const findings = [
+    found(`CPU, ${sides[0].name}`, ours, "ms"),
+    found(`CPU, of ${sides[1].name}'s`, ratios(ours, theirs), "×"),
+  ];
+  return { title: name, findings };
+}
+
+/** It includes one derivation at the lowest cost. */
+async function cpuOfRelock(subject: StrongroomSubject): Promise<number> {
+  const { server } = subject;
+  await mustUnlock(server);
+  await settle(subject);
+  const before = used(subject);
+  await mustLock(server);
+  await mustUnlock(server);
+  await mustGet(server, pathOf(0));
+  await settle(subject);
+  return used(subject) - before;
+}
+
+function used({ pid, threads }: StrongroomSubject): number {
+  return totalCpu(cpuOf(pid, threads)) / 1000;
 }
 
 /** Checks the commit out, installs and builds it; returns the command's file. The directory is removed at the end. */
@@ -96,33 +158,4 @@ async function mustRun(command: string, args: readonly string[], cwd = process.c
   });
   const [code] = await ended;
   if (code !== 0) throw new UsageError(`${command} ${args.slice(0, 2).join(" ")} failed: there is nothing to compare`);
-}
-
-async function compareIn(
-  workload: Workload,
-  ref: string,
-  main: string,
-  loaders: Loaders,
-  options: Options,
-): Promise<Outcome> {
-  const here = await unlocked(workload, await filledHome(workload.secrets), mainFile, "this tree");
-  const there = await unlocked(workload, await homeFilledBy({ main }, workload.secrets), main, ref);
-  const contenders = [here, there].map((subject) => contender(loaders, subject, workload));
-  const series = await alternate(contenders, options);
-  const [ours, theirs] = series;
-  const findings = [
-    compare(`throughput, of ${ref}'s`, ours, theirs, throughput),
-    compare(`p50, of ${ref}'s`, ours, theirs, p50),
-    compare(`p99, of ${ref}'s`, ours, theirs, p99),
-    compare(`CPU a request, of ${ref}'s`, ours, theirs, cpu),
-    compare(`CPU a request in the main thread, of ${ref}'s`, ours, theirs, mainCpu),
-  ];
-  return { scenario: workload.name, series, findings };
-}
-
-async function unlocked(workload: Workload, home: string, main: string, name: string): Promise<StrongroomSubject> {
-  const subject = await startStrongroom(home, { main, name });
-  await mustUnlock(subject.server);
-  await workload.prepare?.(subject);
-  return subject;
 }

@@ -1,53 +1,72 @@
 /** Measurements: a load on a subject for some seconds, alternated with others in rounds. */
 import type { ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Load, LoadReport, Stream, StreamReport } from "./programs/load.js";
-import type { Latencies, PacedLoad, PacedLoadReport, PacedStream } from "./programs/paced-load.js";
-import type { Request } from "./programs/request.js";
+import { type Finding, found, ratios } from "./figures.js";
+import { type Cpu, cpuOf, perRequest, totalCpu } from "./process-usage.js";
+import type { Load, LoadReport, Request } from "./programs/load.js";
+import type { PacedLoad, PacedReport, PacedStream } from "./programs/paced-load.js";
 import { type Subject, startProgram } from "./subjects.js";
-import { type Cpu, cpuOf, perRequest, totalCpu } from "./usage.js";
-
-/** One subject in one round; times in milliseconds, CPU in microseconds per request, memory in MiB. */
-export type Sample = StreamReport & {
-  /** At a fixed rate; null when the workload has none. */
-  readonly latency: Latencies | null;
-  readonly cpu: Cpu;
-  readonly peak: number;
-  /** Near 1, the load process was the limit. */
-  readonly loadBusy: number;
-};
-
-export type Series = { readonly subject: string; readonly samples: readonly Sample[] };
 
 export type Pace = { readonly rounds: number; readonly seconds: number };
 
-const warmMs = 500;
+/** `perSecond`: the fixed rate for latencies, one that every contender sustains; without it none are taken. */
+export type Workload = {
+  readonly connections: number;
+  readonly requests: readonly Request[];
+  readonly perSecond?: number;
+};
 
-/** A process that sends loads as fast as they are answered, one load at a time. */
-export type Loader = ChildProcess;
+/** One subject in one round; times in milliseconds, CPU in microseconds a request, memory in MiB. */
+export type Sample = {
+  readonly perSecond: number;
+  readonly failed: number;
+  readonly cpu: Cpu;
+  readonly peak: number;
+  readonly latency: PacedReport | null;
+};
 
-/** A process that sends loads at a fixed rate, one load at a time. */
-export type PacedLoader = ChildProcess;
+export type Series = { readonly name: string; readonly samples: readonly Sample[] };
 
-export type Loaders = { readonly loader: Loader; readonly pacer: PacedLoader };
-
-export async function startLoader(): Promise<Loader> {
-  return (await startProgram("load.js")).child;
-}
+/** Two processes that send: one as fast as it gets responses, one at a fixed rate. */
+export type Loaders = { readonly loader: ChildProcess; readonly pacer: ChildProcess };
 
 export async function startLoaders(): Promise<Loaders> {
-  return { loader: await startLoader(), pacer: (await startProgram("paced-load.js")).child };
+  return { loader: (await startProgram("load.js")).child, pacer: (await startProgram("paced-load.js")).child };
 }
 
-/** Measures `subject` while `loader` sends the streams. A durable loop loads itself. */
-export function measure(
-  loader: Loader,
-  subject: Subject,
-  streams: readonly Stream[],
-  seconds: number,
-  slow = false,
-): Promise<LoadReport> {
-  return sendLoad(loader, subject, { streams, warmMs: slow ? 0 : warmMs, seconds });
+export function sendLoad(loader: ChildProcess, subject: Subject, workload: Workload, seconds: number) {
+  const { url, pid, threads, headers } = subject;
+  const { connections, requests } = workload;
+  const load = { url, watched: { pid, threads }, headers, connections, requests, seconds } satisfies Load;
+  return reportOf(loader, load, "usage") as Promise<LoadReport>;
+}
+
+/** Sends streams at fixed rates; `opened` is called once all their connections are open. */
+export async function sendPaced(
+  pacer: ChildProcess,
+  load: PacedLoad,
+  opened: () => void = () => {},
+): Promise<readonly PacedReport[]> {
+  const { reports } = (await reportOf(pacer, load, "reports", opened)) as { reports: PacedReport[] };
+  return reports;
+}
+
+export function pacedStream({ headers }: Subject, { connections, requests }: Workload, perSecond: number): PacedStream {
+  return { headers, connections, requests, perSecond };
+}
+
+function reportOf(child: ChildProcess, load: object, member: string, opened = () => {}): Promise<object> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new Error("the load's process ended"));
+    const take = (message: object) => {
+      if ("opened" in message) opened();
+      if (!(member in message)) return;
+      child.off("message", take).off("exit", gone);
+      resolve(message);
+    };
+    child.on("message", take).once("exit", gone);
+    child.send(load);
+  });
 }
 
 /**
@@ -65,99 +84,73 @@ export async function settle({ pid, threads }: Subject): Promise<void> {
   throw new Error("a measured process does not become idle");
 }
 
-/** Sends one load and waits for its report. */
-export function sendLoad(
-  loader: Loader,
-  { url, pid, threads }: Subject,
-  load: Pick<Load, "streams" | "rampMs" | "warmMs" | "seconds">,
-): Promise<LoadReport> {
-  return reportOf(loader, { url, watched: { pid, threads }, atLeast: 1, ...load } satisfies Load, "streams");
-}
-
-/** Sends one load at a fixed rate; `opened` is called once all its connections are open. */
-export function sendPaced(
-  pacer: PacedLoader,
-  { url, pid, threads }: Pick<Subject, "url" | "pid" | "threads">,
-  load: Pick<PacedLoad, "paced" | "seconds">,
-  opened: () => void = () => {},
-): Promise<PacedLoadReport> {
-  return reportOf(pacer, { url, watched: { pid, threads }, ...load } satisfies PacedLoad, "paced", opened);
-}
-
-function reportOf<T extends object>(
-  child: ChildProcess,
-  load: object,
-  member: string,
-  opened: () => void = () => {},
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const gone = () => reject(new Error("the load's process ended"));
-    const take = (message: object) => {
-      if ("opened" in message) opened();
-      if (!(member in message)) return;
-      child.off("message", take).off("exit", gone);
-      resolve(message as T);
-    };
-    child.on("message", take).once("exit", gone);
-    child.send(load);
-  });
-}
-
-export type Requests = {
-  readonly connections: number;
-  readonly requests: readonly Request[];
-  /** The fixed rate for latencies, one that every contender sustains. */
-  readonly perSecond?: number;
-  /** A round lasts until there is at least one response, however long that takes. */
-  readonly slow?: true;
-};
-
-export function stream(subject: Subject, { connections, requests }: Requests): Stream {
-  return { connections, headers: subject.headers, requests };
-}
-
-/** A subject to alternate: its name, and how to take one sample. */
-export type Contender = { readonly name: string; sample(seconds: number): Promise<Sample> };
-
-/** A subject under one stream of requests: first as fast as possible, then at the fixed rate. */
-export function contender({ loader, pacer }: Loaders, subject: Subject, requests: Requests): Contender {
-  return {
-    name: subject.name,
-    async sample(seconds) {
-      const { streams, usage } = await measure(loader, subject, [stream(subject, requests)], seconds, requests.slow);
-      await settle(subject);
-      const [report] = streams;
-      if (report === undefined) throw new Error(`${subject.name} sent no response`);
-      const cpu = perRequest(usage.cpu, report.count);
-      const latency = await latencyOf(pacer, subject, requests, seconds);
-      return { ...report, latency, cpu, peak: usage.peak, loadBusy: usage.watcherBusy };
-    },
-  };
-}
-
-async function latencyOf(
-  pacer: PacedLoader,
+/** Takes one sample: first as fast as possible, then at the fixed rate. A durable loop is its own loader. */
+export async function sampleOf(
+  { loader, pacer }: Loaders,
   subject: Subject,
-  requests: Requests,
+  workload: Workload,
   seconds: number,
-): Promise<Latencies | null> {
-  const { perSecond } = requests;
-  if (perSecond === undefined) return null;
-  const { paced } = await sendPaced(pacer, subject, { paced: [pacedStream(subject, requests, perSecond)], seconds });
+): Promise<Sample> {
+  const { count, perSecond, failed, usage } = await sendLoad(loader, subject, workload, seconds);
   await settle(subject);
-  return paced[0] ?? null;
-}
-
-export function pacedStream(subject: Subject, requests: Requests, perSecond: number): PacedStream {
-  return { ...stream(subject, requests), perSecond };
+  let latency: PacedReport | null = null;
+  if (workload.perSecond !== undefined && subject.url !== "") {
+    const paced = [pacedStream(subject, workload, workload.perSecond)];
+    [latency = null] = await sendPaced(pacer, { url: subject.url, paced, seconds });
+    await settle(subject);
+  }
+  return { perSecond, failed, cpu: perRequest(usage.cpu, count), peak: usage.peak, latency };
 }
 
 /** A B C A B C …: changes of the machine's speed affect all of them. The first round is warm-up and dropped. */
-export async function alternate(contenders: readonly Contender[], { rounds, seconds }: Pace): Promise<Series[]> {
-  const taken = contenders.map(() => [] as Sample[]);
-  for (const { sample } of contenders) await sample(Math.min(1, seconds));
-  for (let round = 0; round < rounds; round++) {
-    for (const [i, { sample }] of contenders.entries()) taken[i]?.push(await sample(seconds));
+export async function alternate(
+  loaders: Loaders,
+  subjects: readonly Subject[],
+  workload: Workload,
+  { rounds, seconds }: Pace,
+): Promise<Series[]> {
+  const series = subjects.map(({ name }) => ({ name, samples: [] as Sample[] }));
+  for (let round = -1; round < rounds; round++) {
+    for (const [i, subject] of subjects.entries()) {
+      const own = subject.url === "" ? { ...loaders, loader: subject.child } : loaders;
+      const sample = await sampleOf(own, subject, workload, round < 0 ? Math.min(1, seconds) : seconds);
+      if (round >= 0) series[i]?.samples.push(sample);
+    }
   }
-  return contenders.map(({ name }, i) => ({ subject: name, samples: taken[i] ?? [] }));
+  return series;
+}
+
+const figures = {
+  throughput: ["/s", ({ perSecond }: Sample) => perSecond],
+  p50: ["ms", ({ latency }: Sample) => latency?.p50 ?? Number.NaN],
+  p99: ["ms", ({ latency }: Sample) => latency?.p99 ?? Number.NaN],
+  "CPU a request": ["µs", ({ cpu }: Sample) => totalCpu(cpu)],
+  "CPU a request, main thread": ["µs", ({ cpu }: Sample) => cpu.main],
+  "CPU a request, key worker": ["µs", ({ cpu }: Sample) => cpu.worker],
+  "CPU a request, thread pool": ["µs", ({ cpu }: Sample) => cpu.pool],
+  "peak memory": ["MiB", ({ peak }: Sample) => peak],
+  failed: ["", ({ failed }: Sample) => failed],
+} as const;
+
+/** The first series' figures, and their ratios to those of each other series. */
+export function findingsOf([first, ...others]: readonly Series[]): Finding[] {
+  if (first === undefined) return [];
+  return Object.entries(figures).flatMap(([what, [unit, figure]]) => {
+    const ours = first.samples.map(figure);
+    if (ours.every((value) => Number.isNaN(value))) return [];
+    const own = found(`${what}, ${first.name}`, ours, unit);
+    if (what === "failed") return [own];
+    return [own, ...others.flatMap((other) => ratioOf(what, ours, other, figure))];
+  });
+}
+
+/** What another server does not have, such as a key thread's CPU, is left out. */
+function ratioOf(
+  what: string,
+  ours: readonly number[],
+  { name, samples }: Series,
+  figure: (sample: Sample) => number,
+): Finding[] {
+  const ratio = ratios(ours, samples.map(figure));
+  return ratio.every(Number.isFinite) ? [found(`${what}, of ${name}'s`, ratio, "×")] : [];
 }

@@ -1,70 +1,72 @@
-/** The benchmark's command line. */
+/** The options that `npm run bench` and `npm run bench:compare` share, and the clean-up of both. */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { cleanUpTo } from "../test/support/clean-up.js";
+import { markdownTable, type Outcome, plainTable } from "./figures.js";
+import { canMeasure } from "./process-usage.js";
 
 export type Options = {
-  readonly only: readonly string[] | null;
+  readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
-  readonly coldKeys: number;
-  readonly million: boolean;
   readonly json: boolean;
   readonly markdown: boolean;
-  /** File for the chart of the unlock storm. */
-  readonly chart: string | null;
-  /** Directory for CPU profiles of the server's main thread. */
-  readonly profile: string | null;
+  /** For the measured servers' Node. */
+  readonly nodeFlags: readonly string[];
+  readonly million: boolean;
+  /** VARIABLE=VALUE, for the servers of this tree. */
+  readonly settings: readonly string[];
 };
 
-export const usage = `usage: npm run bench -- [options]
-
-  --only A,B       only these scenarios (--list names them)
+export const sharedUsage = `  --only A,B       only these
   --rounds N       rounds, alternated; default 7
   --seconds S      seconds that each measurement lasts; default 2
-  --cold-keys N    how many secrets "get-cold" goes round; default 50000, more than any cache here holds
-  --million        adds 1,000,000 secrets to "growth" and "maintenance": fills the disk with 4 GiB and takes long
-  --chart FILE     writes the unlock storm's latency over time as SVG
-  --profile DIR    writes CPU profiles of the server's main thread
-  --markdown       tables in Markdown
-  --json           all samples and findings, for machines
+  --profile DIR    write CPU profiles of the servers' main threads
+  --markdown       print tables in Markdown
+  --json           print all findings as JSON
 `;
-
-export class UsageError extends Error {}
 
 const spelled = {
   only: { type: "string" },
   rounds: { type: "string", default: "7" },
   seconds: { type: "string", default: "2" },
-  "cold-keys": { type: "string", default: "50000" },
-  million: { type: "boolean", default: false },
-  chart: { type: "string" },
   profile: { type: "string" },
   markdown: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
-  list: { type: "boolean", default: false },
+  million: { type: "boolean", default: false },
+  with: { type: "string", multiple: true, default: [] as string[] },
   help: { type: "boolean", default: false },
 } as const;
 
-/** Returns null when help is asked for. @throws UsageError */
-export function readOptions(args: readonly string[]): Options | null {
-  const { values } = parsed(args);
-  if (values.help || values.list) return null;
+/** The command line is wrong; the message says how. */
+export class UsageError extends Error {}
+
+/**
+ * Reads the command line.
+ * @param names what `--only` may name
+ * @returns null when help is asked for
+ * @throws UsageError
+ */
+export function readOptions(args: readonly string[], names: readonly string[]): (Options & { ref?: string }) | null {
+  const { values, positionals } = parsed(args);
+  if (values.help) return null;
+  const only = values.only?.split(",") ?? names;
+  const unknown = only.filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new UsageError(`there is no ${unknown.join(", ")}; there are ${names.join(", ")}`);
+  const { json, markdown, million, profile } = values;
   return {
-    only: values.only?.split(",") ?? null,
+    only,
     rounds: atLeast("--rounds", values.rounds, 1),
     seconds: atLeast("--seconds", values.seconds, 0.1),
-    coldKeys: atLeast("--cold-keys", values["cold-keys"], 100),
-    million: values.million,
-    json: values.json,
-    markdown: values.markdown,
-    chart: values.chart === undefined ? null : resolve(values.chart),
-    profile: values.profile === undefined ? null : resolve(values.profile),
+    ...{ json, markdown, million, settings: values.with },
+    nodeFlags: profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(profile)}`],
+    ...(positionals[0] !== undefined && { ref: positionals[0] }),
   };
 }
 
 function parsed(args: readonly string[]) {
   try {
-    return parseArgs({ args: [...args], options: spelled });
+    return parseArgs({ args: [...args], options: spelled, allowPositionals: true });
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
@@ -74,4 +76,42 @@ function atLeast(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (!(value >= least)) throw new UsageError(`${flag} must be a number of at least ${least}`);
   return value;
+}
+
+/** Prints each outcome as it is found, or all of them as JSON at the end. */
+export async function show(outcomes: AsyncIterable<Outcome>, { json, markdown }: Options, about: object) {
+  const all: Outcome[] = [];
+  for await (const outcome of outcomes) {
+    all.push(outcome);
+    if (!json) process.stdout.write(markdown ? markdownTable(outcome) : plainTable(outcome));
+  }
+  if (json) process.stdout.write(`${JSON.stringify({ ...about, outcomes: all }, null, 2)}\n`);
+}
+
+/** Runs a benchmark's command line: a wrong one exits with 2; everything started ends with the command, also on Ctrl-C. */
+export async function runCommand(usage: string, work: () => Promise<void>): Promise<void> {
+  try {
+    if (!canMeasure()) throw new UsageError("the benchmark reads CPU and memory from /proc, which only Linux has");
+    await cleaningUp(work);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n\n${usage}`);
+    process.exitCode = 2;
+  }
+}
+
+async function cleaningUp(work: () => Promise<void>): Promise<void> {
+  let stopping: Promise<void> | null = null;
+  const stop = () => {
+    stopping ??= cleanUpTo(0).finally(() => process.exit(130));
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  process.stdout.on("error", stop); // the reader of the tables has gone
+  try {
+    await work();
+  } catch (error) {
+    if (stopping === null) throw error; // after an interruption the error is only that a process has gone
+  } finally {
+    await (stopping ?? cleanUpTo(0));
+  }
 }

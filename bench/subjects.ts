@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "../test/support/clean-up.js";
 import { environment, mainFile, node, type ServerProcess, startProcess } from "../test/support/process.js";
 import type { TestServer } from "../test/support/server.js";
-import type { Threads } from "./usage.js";
+import type { Threads } from "./process-usage.js";
 
 /** A process that can be measured from outside. */
 export type Subject = {
@@ -24,9 +24,6 @@ export type StrongroomSubject = Subject & { readonly server: ServerProcess };
 const programs = new URL("./programs/", import.meta.url);
 const probe = fileURLToPath(new URL("probe.cjs", programs));
 
-/** For `nodeFlags`: measures event-loop delay; see programs/delay-probe.cts. */
-export const delayProbe = ["--require", fileURLToPath(new URL("delay-probe.cjs", programs))];
-
 export type StartOptions = {
   readonly name?: string;
   /** The command's built file, when it is another commit's. */
@@ -38,53 +35,48 @@ export type StartOptions = {
 export async function startStrongroom(home: string, options: StartOptions = {}): Promise<StrongroomSubject> {
   const { name = "strongroom", main = mainFile, nodeFlags = [] } = options;
   const settings = { STRONGROOM_HOME: home, STRONGROOM_IDLE_TIMEOUT_MS: "0", ...options.environment };
-  const program = { main, nodeFlags: ["--require", probe, ...nodeFlags] };
-  const server = await startProcess([], settings, program);
+  const server = await startProcess([], settings, { main, nodeFlags: ["--require", probe, ...nodeFlags] });
   const headers = { Authorization: `Bearer ${server.token}` };
-  const url = `https://127.0.0.1:${server.port}`;
-  return { ...(await describe(name, server.child, url)), headers, server };
+  later(() => server.stop()); // a killed process writes no profile
+  return { ...(await describe(name, server.child, server.url.replace("localhost", "127.0.0.1"))), headers, server };
 }
 
 type Beside = { readonly server: TestServer; readonly headers: Subject["headers"] };
 
-const fixed = {
-  bare: "bare node:https",
-  "key-thread": "node:https with a key thread",
-  "plain-express": "plain Express 5",
-  stringify: "JSON.stringify",
-} as const;
-
-/** A server that sends the same bytes for every request, with the certificate of the Strongroom beside it. */
-export function startFixed(program: keyof typeof fixed, body: Uint8Array, beside: Beside): Promise<Subject> {
-  const file = join(temporaryDirectory(), "body");
-  writeFileSync(file, body);
-  return startServer(fixed[program], `${program}.js`, { BENCH_BODY: file }, beside);
+/** A bare node:https server that sends the same bytes for every request, with the certificate of the Strongroom beside it. */
+export function startBare(body: Uint8Array, beside: Beside): Promise<Subject> {
+  return startServer("bare node:https", "bare.js", { BENCH_BODY: fileOf(body) }, beside);
 }
 
-/** The naive Express app, with the certificate and token of the Strongroom beside it. */
+/** The same with a second thread that has the key and opens the body for each request. */
+export function startKeyThread(body: Uint8Array, beside: Beside): Promise<Subject> {
+  return startServer("node:https with a key thread", "key-thread.js", { BENCH_BODY: fileOf(body) }, beside);
+}
+
+/** An Express app that does the same work in the usual way. */
 export function startNaive(beside: Beside): Promise<Subject> {
   const secrets = join(temporaryDirectory(), "secrets");
   mkdirSync(secrets);
   return startServer("naive Express 5 app", "naive.js", { BENCH_SECRETS: secrets }, beside);
 }
 
-/** A server that stores every body durably as it is, with the certificate of the Strongroom beside it. */
+/** A server that stores every body durably as it is. */
 export function startDurableServer(beside: Beside): Promise<Subject> {
   const settings = { BENCH_DIRECTORY: temporaryDirectory() };
   return startServer("node:https that stores durably", "durable-server.js", settings, beside);
 }
 
-/** The bare loop of durable replaces. */
+/** The bare loop of durable replaces, which loads itself. */
 export async function startDurableLoop(bytes: number): Promise<Subject> {
   const settings = { BENCH_DIRECTORY: temporaryDirectory(), BENCH_BYTES: String(bytes) };
   const { child } = await startProgram("durable-loop.js", settings);
   return { ...(await describe("bare durable loop", child, "")), headers: {} };
 }
 
-/** The database's client alone, which loads itself. */
-export async function startBareDatabase(settings: Readonly<Record<string, string>>): Promise<Subject> {
-  const { child } = await startProgram("bare-database.js", settings);
-  return { ...(await describe("the client alone", child, "")), headers: {} };
+function fileOf(body: Uint8Array): string {
+  const file = join(temporaryDirectory(), "body");
+  writeFileSync(file, body);
+  return file;
 }
 
 async function startServer(
@@ -119,16 +111,11 @@ export async function startProgram(
   return { child, greeting: greeting[0] as object };
 }
 
+/** Asks the probe inside the process (programs/probe.cts) for its threads. */
 async function describe(name: string, child: ChildProcess, url: string): Promise<Omit<Subject, "headers">> {
-  const threads = (await ask(child, "threads")) as Threads;
-  return { name, url, pid: child.pid ?? 0, threads, child };
-}
-
-/** Asks the probe inside a process; see programs/probe.cts. */
-export async function ask(child: ChildProcess, question: "threads" | "watch-delay" | "delay"): Promise<unknown> {
-  child.send({ ask: question });
+  child.send({ ask: "threads" });
   for (;;) {
     const [answer] = await once(child, "message");
-    if ((answer as { answered?: string }).answered === question) return answer;
+    if ("engine" in answer) return { name, url, pid: child.pid ?? 0, threads: answer as Threads, child };
   }
 }

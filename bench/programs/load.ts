@@ -1,12 +1,17 @@
 /**
  * Throughput load: autocannon in a process of its own. It counts responses once all connections are open and warm, and
- * reads what the measured process used meanwhile. Each connection waits for its response before it sends again, so these
- * latencies leave out what would have been sent during a stall: latencies come from paced-load.ts.
+ * reads what the measured process used in that time. Each connection waits for its response before it sends again, so
+ * these latencies leave out what would have been sent during a stall: latencies come from paced-load.ts.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import autocannon from "autocannon";
-import { type Usage, type Watched, watch } from "../usage.js";
-import { bodyOf, type Request } from "./request.js";
+import { type Usage, type Watched, watch } from "../process-usage.js";
+
+export type Request = {
+  readonly method: "GET" | "PUT" | "POST";
+  readonly path: string;
+  readonly body?: string;
+};
 
 /** Requests that connections send in turn; each connection has its share of them. */
 export type Stream = {
@@ -15,97 +20,58 @@ export type Stream = {
   readonly requests: readonly Request[];
 };
 
-export type Load = {
+export type Load = Stream & {
   readonly url: string;
   /** The process whose CPU and memory are read at the beginning and end of the measurement. */
   readonly watched: Watched;
-  readonly streams: readonly Stream[];
-  /** Pause after the start of each stream: a server cuts handshakes that take too long, as thousands at once would. */
-  readonly rampMs?: number;
-  readonly warmMs: number;
-  /** Length of the measurement; longer until there are `atLeast` responses. */
+  /** Length of the measurement; longer until there is a response. */
   readonly seconds: number;
-  readonly atLeast: number;
 };
 
-export type StreamReport = {
+/** `failed`: responses other than 2xx, broken connections, time-outs. */
+export type LoadReport = {
   readonly count: number;
   readonly perSecond: number;
-  /** Responses other than 2xx, broken connections, time-outs. */
   readonly failed: number;
+  readonly usage: Usage;
 };
 
-export type LoadReport = { readonly streams: readonly StreamReport[]; readonly usage: Usage };
+const warmMs = 500;
 
-type Running = {
-  begin(): void;
-  count(): number;
-  end(): void;
-  stop(): Promise<void>;
-  report(seconds: number): StreamReport;
-};
-
-process.on("message", async (load: Load) => {
-  if ("streams" in load) process.send?.(await run(load));
-});
+process.on("message", async (load: Load) => process.send?.(await run(load)));
 process.send?.({ ready: true });
 
-async function run({ url, watched, streams, rampMs = 0, warmMs, seconds, atLeast }: Load): Promise<LoadReport> {
-  const running: Running[] = [];
-  for (const stream of streams) {
-    running.push(start(url, stream, (rampMs * streams.length + warmMs) / 1000 + seconds + 600));
-    await sleep(rampMs);
-  }
-  await sleep(warmMs);
-  for (const stream of running) stream.begin();
-  const used = watch(watched);
-  await sleep(seconds * 1000);
-  while (running.some((stream) => stream.count() < atLeast)) await sleep(10);
-  const usage = used();
-  for (const stream of running) stream.end();
-  await Promise.all(running.map((stream) => stream.stop()));
-  return { streams: running.map((stream) => stream.report(usage.seconds)), usage };
-}
-
-function start(url: string, { connections, headers, requests }: Stream, atMost: number): Running {
-  let counting = false;
-  let count = 0;
-  let failed = 0;
+async function run({ url, watched, connections, headers, requests, seconds }: Load): Promise<LoadReport> {
+  const counted = { on: false, count: 0, failed: 0 };
   let next = 0;
   const setupClient = (client: autocannon.Client) => {
     const first = next++;
-    const share = requests.filter((_, i) => i % connections === first % requests.length);
-    client.setRequests(share.map(asAutocannon));
+    client.setRequests(
+      requests.filter((_, i) => i % connections === first % requests.length).map((one) => ({ ...one })),
+    );
   };
-  const options = { url, connections, headers, setupClient, duration: atMost, sampleInt: 50, timeout: 600 };
-  const instance = autocannon(options, () => {});
+  const duration = warmMs / 1000 + seconds + 600;
+  const instance = autocannon(
+    { url, connections, headers, setupClient, duration, sampleInt: 50, timeout: 600 },
+    () => {},
+  );
   const done = new Promise<void>((resolve) => instance.once("done", () => resolve()));
   instance.on("reqError", () => {
-    if (counting) failed++;
+    if (counted.on) counted.failed++;
   });
   instance.on("response", (_client, status) => {
-    if (!counting) return;
-    if (status < 200 || status > 299) failed++;
-    count++;
+    if (!counted.on) return;
+    if (status < 200 || status > 299) counted.failed++;
+    counted.count++;
   });
-  return {
-    begin() {
-      counting = true;
-    },
-    count: () => count,
-    end() {
-      counting = false;
-    },
-    async stop() {
-      instance.stop();
-      await done;
-    },
-    report: (seconds) => ({ count, perSecond: count / seconds, failed }),
-  };
-}
-
-function asAutocannon(request: Request): autocannon.Request {
-  const { method, path } = request;
-  const body = bodyOf(request);
-  return { method, path, ...(body !== undefined && { body }) };
+  await sleep(warmMs);
+  counted.on = true;
+  const used = watch(watched);
+  await sleep(seconds * 1000);
+  while (counted.count === 0) await sleep(10);
+  const usage = used();
+  counted.on = false;
+  instance.stop();
+  await done;
+  return { count: counted.count, perSecond: counted.count / usage.seconds, failed: counted.failed, usage };
 }

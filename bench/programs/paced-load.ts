@@ -2,63 +2,98 @@
  * Fixed-rate load: each request is due at its own moment, whatever became of the ones before it, and its latency counts
  * from that moment. A request waits here while all connections are busy, and that wait is part of its latency.
  *
- * autocannon's own rate is no substitute. It sends a second's requests of a connection one after another as fast as they
- * are answered and then pauses until the next second. Its correction of the histogram takes `Math.ceil(1 / rate)`, one
- * second divided by the rate and rounded up to 1, for an interval in milliseconds: at 200 requests a second it adds five
- * samples for each one that a stall left out.
+ * autocannon's own rate is no substitute: it sends a second's requests one after another and then pauses, and its correction
+ * adds five samples for each one that a stall left out at 200 requests a second.
  */
 import { createHistogram } from "node:perf_hooks";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { type Usage, type Watched, watch } from "../usage.js";
-import type { Stream } from "./load.js";
-import { PacedConnection } from "./paced-connection.js";
-import { bodyOf } from "./request.js";
+import { connect, type TLSSocket } from "node:tls";
+import type { Request, Stream } from "./load.js";
 
 export type PacedStream = Stream & { readonly perSecond: number };
 
-export type PacedLoad = {
-  readonly url: string;
-  readonly watched: Watched;
-  readonly paced: readonly PacedStream[];
-  readonly seconds: number;
-};
+export type PacedLoad = { readonly url: string; readonly paced: readonly PacedStream[]; readonly seconds: number };
 
-/** Times in milliseconds. */
-export type Latencies = {
+/** Times in milliseconds; `failed`: responses other than 2xx, and broken connections. */
+export type PacedReport = {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
   readonly max: number;
-};
-
-export type PacedReport = Latencies & {
   readonly count: number;
-  /** Responses other than 2xx, and broken connections. */
   readonly failed: number;
-  /** How late this program itself was, p99: latencies include it. */
-  readonly lateness: number;
-  /** The slowest response to the requests due in each tenth of a second; 0 when none was due. */
-  readonly timeline: readonly number[];
 };
 
-export type PacedLoadReport = { readonly paced: readonly PacedReport[]; readonly usage: Usage };
+/** Called with the status; 0 when the connection broke before the whole response was there. */
+type Done = (status: number) => void;
 
-const bucketMs = 100;
-const handshakesAtOnce = 32;
+/** One keep-alive HTTPS connection with at most one request at a time, on a bare TLS socket. */
+class Connection {
+  readonly #url: URL;
+  #socket: TLSSocket | null = null;
+  #head = "";
+  /** Bytes of the body that are still missing; null while the head is incomplete. */
+  #missing: number | null = null;
+  #done: Done | null = null;
 
-/** Rounded up to whole microseconds, the least that a histogram takes being 1. */
-function micros(ms: number): number {
-  return Math.max(1, Math.ceil(ms * 1000));
+  constructor(url: string) {
+    this.#url = new URL(url);
+  }
+
+  /** A broken connection is opened again by the next request. */
+  send(bytes: string, done: Done): void {
+    this.#done = done;
+    this.#socket ??= this.#open();
+    this.#socket.write(bytes);
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+  }
+
+  #open(): TLSSocket {
+    const { hostname: host, port } = this.#url;
+    const socket = connect({ host, port: Number(port), servername: "localhost", rejectUnauthorized: false });
+    socket.setNoDelay(true);
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
+    socket.on("error", () => {}); // followed by close
+    socket.once("close", () => {
+      this.#socket = null;
+      this.#end(0);
+    });
+    return socket;
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#missing === null) this.#takeHead(chunk);
+    else this.#missing -= chunk.length;
+    if (this.#missing !== null && this.#missing <= 0) this.#end(Number(this.#head.slice(9, 12)));
+  }
+
+  #takeHead(chunk: Buffer): void {
+    this.#head += chunk.toString("latin1");
+    const bodyAt = this.#head.indexOf("\r\n\r\n") + 4;
+    if (bodyAt < 4) return;
+    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(this.#head)?.[1]);
+    if (Number.isNaN(length))
+      this.close(); // no server of the benchmark sends chunks
+    else this.#missing = length - (this.#head.length - bodyAt);
+  }
+
+  #end(status: number): void {
+    const done = this.#done;
+    [this.#head, this.#missing, this.#done] = ["", null, null];
+    done?.(status);
+  }
 }
 
+/** Sends one stream's requests when they are due. */
 class Pacer {
-  readonly #stream: PacedStream;
+  readonly #perSecond: number;
   readonly #requests: readonly string[];
-  readonly #idle: PacedConnection[];
-  readonly #connections: readonly PacedConnection[];
+  readonly #connections: readonly Connection[];
+  readonly #idle: Connection[];
   readonly #latencies = createHistogram();
-  readonly #lateness = createHistogram();
-  readonly #timeline: number[] = [];
   /** Moments at which requests were due that no connection has taken yet. */
   readonly #waiting: number[] = [];
   #began = 0;
@@ -67,20 +102,18 @@ class Pacer {
   #open = 0;
   #failed = 0;
 
-  constructor(url: string, stream: PacedStream) {
-    this.#stream = stream;
-    this.#requests = stream.requests.map((request) => messageOf(url, stream, bodyOf(request) ?? "", request));
-    this.#connections = Array.from({ length: stream.connections }, () => new PacedConnection(url));
+  constructor(url: string, { connections, headers, requests, perSecond }: PacedStream) {
+    this.#perSecond = perSecond;
+    this.#requests = requests.map((request) => messageOf(url, headers, request));
+    this.#connections = Array.from({ length: connections }, () => new Connection(url));
     this.#idle = [...this.#connections];
   }
 
   /** Opens every connection with a request of its own, so that the server counts none as unused. */
   async warm(): Promise<void> {
-    const rest = this.#connections.entries();
-    const openNext = async () => {
-      for (const [i, connection] of rest) await this.#warmOne(connection, i);
-    };
-    await Promise.all(Array.from({ length: handshakesAtOnce }, openNext));
+    const warmOne = (one: Connection, i: number) =>
+      new Promise((resolve) => one.send(this.#request(i), () => resolve(null)));
+    await Promise.all(this.#connections.map(warmOne));
   }
 
   begin(at: number): void {
@@ -88,38 +121,26 @@ class Pacer {
   }
 
   get nextDue(): number {
-    return this.#began + (this.#due * 1000) / this.#stream.perSecond;
-  }
-
-  sendDue(now: number): void {
-    for (; this.nextDue <= now; this.#due++) {
-      this.#lateness.record(micros(now - this.nextDue));
-      this.#waiting.push(this.nextDue);
-    }
-    this.#sendWaiting();
+    return this.#began + (this.#due * 1000) / this.#perSecond;
   }
 
   get isDone(): boolean {
     return this.#open === 0 && this.#waiting.length === 0;
   }
 
+  sendDue(now: number): void {
+    for (; this.nextDue <= now; this.#due++) this.#waiting.push(this.nextDue);
+    this.#sendWaiting();
+  }
+
   report(): PacedReport {
     const at = (percent: number) => this.#latencies.percentile(percent) / 1000;
-    return {
-      count: this.#latencies.count,
-      failed: this.#failed,
-      ...{ p50: at(50), p99: at(99), p999: at(99.9), max: this.#latencies.max / 1000 },
-      lateness: this.#lateness.percentile(99) / 1000,
-      timeline: Array.from(this.#timeline, (ms) => ms ?? 0),
-    };
+    const { count, max } = this.#latencies;
+    return { p50: at(50), p99: at(99), p999: at(99.9), max: max / 1000, count, failed: this.#failed };
   }
 
   close(): void {
     for (const connection of this.#connections) connection.close();
-  }
-
-  #warmOne(connection: PacedConnection, i: number): Promise<void> {
-    return new Promise((resolve) => connection.send(this.#request(i), () => resolve()));
   }
 
   /** The connection that has been idle longest takes the next request, so that all are in use. */
@@ -131,11 +152,12 @@ class Pacer {
     }
   }
 
-  #sendOne(connection: PacedConnection, due: number): void {
+  #sendOne(connection: Connection, due: number): void {
     this.#open++;
     connection.send(this.#request(this.#sent++), (status) => {
       this.#open--;
-      this.#count(due, performance.now() - due, status);
+      if (status < 200 || status > 299) this.#failed++;
+      this.#latencies.record(Math.max(1, Math.ceil((performance.now() - due) * 1000)));
       this.#idle.push(connection);
       this.#sendWaiting();
     });
@@ -144,36 +166,22 @@ class Pacer {
   #request(n: number): string {
     return this.#requests[n % this.#requests.length] ?? "";
   }
-
-  #count(due: number, ms: number, status: number): void {
-    if (status < 200 || status > 299) this.#failed++;
-    this.#latencies.record(micros(ms));
-    const bucket = Math.floor((due - this.#began) / bucketMs);
-    this.#timeline[bucket] = Math.max(this.#timeline[bucket] ?? 0, ms);
-  }
 }
 
-function messageOf(
-  url: string,
-  { headers }: Stream,
-  body: string,
-  { method, path }: Stream["requests"][number],
-): string {
+function messageOf(url: string, headers: Stream["headers"], { method, path, body = "" }: Request): string {
   const all = { Host: new URL(url).host, ...headers, "Content-Length": String(Buffer.byteLength(body)) };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
 }
 
-async function run({ url, watched, paced, seconds }: PacedLoad): Promise<PacedLoadReport> {
+async function run({ url, paced, seconds }: PacedLoad): Promise<PacedReport[]> {
   const pacers = paced.map((stream) => new Pacer(url, stream));
   for (const pacer of pacers) await pacer.warm();
   process.send?.({ opened: true });
-  const used = watch(watched);
   await pace(pacers, seconds);
-  const usage = used();
   while (pacers.some((pacer) => !pacer.isDone)) await sleep(1);
   for (const pacer of pacers) pacer.close();
-  return { paced: pacers.map((pacer) => pacer.report()), usage };
+  return pacers.map((pacer) => pacer.report());
 }
 
 async function pace(pacers: readonly Pacer[], seconds: number): Promise<void> {
@@ -196,7 +204,5 @@ async function until(moment: number): Promise<void> {
   while (performance.now() < moment) await nextTurn();
 }
 
-process.on("message", async (load: PacedLoad) => {
-  if ("paced" in load) process.send?.(await run(load));
-});
+process.on("message", async (load: PacedLoad) => process.send?.({ reports: await run(load) }));
 process.send?.({ ready: true });

@@ -18,7 +18,7 @@ stat("/", () => {}); // the first task starts libuv's whole pool
 const pool = threads().filter((thread) => thread !== process.pid && !engine.includes(thread));
 
 process.on("message", ({ ask }: Question) => {
-  if (ask === "threads") process.send?.({ answered: ask, engine, pool });
+  if (ask === "threads") process.send?.({ engine, pool });
 });
 
 /** Processes of the benchmark end with it, however it ends. */

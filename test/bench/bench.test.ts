@@ -1,142 +1,51 @@
-/** The benchmark itself: statistics, tables, chart, options, load generator, one short round, clean-up. */
+/** The benchmark itself: its figures, its options, its load at a fixed rate, one short round, and its clean-up. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { pacedStream, sendPaced, startLoaders } from "../../bench/measure.js";
-import { type Options, readOptions, UsageError } from "../../bench/options.js";
-import { type Finding, isReached, type Outcome } from "../../bench/outcome.js";
-import { chosen, run } from "../../bench/run-scenarios.js";
-import { scenarios } from "../../bench/scenarios/all.js";
-import { drawStorm } from "../../bench/scenarios/storm-chart.js";
-import { median, ratios, spreadOf } from "../../bench/statistics.js";
-import { startFixed } from "../../bench/subjects.js";
-import { markdownOutcome, showOutcome, showPromises } from "../../bench/tables.js";
-import { canMeasure, perRequest } from "../../bench/usage.js";
+import { markdownTable, median, plainTable, ratios, spreadOf } from "../../bench/figures.js";
+import { alternate, findingsOf, pacedStream, sendPaced, startLoaders } from "../../bench/measure.js";
+import { readOptions, UsageError } from "../../bench/options.js";
+import { canMeasure } from "../../bench/process-usage.js";
+import { startBare, startStrongroom } from "../../bench/subjects.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, node } from "../support/process.js";
 import { startTestServer } from "../support/server.js";
 
-const finding: Finding = {
-  what: "speed",
-  value: { median: 0.5, min: 0.25, max: 1 },
-  unit: "×",
-  target: { atLeast: 0.4 },
-};
-const cpu = { main: 10, worker: 20, pool: 30, engine: 40 };
-const latency = { p50: 1, p99: 2, p999: 3, max: 5 };
-const sample = { count: 8, perSecond: 4, failed: 1, latency, cpu, peak: 100, loadBusy: 0.5 };
-const outcome: Outcome = {
-  scenario: "a scenario",
-  series: [{ subject: "a subject", samples: [sample, sample] }],
-  findings: [finding],
-};
-
 /** It starts several processes and waits until each is idle, which takes long on a busy machine. */
 const longMs = 240_000;
 
-describe("the benchmark's parts", () => {
-  it("take the median of an odd and of an even number of figures, in any order", () => {
-    expect(median([3, 1, 2])).to.equal(2);
+const status = { connections: 4, requests: [{ method: "GET" as const, path: "/v1/status" }] };
+
+describe("the benchmark's figures", () => {
+  it("are a median with its spread, in any order", () => {
+    expect(spreadOf([3, 1, 2])).to.deep.equal({ median: 2, min: 1, max: 3 });
     expect(median([4, 1, 3, 2])).to.equal(2.5);
     expect(() => median([])).to.throw(RangeError);
   });
 
-  it("give a spread from the least to the greatest", () => {
-    expect(spreadOf([5, 1, 9])).to.deep.equal({ median: 5, min: 1, max: 9 });
-  });
-
-  it("take ratios round by round, without rounds that lack a figure", () => {
+  it("are compared round by round, without rounds that lack a figure", () => {
     expect(ratios([2, 9], [1, 3])).to.deep.equal([2, 3]);
     expect(() => ratios([1], [1, 2])).to.throw(RangeError);
   });
 
-  it("divide CPU time by requests, thread by thread", () => {
-    expect(perRequest(cpu, 10)).to.deep.equal({ main: 1, worker: 2, pool: 3, engine: 4 });
-  });
-
-  for (const [target, reached] of [
-    [{ atLeast: 0.5 }, true],
-    [{ atLeast: 0.51 }, false],
-    [{ atMost: 0.5 }, true],
-    [{ atMost: 0.49 }, false],
-  ] as const) {
-    it(`hold 0.5 against ${JSON.stringify(target)}: ${reached ? "reached" : "missed"}`, () => {
-      expect(isReached({ ...finding, target })).to.equal(reached);
-    });
-  }
-
-  it("show every figure, its spread and its target in a table", () => {
-    const shown = showOutcome(outcome);
-    expect(shown)
-      .to.contain("a scenario")
-      .and.to.match(/a subject +4\.00 +1\.00 +2\.00 +3\.00 +5\.00 +10\.0 +20\.0 +30\.0 +40\.0/);
-    expect(shown).to.match(/speed +0\.50 × +0\.25 … 1\.00 +≥ 0\.4 +reached/);
-    expect(showPromises([outcome], false)).to.contain("a scenario: speed");
-  });
-
-  it("show the same as a Markdown table whose rows have as many cells as its head", () => {
-    const rows = markdownOutcome(outcome)
-      .split("\n")
-      .filter((line) => line.startsWith("| speed") || /^\| +\| median/.test(line));
-    expect(rows).to.have.lengthOf(2);
-    expect(rows[0]?.split("|").length).to.equal(rows[1]?.split("|").length);
-  });
-
-  it("draw the storm as SVG with a point for each tenth of a second that has a response", () => {
-    const svg = drawStorm({ status: [1, 0, 10, 1], get: [2, 2, 2], busyStatus: [1], busyGet: [1], quietSeconds: 1 });
-    expect(svg)
-      .to.match(/^<svg /)
-      .and.to.match(/<\/svg>\n$/);
-    expect(svg.match(/class="storm" d="M[\d. ]+L[\d. ]+L[\d. ]+"/g)).to.have.lengthOf(2);
-    expect(svg).not.to.contain("NaN");
-  });
-
-  it("reject invalid options and unknown scenarios", () => {
-    for (const args of [["--rounds", "0"], ["--seconds", "x"], ["--no-such"]]) {
-      expect(() => readOptions(args), args.join(" ")).to.throw(UsageError);
-    }
-    expect(() => chosen(mustRead(["--only", "get,no-such"]))).to.throw(UsageError, "no-such");
-    expect(chosen(mustRead([]))).to.deep.equal(scenarios);
-    expect(chosen(mustRead(["--only", "status"])).map(({ name }) => name)).to.deep.equal(["status"]);
-  });
-});
-
-describe("the fixed-rate load", () => {
-  const requests = [{ method: "GET" as const, path: "/v1/status" }];
-
-  before(function () {
-    if (!canMeasure()) this.skip(); // it reads CPU and memory from /proc, which only Linux has
-  });
-
-  it("sends its whole schedule through a stall, and counts the wait of every request that was due in it", async () => {
-    const server = await startTestServer();
-    const subject = await startFixed("bare", Buffer.from("{}"), { server, headers: {} });
-    const { pacer } = await startLoaders();
-    const load = { paced: [pacedStream(subject, { connections: 4, requests }, 100)], seconds: 2 };
-    const stall = async () => {
-      await sleep(300);
-      subject.child.kill("SIGSTOP");
-      await sleep(400);
-      subject.child.kill("SIGCONT");
+  it("stand in a table with their spread", () => {
+    const outcome = {
+      title: "a title",
+      findings: [{ what: "speed", value: spreadOf([0.25, 0.5, 1]), unit: "×" as const }],
     };
-    const [report] = (await sendPaced(pacer, subject, load, () => void stall())).paced;
-    expect(report).to.include({ count: 200, failed: 0 });
-    expect(report?.max).to.be.above(300);
-    // A connection that waits for its response before it sends again would meet the stall once.
-    expect(report?.timeline.filter((ms) => ms > 100)).to.have.length.of.at.least(3);
-  }).timeout(longMs);
+    expect(plainTable(outcome)).to.match(/a title\n {2}speed {2}0\.50 × {2}0\.25 to 1\.00\n/);
+    expect(markdownTable(outcome)).to.contain("| speed | 0.50 × | 0.25 to 1.00 |");
+  });
 
-  it("counts responses other than 2xx as failed", async () => {
-    const { url } = await startTestServer();
-    const { pacer } = await startLoaders();
-    const subject = { url, pid: process.pid, threads: { engine: [], pool: [] } };
-    const stream = { connections: 2, headers: {}, requests: [{ method: "GET" as const, path: "/v1/secrets" }] };
-    const load = { paced: [{ ...stream, perSecond: 20 }], seconds: 0.5 };
-    expect((await sendPaced(pacer, subject, load)).paced[0]).to.include({ count: 10, failed: 10 });
-  }).timeout(longMs);
+  it("are taken as the options say, which have to be valid", () => {
+    expect(readOptions(["--only", "put", "--rounds", "3"], ["get", "put"])).to.include({ rounds: 3 });
+    for (const args of [["--rounds", "0"], ["--seconds", "x"], ["--no-such"], ["--only", "no-such"]]) {
+      expect(() => readOptions(args, ["get", "put"]), args.join(" ")).to.throw(UsageError);
+    }
+  });
 });
 
 describe("the benchmark", () => {
@@ -144,23 +53,51 @@ describe("the benchmark", () => {
     if (!canMeasure()) this.skip(); // it reads CPU and memory from /proc, which only Linux has
   });
 
-  it("measures real processes under a real load, in one short round", async () => {
-    const outcomes: Outcome[] = [];
-    for await (const one of run(mustRead(["--only", "status", "--rounds", "1", "--seconds", "1"]))) outcomes.push(one);
-    const series = outcomes.flatMap((one) => one.series);
-    expect(series.map(({ subject }) => subject)).to.deep.equal(["strongroom", "bare node:https"]);
+  it("sends its whole schedule through a stall, and counts the wait of every request that was due in it", async () => {
+    const server = await startTestServer();
+    const subject = await startBare(Buffer.from("{}"), { server, headers: {} });
+    const { pacer } = await startLoaders();
+    const stall = async () => {
+      await sleep(300);
+      subject.child.kill("SIGSTOP");
+      await sleep(400);
+      subject.child.kill("SIGCONT");
+    };
+    const load = { url: subject.url, paced: [pacedStream(subject, status, 100)], seconds: 2 };
+    const [report] = await sendPaced(pacer, load, () => void stall());
+    expect(report).to.include({ count: 200, failed: 0 });
+    expect(report?.max).to.be.above(300);
+    // Connections that wait for their response before they send again would meet the stall once each: 4 of 200.
+    expect(report?.p99).to.be.above(200);
+    const refused = { ...status, headers: {}, requests: [{ method: "GET" as const, path: "/v1/secrets" }] };
+    const denied = { url: server.url, paced: [{ ...refused, perSecond: 20 }], seconds: 0.5 };
+    expect((await sendPaced(pacer, denied))[0]).to.include({ count: 10, failed: 10 });
+  }).timeout(longMs);
+
+  it("measures real processes under a real load, thread by thread", async () => {
+    const loaders = await startLoaders();
+    const strongroom = await startStrongroom(temporaryDirectory());
+    const bare = await startBare(Buffer.from("{}"), strongroom);
+    const series = await alternate(
+      loaders,
+      [strongroom, bare],
+      { ...status, perSecond: 50 },
+      { rounds: 1, seconds: 0.5 },
+    );
     for (const { samples } of series) {
       expect(samples).to.have.lengthOf(1);
       expect(samples[0]).to.include({ failed: 0 });
-      expect(samples[0]?.count).to.be.above(0);
+      expect(samples[0]?.perSecond).to.be.above(0);
       expect(samples[0]?.cpu.main).to.be.above(0);
     }
+    const found = findingsOf(series).map(({ what }) => what);
+    expect(found).to.include.members(["CPU a request, main thread, strongroom", "p99, of bare node:https's"]);
   }).timeout(longMs);
 
   it("leaves no process and no file behind when it is interrupted", async () => {
     const directory = temporaryDirectory();
     const main = fileURLToPath(new URL("../../bench/bench.js", import.meta.url));
-    const child = spawn(node, [main, "--only", "status", "--rounds", "1000"], {
+    const child = spawn(node, [main, "--only", "put", "--rounds", "1000"], {
       env: { ...environment({}), TMPDIR: directory },
       stdio: ["ignore", "ignore", "inherit"],
     });
@@ -176,19 +113,13 @@ describe("the benchmark", () => {
   }).timeout(longMs);
 });
 
-function mustRead(args: readonly string[]): Options {
-  const options = readOptions(args);
-  if (options === null) throw new Error("the options ask for help");
-  return options;
-}
-
 /** Processes whose own temporary directory is inside this one. */
 function processesIn(directory: string): string[] {
   return readdirSync("/proc").filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(`\0TMPDIR=${directory}/`);
     } catch {
-      return false; // ended meanwhile, or another user's
+      return false; // it has just ended, or is another user's
     }
   });
 }

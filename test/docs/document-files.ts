@@ -43,16 +43,6 @@ export function headingsIn(text: string): string[] {
   return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading);
 }
 
-/** The cells of the table under `<!-- checked: NAME -->`, row by row. */
-export function checkedRows(text: string, name: string): string[][] {
-  const [, table = ""] = new RegExp(`<!-- checked: ${name} -->\n((?:\\|.*\n)+)`).exec(text) ?? [];
-  const rows = table.trimEnd().split("\n").slice(2);
-  return rows.map((row) => {
-    const cells = row.slice(1, -1).split("|");
-    return cells.map((cell) => cell.trim());
-  });
-}
-
 export type Link = { readonly path: string; readonly anchor: string | null };
 
 /** The links of a document within the repository. */

@@ -49,11 +49,6 @@ export function tableNamesIn(text: string): string[] {
   return [...text.matchAll(marked)].map(([, , name = ""]) => name);
 }
 
-/** The text without its marked tables. */
-export function withoutTables(text: string): string {
-  return text.replace(marked, "");
-}
-
 /** @throws Error without rows: what they are made from has taken another form */
 function table(titles: Row, rows: readonly Row[]): string {
   if (rows.length < 5) throw new Error(`the table of ${titles.join(", ")} has lost its rows`);

@@ -1,6 +1,6 @@
 /** Lists of more entries than one part of a response has: complete, streamed, and ended by a lock or a forced init. */
 import { expect } from "chai";
-import { filledHome, pathOf } from "../../bench/filled-vaults.js";
+import { filledHome, pathOf } from "../../bench/vaults.js";
 import type { FileOperations } from "../../src/files/durable.js";
 import type { FinishedRequest } from "../../src/observer.js";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";

@@ -1,0 +1,50 @@
+/** What a get and a put cost beside servers that do less, and beside one that does the same work in the usual way. */
+import { mustGet, mustPut, mustUnlock } from "../test/support/test-client.js";
+import type { Outcome } from "./figures.js";
+import { alternate, findingsOf, type Loaders } from "./measure.js";
+import type { Options } from "./options.js";
+import {
+  type StrongroomSubject,
+  type Subject,
+  startBare,
+  startDurableLoop,
+  startDurableServer,
+  startKeyThread,
+  startNaive,
+  startStrongroom,
+} from "./subjects.js";
+import { filledHome, pathOf } from "./vaults.js";
+import { get, getSecrets, put } from "./workloads.js";
+
+/** On 64 connections, and on one, where nothing is batched and the hop to a key thread counts whole. */
+export async function* compareGets(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
+  const strongroom = await unlocked(getSecrets, options);
+  const reply = Buffer.from(JSON.stringify(await mustGet(strongroom.server, pathOf(0))));
+  const bare = await startBare(reply, strongroom);
+  const naive = await startNaive(strongroom);
+  await fillNaive(strongroom, naive);
+  const many = await alternate(loaders, [strongroom, bare, naive], get(64), options);
+  yield { title: "get of 200 bytes, 64 connections", findings: findingsOf(many) };
+  const keyThread = await startKeyThread(reply, strongroom);
+  const one = await alternate(loaders, [strongroom, bare, keyThread], get(1), options);
+  yield { title: "get of 200 bytes, 1 connection", findings: findingsOf(one) };
+}
+
+export async function* comparePuts(loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
+  const strongroom = await unlocked(0, options);
+  const subjects = [strongroom, await startDurableLoop(1024), await startDurableServer(strongroom)];
+  const series = await alternate(loaders, subjects, put, options);
+  yield { title: "put of 1 KiB, 16 connections", findings: findingsOf(series) };
+}
+
+async function unlocked(secrets: number, { nodeFlags }: Options): Promise<StrongroomSubject> {
+  const subject = await startStrongroom(await filledHome(secrets), { nodeFlags });
+  await mustUnlock(subject.server);
+  return subject;
+}
+
+/** The naive app has its own files: puts the same secrets into it. */
+async function fillNaive({ server }: StrongroomSubject, naive: Subject): Promise<void> {
+  const door = { ...server, url: naive.url, port: Number(new URL(naive.url).port) };
+  for (let n = 0; n < getSecrets; n++) await mustPut(door, pathOf(n), { value: "v".repeat(200), type: "api-key" });
+}
