@@ -102,6 +102,16 @@ export function wipe(...parts: readonly (Uint8Array | null | undefined)[]): void
   for (const part of parts) part?.fill(0);
 }
 
+/**
+ * Overwrites copies of this length that OpenSSL's decoders have freed without clearing. glibc keeps up to seven freed blocks
+ * of each size for the next allocations of the thread; OpenSSL rounds the size of a growing buffer up by a third.
+ */
+export function scrubFreed(length: number): void {
+  const sizes = [length, Math.floor((length + 3) / 3) * 4];
+  const blocks = sizes.flatMap((size) => Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(size)));
+  wipe(...blocks);
+}
+
 /** Copies the result of a native function into memory of our own, and wipes the original. */
 export function takeOver(native: Uint8Array): Bytes {
   const owned = concat([native]);
@@ -201,6 +211,7 @@ export function byteLength(part: Uint8Array | string): number {
   return typeof part === "string" ? Buffer.byteLength(part) : part.length;
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
+/** Views bytes as a Buffer, without a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }

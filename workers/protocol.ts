@@ -49,6 +49,12 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
  * - `check` opens all versions in a blob, and refuses when one is damaged.
+ * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
+ *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
+ *   of an exportable key alone. `checkTransitDeletion` refuses where the key must not be deleted.
+ * - `useTransitKey` encrypts, signs and so on. A null reply: more messages of the key must be reserved first, by storing the
+ *   blob that `reserveMessages` makes.
+ * - `randomBytes` and `oneTimeCode` make random bytes, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
@@ -134,6 +140,41 @@ interface Operations {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
+  createTransitKey: {
+    request: { op: "createTransitKey"; name: string; body: SharedBytes; now: number };
+    reply: SealReply | Refusal;
+  };
+  changeTransitKey: {
+    request: {
+      op: "changeTransitKey";
+      change: "rotate" | "config";
+      name: string;
+      blob: Bytes;
+      body: SharedBytes;
+      now: number;
+    };
+    reply: SealReply | Refusal;
+  };
+  showTransitKey: { request: { op: "showTransitKey"; name: string; blob: Bytes }; reply: JsonReply | Refusal };
+  exportTransitKey: { request: { op: "exportTransitKey"; name: string; blob: Bytes }; reply: JsonReply | Refusal };
+  checkTransitDeletion: { request: { op: "checkTransitDeletion"; name: string; blob: Bytes }; reply: Done | Refusal };
+  listTransitKeys: {
+    request: { op: "listTransitKeys"; names: readonly string[]; heads: readonly Head[] };
+    reply: DescribeReply | Refusal;
+  };
+  useTransitKey: {
+    request: { op: "useTransitKey"; use: TransitUse; name: string; blob: Bytes; body: SharedBytes };
+    reply: { readonly ok: true; readonly reply: Bytes | null } | Refusal;
+  };
+  reserveMessages: {
+    request: { op: "reserveMessages"; name: string; blob: Bytes };
+    reply: { readonly ok: true; readonly blob: Bytes; readonly headLength: number } | Refusal;
+  };
+  randomBytes: { request: { op: "randomBytes"; body: SharedBytes }; reply: JsonReply | Refusal };
+  oneTimeCode: {
+    request: { op: "oneTimeCode"; path: string; blob: Bytes; now: number };
+    reply: JsonReply | Refusal;
+  };
   signRecords: {
     request: { op: "signRecords"; texts: readonly string[] };
     reply: { readonly ok: true; readonly macs: readonly string[] } | Refusal;
@@ -151,6 +192,13 @@ interface Operations {
     reply: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
   };
 }
+
+/** What a transit key is used for. */
+export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;
+export type TransitUse = (typeof transitUses)[number];
+
+/** The JSON that a client gets. */
+export type JsonReply = { readonly ok: true; readonly reply: Bytes };
 
 /** `key`: the name of the key that made the MAC. */
 export type CheckpointSignature = { readonly key: string; readonly mac: string };

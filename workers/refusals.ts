@@ -6,6 +6,10 @@ function refuse(code: Refusal["code"], detail: string): Refusal {
   return { ok: false, code, detail };
 }
 
+export function badRequest(detail: string): Refusal {
+  return refuse("BAD_REQUEST", detail);
+}
+
 export const lockedNow = refuse("VAULT_LOCKED", "the vault is locked: unlock it first");
 export const lockedMeanwhile = refuse(
   "VAULT_LOCKED",
@@ -66,6 +70,11 @@ export function damaged(path: string, remedy = "restore its file from a backup, 
 
 export function damagedVersion(path: string, version: number): Refusal {
   return refuse("INTEGRITY", `version ${version} of the secret at ${path} is damaged: restore its file from a backup`);
+}
+
+export function damagedKey(name: string): Refusal {
+  const problem = `the stored transit key ${name} is corrupt or belongs to another name or vault`;
+  return refuse("INTEGRITY", `${problem}: restore its file from a backup (strongroom doctor shows more)`);
 }
 
 export const noOperations = refuse(

@@ -7,9 +7,12 @@ const makers: readonly (readonly [string, RegExp])[] = [
   ["new Uint8Array, ArrayBuffer or DataView", /new (?:Uint8Array|ArrayBuffer|DataView|SharedArrayBuffer)\b/],
   ["Uint8Array.of or .from, which is on V8's heap", /Uint8Array\.(?:of|from)/],
   ["a decoder that makes strings", /TextDecoder|StringDecoder/],
-  ["hkdf, WebCrypto or a KeyObject, which keep hidden copies", /hkdf|subtle|webcrypto|createSecretKey|KeyObject/],
+  ["hkdf or WebCrypto, which keep hidden copies", /hkdf|subtle|webcrypto|createSecretKey/],
   ["a console or a debugger", /console\.|inspector/],
 ];
+
+/** OpenSSL's copy of an asymmetric key lasts until garbage collection or the end of the thread, with KeyObject or without. */
+const keyObjects = /KeyObject|createPrivateKey|\b(?:createSign|sign as)\b/;
 
 describe("the key worker's source", () => {
   const files = readdirSync("workers", { recursive: true, encoding: "utf8" }).filter(
@@ -22,6 +25,11 @@ describe("the key worker's source", () => {
       });
     }
   }
+
+  it("holds asymmetric keys only for transit keys, whose thread ends with a lock", () => {
+    const holding = files.filter((file) => keyObjects.test(withoutComments(file)));
+    expect(holding.every((file) => file.startsWith("transit/"))).to.equal(true);
+  });
 
   it("memory.ts makes every buffer from an explicit ArrayBuffer", () => {
     const code = withoutComments("memory.ts");

@@ -2,6 +2,7 @@
 import { systemClock } from "../../src/clock.js";
 import { VaultError } from "../../src/errors.js";
 import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import type { SharedBytes } from "../../workers/protocol.js";
 import { later } from "./clean-up.js";
 import { passphrase, testScryptLogN } from "./server.js";
 
@@ -22,11 +23,25 @@ export async function startKeyWorker(header: Uint8Array | null = null): Promise<
   return worker;
 }
 
+/** Starts a thread with a new, unlocked vault. */
+export async function startNewVault(): Promise<KeyWorkerClient> {
+  const worker = await startKeyWorker();
+  await worker.call({ op: "load", header: null });
+  const body = sharedBytes(JSON.stringify({ passphrase }));
+  await worker.call({ op: "init", body, logN: testScryptLogN, now: 0 });
+  await worker.call({ op: "adopt" });
+  return worker;
+}
+
+export function sharedBytes(text: string): SharedBytes {
+  const bytes = new TextEncoder().encode(text);
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  return shared;
+}
+
 export async function unlockKeyWorker(worker: KeyWorkerClient, opener = passphrase): Promise<void> {
-  const text = new TextEncoder().encode(JSON.stringify({ passphrase: opener }));
-  const body = new Uint8Array(new SharedArrayBuffer(text.length));
-  body.set(text);
-  await worker.call({ op: "unlock", body });
+  await worker.call({ op: "unlock", body: sharedBytes(JSON.stringify({ passphrase: opener })) });
 }
 
 /** Returns the code of the key worker's refusal, or `success`. */

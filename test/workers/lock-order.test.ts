@@ -1,28 +1,12 @@
 /** A lock and the requests that wait in front of it: the key worker refuses them, and wipes the key. */
 import { expect } from "chai";
-import { startKeyWorker, unlockKeyWorker, verdict } from "../support/key-worker.js";
-import { passphrase, testScryptLogN } from "../support/server.js";
-
-function sharedBytes(text: string): Uint8Array<SharedArrayBuffer> {
-  const bytes = new TextEncoder().encode(text);
-  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
-  shared.set(bytes);
-  return shared;
-}
-
-async function startUnlocked(): ReturnType<typeof startKeyWorker> {
-  const worker = await startKeyWorker();
-  await worker.call({ op: "load", header: null });
-  await worker.call({ op: "init", body: sharedBytes(JSON.stringify({ passphrase })), logN: testScryptLogN, now: 0 });
-  await worker.call({ op: "adopt" });
-  return worker;
-}
+import { sharedBytes, startNewVault, unlockKeyWorker, verdict } from "../support/key-worker.js";
 
 describe("a lock of the key worker", () => {
   const costly = sharedBytes(`{"x":[${"0,".repeat(2 ** 20)}0],"operations":[]}`);
 
   it("overtakes the operations in front of it, and signs the checkpoint that it carries before it wipes the key", async () => {
-    const worker = await startUnlocked();
+    const worker = await startNewVault();
     const plan = () => verdict("planned", worker.call({ op: "plan", body: costly }));
     expect(await plan()).to.equal("planned");
     const plans = Array.from({ length: 40 }, plan);
@@ -34,7 +18,7 @@ describe("a lock of the key worker", () => {
   });
 
   it("refuses nothing after the next unlock", async () => {
-    const worker = await startUnlocked();
+    const worker = await startNewVault();
     for (let round = 0; round < 2; round++) {
       await worker.call({ op: "lock" });
       await unlockKeyWorker(worker);

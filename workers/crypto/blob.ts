@@ -171,7 +171,13 @@ const valuePart = utf8("v");
 const noBox = allocate(0);
 
 /** What an unlocked vault seals with. `oldKey`: what it may have been sealed with, while the master key is being rotated. */
-export type SealingKey = { readonly masterKey: XaesKey; readonly oldKey: XaesKey | null; readonly vaultId: Bytes };
+export type SealingKey = {
+  readonly masterKey: XaesKey;
+  readonly oldKey: XaesKey | null;
+  readonly vaultId: Bytes;
+  /** Label of the space that the blobs belong to; absent for secrets. A blob of one space does not open in another. */
+  readonly label?: Bytes;
+};
 
 /** Seals the current version, with the earlier versions as they are behind it. */
 export function sealBlob(
@@ -284,11 +290,11 @@ export function hasNumber(metadata: Uint8Array): boolean {
 }
 
 export function metadataAad(key: SealingKey, path: string): Uint8Array {
-  return scratchOf(label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
+  return scratchOf(key.label ?? label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
 export function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
-  return scratchOf(label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
+  return scratchOf(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }
 
 /** `blob`: null when nothing was sealed anew. `intact`: all that the old key sealed opened. */

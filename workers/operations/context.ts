@@ -1,6 +1,7 @@
 /** What the key worker's operations share, and the shape of an operation. */
 import type { Keyring } from "../crypto/keyring.js";
 import type { Operation, ReplyOf, RequestOf, WorkerSettings } from "../protocol.js";
+import type { TransitState } from "../transit/state.js";
 import type { Turns } from "../turns.js";
 import type { BodyReaders } from "./request-bodies.js";
 
@@ -10,6 +11,7 @@ export type Context = {
   readonly readers: BodyReaders;
   /** Operations that derive a key or change the header take turns. */
   readonly turns: Turns;
+  readonly transit: TransitState;
 };
 
 type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;

@@ -5,6 +5,7 @@
 import { Keyring } from "../crypto/keyring.js";
 import type { Answer, Call, Operation, Reply, RequestOf, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
 import { unexpected } from "../refusals.js";
+import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
@@ -13,6 +14,18 @@ import { signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from ".
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
 import { copy, describe, inspect, move, open, openMany, plan, seal } from "./secrets.js";
+import {
+  changeTransitKey,
+  checkTransitDeletion,
+  createTransitKey,
+  exportTransitKey,
+  listTransitKeys,
+  oneTimeCode,
+  randomBytes,
+  reserveMessages,
+  showTransitKey,
+  useTransitKey,
+} from "./transit.js";
 import { check, history, openVersion, prune, undo } from "./versions.js";
 
 const operations: OperationTable = {
@@ -21,6 +34,8 @@ const operations: OperationTable = {
   ...{ rotate, reseal, finishRotation },
   ...{ inspect, seal, open, openMany, describe, plan, move, copy },
   ...{ history, openVersion, undo, prune, check },
+  ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
+  ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
   ...{ signRecords, verifyRecords, signCheckpoint, verifyCheckpoints },
 };
 
@@ -39,7 +54,7 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
 
 export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
-  return { settings, keyring: new Keyring(sentLocks), readers, turns: new Turns() };
+  return { settings, keyring: new Keyring(sentLocks), readers, turns: new Turns(), transit: new TransitState() };
 }
 
 /** The replies' bytes are moved, not copied. */

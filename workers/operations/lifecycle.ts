@@ -67,11 +67,12 @@ export function lock(context: Context, { checkpoint }: RequestOf<"lock">): Reply
   const signed = checkpoint === undefined ? null : signLastCheckpoint(context, checkpoint);
   context.keyring.lock();
   context.turns.cancel();
+  context.transit.lock();
   return { ok: true, signed };
 }
 
-export async function drain({ turns }: Context): Promise<ReplyOf<"drain">> {
-  await turns.idle();
+export async function drain({ turns, transit }: Context): Promise<ReplyOf<"drain">> {
+  await Promise.all([turns.idle(), transit.generations.idle()]);
   return done;
 }
 

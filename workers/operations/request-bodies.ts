@@ -16,6 +16,7 @@ import {
 import { readElements, readObject } from "../json/json-reader.js";
 import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "../json/json-string.js";
 import type { Refusal } from "../protocol.js";
+import { badRequest } from "../refusals.js";
 import { bodyFields, bodyValidators } from "./body-validators.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
@@ -161,8 +162,4 @@ function judged<T>(validate: Validator, fields: object, sentences: Sentences): R
 
 function faultyField(fault: Fault | undefined): string {
   return fault?.params.missingProperty ?? fault?.instancePath.split("/")[1] ?? "";
-}
-
-function badRequest(detail: string): Refusal {
-  return { ok: false, code: "BAD_REQUEST", detail };
 }

@@ -1,0 +1,128 @@
+/** Transit keys in the key worker's real thread: what their sealed form binds, counts and lets out. */
+import { expect } from "chai";
+import type { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import type { Bytes, SharedBytes, TransitUse } from "../../workers/protocol.js";
+import { sharedBytes, startNewVault, verdict } from "../support/key-worker.js";
+
+const now = Date.UTC(2026, 0, 1);
+
+const bodyOf = (fields: unknown): SharedBytes => sharedBytes(JSON.stringify(fields));
+
+function parsed(reply: Bytes | null): Record<string, unknown> {
+  expect(reply, "a reply").not.to.equal(null);
+  return JSON.parse(new TextDecoder().decode(reply ?? new Uint8Array()));
+}
+
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+const copyOf = (blob: Bytes) => new Uint8Array(blob);
+
+describe("transit keys in the key worker", () => {
+  let worker: KeyWorkerClient;
+  before(async () => {
+    worker = await startNewVault();
+  });
+
+  async function mustCreate(name: string, fields: object = {}): Promise<Bytes> {
+    const { blob } = await worker.call({ op: "createTransitKey", name, body: bodyOf(fields), now });
+    return blob;
+  }
+
+  /** Reserves messages where it must. */
+  async function use(blob: Bytes, what: TransitUse, fields: object, name = "k"): Promise<Record<string, unknown>> {
+    const call = (current: Bytes) =>
+      worker.call({ op: "useTransitKey", use: what, name, blob: copyOf(current), body: bodyOf(fields) });
+    const { reply } = await call(blob);
+    if (reply !== null) return parsed(reply);
+    const reserved = await worker.call({ op: "reserveMessages", name, blob: copyOf(blob) });
+    return parsed((await call(reserved.blob)).reply);
+  }
+
+  it("open under their own name only, and never as a secret", async () => {
+    const blob = await mustCreate("k");
+    const calls = [
+      worker.call({ op: "showTransitKey", name: "other", blob: copyOf(blob) }),
+      worker.call({ op: "open", path: "k", blob: copyOf(blob) }),
+      worker.call({ op: "exportTransitKey", name: "other", blob: copyOf(blob) }),
+      worker.call({ op: "showTransitKey", name: "k", blob: copyOf(blob) }),
+    ];
+    const verdicts = await Promise.all(calls.map((call) => verdict("opens", call)));
+    expect(verdicts).to.deep.equal(["INTEGRITY", "INTEGRITY", "INTEGRITY", "opens"]);
+  });
+
+  it("let a private part out only where they were made exportable", async () => {
+    const [kept, exportable] = [await mustCreate("k"), await mustCreate("k", { exportable: true })];
+    expect(await verdict("out", worker.call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(
+      "BAD_REQUEST",
+    );
+    const { reply } = await worker.call({ op: "exportTransitKey", name: "k", blob: exportable });
+    const { keys } = parsed(reply) as { keys: Record<string, string> };
+    expect(Buffer.from(keys["1"] ?? "", "base64")).to.have.length(32);
+  });
+
+  it("reserve messages in a blob that must come back, before they encrypt", async () => {
+    const blob = await mustCreate("k");
+    const body = () => bodyOf({ plaintext: base64("hello") });
+    const encrypt = (current: Bytes) =>
+      worker.call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copyOf(current), body: body() });
+    expect((await encrypt(blob)).reply).to.equal(null);
+    const reserved = await worker.call({ op: "reserveMessages", name: "k", blob: copyOf(blob) });
+    expect((await encrypt(blob)).reply, "before the reservation is stored").to.equal(null);
+    const { ciphertext } = parsed((await encrypt(reserved.blob)).reply);
+    expect(ciphertext).to.match(/^vault:v1:[A-Za-z0-9+/]+=*$/);
+    expect(await use(blob, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
+  });
+
+  it("read each input of a batch for itself", async () => {
+    const blob = await mustCreate("k");
+    const batch = [
+      { plaintext: base64("one") },
+      { plaintext: "%" },
+      {},
+      { plaintext: base64("four"), aad: base64("a") },
+    ];
+    const { results } = (await use(blob, "encrypt", { batch })) as { results: Record<string, string>[] };
+    expect(results.map((result) => result["code"] ?? "encrypted")).to.deep.equal([
+      "encrypted",
+      "BAD_REQUEST",
+      "BAD_REQUEST",
+      "encrypted",
+    ]);
+    const ciphertexts = [{ ciphertext: results[0]?.["ciphertext"] }, { ciphertext: results[3]?.["ciphertext"] }];
+    const back = (await use(blob, "decrypt", { batch: ciphertexts })) as { results: Record<string, string>[] };
+    expect(back.results.map(({ plaintext, code }) => plaintext ?? code)).to.deep.equal([base64("one"), "BAD_REQUEST"]);
+  });
+
+  it("refuse options of Vault that they do not have, and wrong bodies", async () => {
+    const blob = await mustCreate("k");
+    const call = (body: object) => verdict("done", use(blob, "encrypt", body));
+    const bodies = [
+      { plaintext: base64("a"), context: base64("b") },
+      { plaintext: 1 },
+      { plaintext: "YQ=" },
+      { plaintext: "YR==" },
+      { batch: {} },
+      { batch: Array.from({ length: 1001 }, () => ({})) },
+      [],
+    ];
+    for (const body of bodies) expect(await call(body), JSON.stringify(body).slice(0, 40)).to.equal("BAD_REQUEST");
+    const created = worker.call({ op: "createTransitKey", name: "k", body: bodyOf({ derived: true }), now });
+    expect(await verdict("made", created)).to.equal("BAD_REQUEST");
+  });
+
+  it("decrypt with earlier versions down to the lowest that is allowed", async () => {
+    const first = await mustCreate("k");
+    const { ciphertext } = await use(first, "encrypt", { plaintext: base64("hello") });
+    const change = { op: "changeTransitKey", name: "k", now } as const;
+    const { blob: second } = await worker.call({ ...change, change: "rotate", blob: first, body: bodyOf({}) });
+    expect(await use(second, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
+    const rewrapped = (await use(second, "rewrap", { ciphertext })) as { ciphertext: string };
+    expect(rewrapped.ciphertext).to.match(/^vault:v2:/);
+    const minimum = { change: "config", body: bodyOf({ minDecryptionVersion: 2 }) } as const;
+    const { blob: third } = await worker.call({ ...change, ...minimum, blob: copyOf(second) });
+    const decrypting = (text: unknown) => verdict("decrypts", use(third, "decrypt", { ciphertext: text }));
+    expect([await decrypting(ciphertext), await decrypting(rewrapped.ciphertext)]).to.deep.equal([
+      "BAD_REQUEST",
+      "decrypts",
+    ]);
+  });
+});

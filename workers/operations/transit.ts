@@ -1,0 +1,376 @@
+/** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
+import { etagOfCurrent, metadataEnd, openCurrent, type SealingKey } from "../crypto/blob.js";
+import { decodeString, inScratch } from "../json/json-string.js";
+import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
+import type { Bytes, DescribeReply, Refusal, ReplyOf, RequestOf, SealReply } from "../protocol.js";
+import { badRequest, damaged, damagedKey, lockedMeanwhile } from "../refusals.js";
+import { toBase64 } from "../transit/base64.js";
+import { Fields, Invalid, inputsOf } from "../transit/body.js";
+import {
+  type KeyInfo,
+  type KeyType,
+  keyTypes,
+  mostKeyVersions,
+  newKeyId,
+  type OpenedKey,
+  openKey,
+  openKeyInfo,
+  openKeyInfos,
+  sealKey,
+} from "../transit/key-format.js";
+import { oneTimeCode as codeOf } from "../transit/one-time-code.js";
+import {
+  derOf,
+  importPrivatePart,
+  isAsymmetric,
+  isRsa,
+  makePrivatePart,
+  makeRsaPrivatePart,
+  parsePrivatePart,
+  publicPem,
+} from "../transit/private-keys.js";
+import { DamagedKey, UsableKey } from "../transit/usable-key.js";
+import { countsMessages, randomReply, uses } from "../transit/uses.js";
+import type { Context } from "./context.js";
+
+/** What a request for a new key or a new version asks for; `material`: the client brings it. */
+type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly hasMaterial: boolean };
+
+export async function createTransitKey(
+  context: Context,
+  { name, body, now }: RequestOf<"createTransitKey">,
+): Promise<ReplyOf<"createTransitKey">> {
+  const wish = withValid(context, () => wishOf(fieldsOf(context, body)));
+  if ("ok" in wish) return wish;
+  const createdAt = new Date(now).toISOString();
+  return withNewPart(context, wish, body, (key, part) => {
+    const { type, exportable } = wish;
+    const settings = {
+      id: newKeyId(),
+      type,
+      exportable,
+      deletionAllowed: false,
+      minDecryptionVersion: 1,
+      versions: [],
+    };
+    return sealed(key, name, withVersion({ info: settings, privateParts: [] }, part, createdAt));
+  });
+}
+
+export async function changeTransitKey(
+  context: Context,
+  request: RequestOf<"changeTransitKey">,
+): Promise<ReplyOf<"changeTransitKey">> {
+  const { change, name, blob, body, now } = request;
+  if (change === "config") return configure(context, request);
+  const createdAt = new Date(now).toISOString();
+  const wish = withValid(context, (key) => {
+    const info = openKeyInfo(key, name, blob);
+    if (info === null) return damagedKey(name);
+    if (info.versions.length === mostKeyVersions) throw new Invalid(`a key has at most ${mostKeyVersions} versions`);
+    return { type: info.type, exportable: info.exportable, hasMaterial: fieldsOf(context, body).has("key") };
+  });
+  if ("ok" in wish) return wish;
+  return withNewPart(context, wish, body, (key, part) => {
+    const opened = openKey(key, name, blob);
+    return opened === null ? damagedKey(name) : sealed(key, name, withVersion(opened, part, createdAt));
+  });
+}
+
+export function showTransitKey(
+  { keyring }: Context,
+  { name, blob }: RequestOf<"showTransitKey">,
+): ReplyOf<"showTransitKey"> {
+  return keyring.withKey((key) => {
+    const info = openKeyInfo(key, name, blob);
+    return info === null ? damagedKey(name) : { ok: true, reply: utf8(JSON.stringify(shownKey(name, info))) };
+  });
+}
+
+/** The one way out for a private part, which the key itself must have allowed when it was made. */
+export function exportTransitKey(
+  context: Context,
+  { name, blob }: RequestOf<"exportTransitKey">,
+): ReplyOf<"exportTransitKey"> {
+  return withValid(context, (key) => {
+    const opened = openKey(key, name, blob);
+    if (opened === null) return damagedKey(name);
+    const { info, privateParts } = opened;
+    if (!info.exportable) throw new Invalid(`the key ${name} was not made exportable: its private part stays here`);
+    const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
+    const keys = privateParts.flatMap((part, i) => [
+      `${i === 0 ? "" : ","}"${i + 1}":"`,
+      toBase64(info.type === "aes256-gcm96" ? part.subarray(0, 32) : derOf(info.type, part)),
+      '"',
+    ]);
+    return { ok: true, reply: concat([head, ...keys, "}}"]) };
+  });
+}
+
+export function checkTransitDeletion(
+  context: Context,
+  { name, blob }: RequestOf<"checkTransitDeletion">,
+): ReplyOf<"checkTransitDeletion"> {
+  return withValid(context, (key) => {
+    const info = openKeyInfo(key, name, blob);
+    if (info === null) return damagedKey(name);
+    if (info.deletionAllowed) return { ok: true };
+    throw new Invalid(
+      `the key ${name} must not be deleted, since what it encrypted is lost then: set deletionAllowed first`,
+    );
+  });
+}
+
+export function listTransitKeys(
+  { keyring }: Context,
+  { names, heads }: RequestOf<"listTransitKeys">,
+): ReplyOf<"listTransitKeys"> {
+  return keyring.withKey((key) => {
+    const blobs = names.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
+    const infos = openKeyInfos(key, blobs);
+    const entries = infos.flatMap((info, i) => {
+      if (info === null) return [];
+      return [JSON.stringify({ name: names[i], type: info.type, latestVersion: info.versions.length })];
+    });
+    return {
+      ok: true,
+      reply: utf8(entries.join(",")),
+      damaged: names.filter((_, i) => infos[i] === null),
+      lengths: infos.map((info, i) => (info === null ? 0 : metadataEnd(blobs[i]?.blob ?? fromLatin1("")))),
+    } satisfies DescribeReply;
+  });
+}
+
+/** How many inputs of a batch are worked on before others get their turn: a few milliseconds each. */
+const inputsAtOnce: Readonly<Record<KeyType, number>> = {
+  "aes256-gcm96": 100,
+  hmac: 100,
+  ed25519: 25,
+  "ecdsa-p256": 10,
+  "rsa-2048": 3,
+  "rsa-4096": 1,
+};
+
+export async function useTransitKey(
+  context: Context,
+  request: RequestOf<"useTransitKey">,
+): Promise<ReplyOf<"useTransitKey">> {
+  const begun = withValid(context, (key) => begin(context, key, request));
+  if ("ok" in begun) return begun;
+  const { inputs, info } = begun;
+  const results: Bytes[] = [];
+  const slice = inputsAtOnce[info.type];
+  try {
+    for (let at = 0; at < inputs.length; at += slice) {
+      if (at > 0) await nextTurn();
+      const done = withValid(context, (key) => runInputs(context, key, request, info, inputs.slice(at, at + slice)));
+      if ("ok" in done) return done;
+      results.push(...done);
+    }
+    const pieces = results.flatMap((result, i) => (i === 0 ? [result] : [",", result]));
+    return { ok: true, reply: concat(['{"results":[', ...pieces, "]}"]) };
+  } finally {
+    wipe(...results);
+  }
+}
+
+/** Reserves messages of the newest version, in a blob that is not stored yet. */
+export function reserveMessages(
+  context: Context,
+  { name, blob }: RequestOf<"reserveMessages">,
+): ReplyOf<"reserveMessages"> {
+  return withValid(context, (key) => {
+    const opened = openKey(key, name, blob);
+    if (opened === null) return damagedKey(name);
+    const { info } = opened;
+    const version = info.versions.length;
+    const count = context.transit.messages.block(info, version);
+    if (count === 0) {
+      throw new Invalid(`version ${version} of the key ${name} has encrypted 2^32 messages, its limit: rotate the key`);
+    }
+    const versions = info.versions.map((one, i) =>
+      i === version - 1 ? { ...one, messages: (one.messages ?? 0) + count } : one,
+    );
+    const reserved = sealKey(key, name, { ...opened, info: { ...info, versions } });
+    context.transit.messages.reserve(info, version, etagOfCurrent(reserved), count);
+    return { ok: true, blob: reserved, headLength: metadataEnd(reserved) };
+  });
+}
+
+export function randomBytes(context: Context, { body }: RequestOf<"randomBytes">): ReplyOf<"randomBytes"> {
+  return withValid(context, () => ({ ok: true, reply: randomReply(fieldsOf(context, body)) }));
+}
+
+export function oneTimeCode(
+  { keyring }: Context,
+  { path, blob, now }: RequestOf<"oneTimeCode">,
+): ReplyOf<"oneTimeCode"> {
+  return keyring.withKey((key) => {
+    const opened = openCurrent(key, path, blob);
+    if (opened === null) return damaged(path);
+    const code = codeOf(decodeString(opened.value.subarray(1, -1), inScratch).bytes, now);
+    if (code !== null) return { ok: true, reply: utf8(JSON.stringify({ path, ...code })) };
+    return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
+  });
+}
+
+type Begun = { readonly inputs: readonly Uint8Array[]; readonly info: KeyInfo };
+
+/** Does the whole work for a single input. */
+function begin(
+  context: Context,
+  key: SealingKey,
+  request: RequestOf<"useTransitKey">,
+): Begun | ReplyOf<"useTransitKey"> {
+  const { use, name, blob, body } = request;
+  const info = openKeyInfo(key, name, blob);
+  if (info === null) return damagedKey(name);
+  const { inputs, isBatch } = inputsOf(body);
+  const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
+  const { messages } = context.transit;
+  if (countsMessages(use, usable) && !messages.take(info, usable.latest, usable.etag, inputs.length)) {
+    return { ok: true, reply: null };
+  }
+  return isBatch ? { inputs, info } : { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body))) };
+}
+
+/** Returns the JSON of each input's result, or of its error, in memory of our own. */
+function runInputs(
+  context: Context,
+  key: SealingKey,
+  { use, name, blob }: RequestOf<"useTransitKey">,
+  info: KeyInfo,
+  inputs: readonly Uint8Array[],
+): Bytes[] {
+  const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
+  return inputs.map((input) => {
+    try {
+      return concat(uses[use](usable, fieldsOf(context, input)));
+    } catch (error) {
+      if (!(error instanceof Invalid)) throw error;
+      return utf8(JSON.stringify({ error: error.message, code: "BAD_REQUEST" }));
+    }
+  });
+}
+
+/** Lets the messages be read that have arrived. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Runs an operation of an unlocked vault; what it finds invalid becomes a refusal. */
+function withValid<T>(context: Context, operation: (key: SealingKey) => T): T | Refusal {
+  return context.keyring.withKey((key) => {
+    try {
+      return operation(key);
+    } catch (error) {
+      if (error instanceof Invalid) return error.refusal;
+      if (error instanceof DamagedKey) return damagedKey(error.keyName);
+      throw error;
+    }
+  });
+}
+
+function fieldsOf({ settings }: Context, body: Uint8Array): Fields {
+  return Fields.read(body, settings.maxValueBytes);
+}
+
+function wishOf(fields: Fields): Wish {
+  const type = fields.choice("type", keyTypes, "aes256-gcm96");
+  return { type, exportable: fields.flag("exportable", false), hasMaterial: fields.has("key") };
+}
+
+/** Calls `seal` with a new private part, which is wiped then. */
+async function withNewPart(
+  context: Context,
+  { type, hasMaterial }: Wish,
+  body: Uint8Array,
+  seal: (key: SealingKey, part: NewPart) => SealReply | Refusal,
+): Promise<SealReply | Refusal> {
+  if (!hasMaterial && isRsa(type)) return withNewRsaPart(context, type, seal);
+  return withValid(context, (key) => {
+    const part = hasMaterial ? importedPart(context, type, body) : madePart(type);
+    return seal(key, { part, ...publicPart(type, part) });
+  });
+}
+
+/** `publicKey`: of asymmetric keys. */
+type NewPart = { readonly part: Uint8Array; readonly publicKey?: string };
+
+function madePart(type: KeyType): Uint8Array {
+  if (type === "rsa-2048" || type === "rsa-4096") throw new Error("RSA keys are made in a thread of their own");
+  return makePrivatePart(type);
+}
+
+function importedPart(context: Context, type: KeyType, body: Uint8Array): Uint8Array {
+  const part = importPrivatePart(type, fieldsOf(context, body).bytes("key"));
+  if (part !== null) return part;
+  const form = isAsymmetric(type) ? "its PKCS #8 in DER, without a passphrase" : "its bytes";
+  throw new Invalid(`key is not a key of type ${type}: send ${form}, in base64`);
+}
+
+function publicPart(type: KeyType, part: Uint8Array): { readonly publicKey?: string } {
+  return isAsymmetric(type) ? { publicKey: publicPem(parsePrivatePart(type, part)) } : {};
+}
+
+/** One at a time, in a thread of libuv's pool; a lock cancels those that wait, and the result of the one that runs. */
+function withNewRsaPart(
+  context: Context,
+  type: KeyType,
+  seal: (key: SealingKey, part: NewPart) => SealReply | Refusal,
+): Promise<SealReply | Refusal> {
+  const { keyring, transit } = context;
+  return transit.generations.take(null, async () => {
+    const { lockings } = keyring;
+    const made = await makeRsaPrivatePart(type);
+    try {
+      if (lockings !== keyring.lockings) return { reply: lockedMeanwhile };
+      return {
+        reply: withValid(context, (key) => {
+          const part = scratchOf(made);
+          return seal(key, { part, ...publicPart(type, part) });
+        }),
+      };
+    } finally {
+      wipe(made);
+    }
+  });
+}
+
+function withVersion({ info, privateParts }: OpenedKey, { part, publicKey }: NewPart, createdAt: string): OpenedKey {
+  const version = {
+    createdAt,
+    ...(publicKey !== undefined && { publicKey }),
+    ...(info.type === "aes256-gcm96" && { messages: 0 }),
+  };
+  return { info: { ...info, versions: [...info.versions, version] }, privateParts: [...privateParts, part] };
+}
+
+function configure(context: Context, { name, blob, body }: RequestOf<"changeTransitKey">): SealReply | Refusal {
+  return withValid(context, (key) => {
+    const opened = openKey(key, name, blob);
+    if (opened === null) return damagedKey(name);
+    const { info } = opened;
+    const fields = fieldsOf(context, body);
+    const changed = {
+      ...info,
+      minDecryptionVersion: fields.whole("minDecryptionVersion", 1, info.versions.length, info.minDecryptionVersion),
+      deletionAllowed: fields.flag("deletionAllowed", info.deletionAllowed),
+    };
+    return sealed(key, name, { ...opened, info: changed });
+  });
+}
+
+function sealed(key: SealingKey, name: string, opened: OpenedKey): SealReply {
+  const blob = sealKey(key, name, opened);
+  return { ok: true, blob, headLength: metadataEnd(blob), reply: utf8(JSON.stringify(shownKey(name, opened.info))) };
+}
+
+function shownKey(name: string, { type, exportable, deletionAllowed, minDecryptionVersion, versions }: KeyInfo) {
+  const shown = versions.map(({ createdAt, publicKey }, i) => [i + 1, { createdAt, publicKey }]);
+  const latestVersion = versions.length;
+  return {
+    ...{ name, type, latestVersion, minDecryptionVersion, exportable, deletionAllowed },
+    versions: Object.fromEntries(shown),
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * Private keys: made, imported, exported, and held for `node:crypto`.
+ *
+ * OpenSSL's own copy of an asymmetric key lasts until garbage collection, whatever is done, and is cleared by it, or by the
+ * end of the thread, which a lock brings about. So each key is parsed once and kept.
+ */
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
+import { allocate, asBuffer, bytesOf, randomize, scratch, scratchOf, scrubFreed, takeOver, wipe } from "../memory.js";
+import type { Bytes } from "../protocol.js";
+import type { KeyType } from "./key-format.js";
+
+const curveBytes = 32;
+const hmacKeyBytes = { least: 16, most: 512 };
+
+const hex = (text: string) => bytesOf(...(text.match(/../g) ?? []).map((byte) => Number.parseInt(byte, 16)));
+
+/** PKCS #8 up to the 32 private bytes, which are the last ones (RFC 8410; RFC 5915 without the public key). */
+const prefixes = {
+  ed25519: hex("302e020100300506032b657004220420"),
+  "ecdsa-p256": hex("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420"),
+} as const;
+
+/** Order of P-256. */
+export const p256Order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+const modulusLengths: Partial<Record<KeyType, number>> = { "rsa-2048": 2048, "rsa-4096": 4096 };
+
+export function isRsa(type: KeyType): boolean {
+  return type in modulusLengths;
+}
+
+export function isAsymmetric(type: KeyType): boolean {
+  return type in prefixes || isRsa(type);
+}
+
+/** Makes the private part of a key of a type that needs no search for primes, in scratch memory. */
+export function makePrivatePart(type: Exclude<KeyType, "rsa-2048" | "rsa-4096">): Uint8Array {
+  const part = randomize(allocate(type === "aes256-gcm96" ? 64 : curveBytes));
+  try {
+    // One in 2^32 scalars is not below the order of the curve.
+    return type === "ecdsa-p256" && !isScalar(part) ? makePrivatePart(type) : scratchOf(part);
+  } finally {
+    wipe(part);
+  }
+}
+
+/** Makes an RSA key in a thread of libuv's pool; the caller wipes it. It cannot be interrupted. */
+export function makeRsaPrivatePart(type: KeyType): Promise<Bytes> {
+  const options = {
+    modulusLength: modulusLengths[type] ?? 0,
+    publicKeyEncoding: { type: "spki", format: "der" },
+    privateKeyEncoding: { type: "pkcs8", format: "der" },
+  } as const;
+  return new Promise((resolve, reject) => {
+    generateKeyPair("rsa", options, (error, _, privateKey) => {
+      if (error) return reject(error);
+      const part = takeOver(privateKey);
+      scrubFreed(part.length);
+      resolve(part);
+    });
+  });
+}
+
+/** Parses a private part. OpenSSL frees a copy of the text without clearing it. */
+export function parsePrivatePart(type: KeyType, part: Uint8Array): KeyObject {
+  const der = derOf(type, part);
+  try {
+    return createPrivateKey({ key: asBuffer(der), format: "der", type: "pkcs8" });
+  } finally {
+    scrubFreed(der.length);
+  }
+}
+
+/** PKCS #8 of an asymmetric key, in scratch memory. */
+export function derOf(type: KeyType, part: Uint8Array): Uint8Array {
+  const prefix = type === "ed25519" || type === "ecdsa-p256" ? prefixes[type] : null;
+  return prefix === null ? part : scratchOf(prefix, part);
+}
+
+/** The public key as PEM (SPKI). */
+export function publicPem(privateKey: KeyObject): string {
+  return createPublicKey(privateKey).export({ type: "spki", format: "pem" }).toString();
+}
+
+/**
+ * Checks key material that a client brings: PKCS #8 (DER) of an asymmetric key, else the key's bytes. Returns the private
+ * part, in scratch memory, or null when it is not a key of this type.
+ */
+export function importPrivatePart(type: KeyType, material: Uint8Array): Uint8Array | null {
+  if (type === "hmac") return isBetween(material.length, hmacKeyBytes.least, hmacKeyBytes.most) ? material : null;
+  if (type === "aes256-gcm96") {
+    return material.length === 32 ? scratchOf(material, makePrivatePart("hmac")) : null;
+  }
+  const key = parseMaterial(material);
+  if (key === null || typeOf(key) !== type) return null;
+  return isRsa(type) ? material : curvePart(type, material, key);
+}
+
+function parseMaterial(material: Uint8Array): KeyObject | null {
+  try {
+    return parsePrivatePart("rsa-2048", material);
+  } catch {
+    return null;
+  }
+}
+
+function typeOf(key: KeyObject): KeyType | null {
+  const { asymmetricKeyType, asymmetricKeyDetails } = key;
+  if (asymmetricKeyType === "ed25519") return "ed25519";
+  if (asymmetricKeyType === "ec") return asymmetricKeyDetails?.namedCurve === "prime256v1" ? "ecdsa-p256" : null;
+  const type = `rsa-${asymmetricKeyDetails?.modulusLength}`;
+  return asymmetricKeyType === "rsa" && (type === "rsa-2048" || type === "rsa-4096") ? type : null;
+}
+
+/** Finds the 32 private bytes: the one run of the material that has the same public key. */
+function curvePart(type: KeyType, material: Uint8Array, key: KeyObject): Uint8Array | null {
+  const wanted = publicPem(key);
+  for (let at = 0; at + curveBytes + 2 <= material.length; at++) {
+    // DANGER: the private bytes stand in an octet string of their length; a shorter scalar is refused with the rest.
+    if (material[at] !== 0x04 || material[at + 1] !== curveBytes) continue;
+    const part = scratch(curveBytes);
+    part.set(material.subarray(at + 2, at + 2 + curveBytes));
+    if (publicPem(parsePrivatePart(type, part)) === wanted) return part;
+  }
+  return null;
+}
+
+function isScalar(bytes: Uint8Array): boolean {
+  // Compared by bytes: a BigInt of the scalar would stay on the heap.
+  const order = hex(p256Order.toString(16));
+  const at = bytes.findIndex((byte, i) => byte !== order[i]);
+  return at >= 0 && (bytes[at] ?? 0) < (order[at] ?? 0) && bytes.some((byte) => byte !== 0);
+}
+
+function isBetween(value: number, least: number, most: number): boolean {
+  return value >= least && value <= most;
+}
+
+/** Parsed private keys, the most recently used ones. */
+export class PrivateKeys {
+  readonly #keys = new Map<string, KeyObject>();
+  readonly #most: number;
+
+  constructor(most = 256) {
+    this.#most = most;
+  }
+
+  /** Returns the parsed key of this version, which never changes. `part` is called when it is not held yet. */
+  get(id: string, version: number, type: KeyType, part: () => Uint8Array): KeyObject {
+    const place = `${id}:${version}`;
+    const key = this.#keys.get(place) ?? parsePrivatePart(type, part());
+    this.#keys.delete(place);
+    this.#keys.set(place, key);
+    const [oldest] = this.#keys.keys();
+    if (this.#keys.size > this.#most && oldest !== undefined) this.#keys.delete(oldest);
+    return key;
+  }
+
+  clear(): void {
+    this.#keys.clear();
+  }
+}

@@ -1,0 +1,145 @@
+/** RSA signatures (RFC 8017) of a digest that was computed elsewhere: `node:crypto` signs and verifies messages only. */
+import { constants, createHash, type KeyObject, privateEncrypt, publicDecrypt } from "node:crypto";
+import { allocate, bytesOf, concat, equal, freshNonce, uint32 } from "../memory.js";
+
+/** The names that clients use, and those of `node:crypto`. */
+export const hashes = { "sha2-256": "sha256", "sha2-384": "sha384", "sha2-512": "sha512" } as const;
+export type Hash = (typeof hashes)[keyof typeof hashes];
+export const digestBytes: Readonly<Record<Hash, number>> = { sha256: 32, sha384: 48, sha512: 64 };
+
+/** DER of DigestInfo up to the digest (RFC 8017 section 9.2, note 1). */
+const digestInfo: Readonly<Record<Hash, Uint8Array>> = {
+  sha256: bytesOf(
+    0x30,
+    0x31,
+    0x30,
+    0x0d,
+    0x06,
+    0x09,
+    0x60,
+    0x86,
+    0x48,
+    0x01,
+    0x65,
+    0x03,
+    0x04,
+    0x02,
+    0x01,
+    5,
+    0,
+    4,
+    32,
+  ),
+  sha384: bytesOf(
+    0x30,
+    0x41,
+    0x30,
+    0x0d,
+    0x06,
+    0x09,
+    0x60,
+    0x86,
+    0x48,
+    0x01,
+    0x65,
+    0x03,
+    0x04,
+    0x02,
+    0x02,
+    5,
+    0,
+    4,
+    48,
+  ),
+  sha512: bytesOf(
+    0x30,
+    0x51,
+    0x30,
+    0x0d,
+    0x06,
+    0x09,
+    0x60,
+    0x86,
+    0x48,
+    0x01,
+    0x65,
+    0x03,
+    0x04,
+    0x02,
+    0x03,
+    5,
+    0,
+    4,
+    64,
+  ),
+};
+const trailer = 0xbc;
+
+/** RSASSA-PKCS1-v1_5. */
+export function signPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array): Uint8Array {
+  return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, concat([digestInfo[hash], digest]));
+}
+
+export function verifyPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array, signature: Uint8Array): boolean {
+  const message = recovered(key, signature);
+  if (message === null) return false;
+  const info = concat([digestInfo[hash], digest]);
+  const padding = bytesOf(0, 1, ...Array.from({ length: message.length - info.length - 3 }, () => 0xff), 0);
+  return equal(message, concat([padding, info]));
+}
+
+/** RSASSA-PSS, with MGF1 of the same hash and a salt as long as the digest. The modulus has 2048 or 4096 bits. */
+export function signPss(key: KeyObject, hash: Hash, digest: Uint8Array): Uint8Array {
+  const length = modulusBytes(key);
+  const salt = freshNonce(digest.length);
+  const seed = pssHash(hash, digest, salt);
+  const block = concat([allocate(length - 2 * digest.length - 2), bytesOf(1), salt]);
+  xorMask(hash, seed, block);
+  return privateEncrypt(
+    { key, padding: constants.RSA_NO_PADDING },
+    concat([withoutTopBit(block), seed, bytesOf(trailer)]),
+  );
+}
+
+/** Accepts a salt of any length. */
+export function verifyPss(key: KeyObject, hash: Hash, digest: Uint8Array, signature: Uint8Array): boolean {
+  const message = recovered(key, signature);
+  if (message === null || message.at(-1) !== trailer || ((message[0] ?? 0) & 0x80) !== 0) return false;
+  const seed = message.subarray(message.length - 1 - digest.length, -1);
+  const block = concat([message.subarray(0, message.length - 1 - digest.length)]);
+  xorMask(hash, seed, block);
+  withoutTopBit(block);
+  const one = block.findIndex((byte) => byte !== 0);
+  return block[one] === 1 && equal(seed, pssHash(hash, digest, block.subarray(one + 1)));
+}
+
+function withoutTopBit(block: Uint8Array): Uint8Array {
+  block[0] = (block[0] ?? 0) & 0x7f;
+  return block;
+}
+
+function pssHash(hash: Hash, digest: Uint8Array, salt: Uint8Array): Uint8Array {
+  return createHash(hash).update(allocate(8)).update(digest).update(salt).digest();
+}
+
+/** MGF1 (RFC 8017 appendix B.2.1). */
+function xorMask(hash: Hash, seed: Uint8Array, block: Uint8Array): void {
+  for (let at = 0, counter = 0; at < block.length; counter++) {
+    const mask = createHash(hash).update(seed).update(uint32(counter)).digest();
+    for (const byte of mask.subarray(0, block.length - at)) block[at] = (block[at++] ?? 0) ^ byte;
+  }
+}
+
+/** Null when the signature is not a number of the modulus' length below it. */
+function recovered(key: KeyObject, signature: Uint8Array): Uint8Array | null {
+  if (signature.length !== modulusBytes(key)) return null;
+  try {
+    return publicDecrypt({ key, padding: constants.RSA_NO_PADDING }, signature);
+  } catch {
+    return null;
+  }
+}
+
+function modulusBytes({ asymmetricKeyDetails }: KeyObject): number {
+  return (asymmetricKeyDetails?.modulusLength ?? 0) / 8;
+}

@@ -1,0 +1,204 @@
+/** What transit keys are used for: each function takes one input and returns the JSON of its result, in pieces. */
+import { allocate, concat, equal, randomize, scratchOf, textOf, utf8, wipe } from "../memory.js";
+import type { Bytes, TransitUse } from "../protocol.js";
+import {
+  decryptGcm,
+  decryptOaep,
+  encryptGcm,
+  encryptOaep,
+  hmac,
+  mostOaepBytes,
+  type SignOptions,
+  sign,
+  verify,
+  verifyHmac,
+} from "./algorithms.js";
+import { fromBase64, toBase64 } from "./base64.js";
+import { type Fields, Invalid } from "./body.js";
+import { isAsymmetric, isRsa } from "./private-keys.js";
+import { digestBytes, type Hash, hashes } from "./rsa-digest.js";
+import type { UsableKey } from "./usable-key.js";
+
+type Pieces = readonly (Uint8Array | string)[];
+
+const aesKeyBytes = 32;
+const noBytes = allocate(0);
+const shownPrefix = "vault:v";
+const prefixBytes = utf8(shownPrefix);
+
+export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields) => Pieces } = {
+  encrypt: (key, fields) => {
+    const plaintext = fields.bytes("plaintext");
+    return ['{"ciphertext":"', ...encrypted(key, plaintext, fields), '"}'];
+  },
+
+  decrypt: (key, fields) => ['{"plaintext":"', toBase64(decrypted(key, fields)), '"}'],
+
+  rewrap: (key, fields) => ['{"ciphertext":"', ...encrypted(key, decrypted(key, fields), fields), '"}'],
+
+  sign: (key, fields) => {
+    mustBe(key, "sign", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
+    const version = versionOf(key, fields);
+    const { input, options } = toSign(key, fields);
+    const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
+    const isUrl = key.info.type === "ecdsa-p256" && options.marshaling === "jws";
+    return ['{"signature":"', ...shown(version, isUrl ? urlBase64(signature) : toBase64(signature)), '"}'];
+  },
+
+  verify: (key, fields) => {
+    if (fields.has("hmac")) return validity(verifyMac(key, fields));
+    mustBe(key, "verify", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
+    const { version, bytes } = parsed(key, fields, "signature");
+    const { input, options } = toSign(key, fields);
+    return validity(verify(key.info.type, key.publicKey(version), input, bytes, options));
+  },
+
+  hmac: (key, fields) => {
+    const version = versionOf(key, fields);
+    const mac = hmac(macKey(key, version), hashOf(fields), fields.bytes("input"));
+    return ['{"hmac":"', ...shown(version, toBase64(mac)), '"}'];
+  },
+
+  datakey: (key, fields) => {
+    const bits = fields.whole("bits", 128, 512, 256);
+    if (![128, 256, 512].includes(bits)) throw new Invalid("bits must be 128, 256 or 512");
+    const dataKey = randomize(allocate(bits / 8));
+    try {
+      const plaintext = scratchOf(dataKey);
+      const ciphertext = ['"ciphertext":"', ...encrypted(key, plaintext, fields), '"}'];
+      if (!fields.flag("plaintext", true)) return ["{", ...ciphertext];
+      return ['{"plaintext":"', toBase64(plaintext), '",', ...ciphertext];
+    } finally {
+      wipe(dataKey);
+    }
+  },
+};
+
+/** Whether each input takes one of the messages that a version may encrypt. */
+export function countsMessages(use: TransitUse, key: UsableKey): boolean {
+  return key.info.type === "aes256-gcm96" && (use === "encrypt" || use === "rewrap" || use === "datakey");
+}
+
+function versionOf(key: UsableKey, fields: Fields): number {
+  return key.allowed(fields.whole("keyVersion", 1, Number.MAX_SAFE_INTEGER, key.latest));
+}
+
+/** With the newest version alone, whose messages are counted. */
+function encrypted(key: UsableKey, plaintext: Uint8Array, fields: Fields): Pieces {
+  const { type } = key.info;
+  const version = key.latest;
+  if (fields.whole("keyVersion", 1, version, version) !== version) {
+    throw new Invalid(`keyVersion must be ${version}: a key encrypts with its newest version only`);
+  }
+  const aad = aadOf(key, fields);
+  if (!isRsa(type)) {
+    return shown(version, toBase64(encryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), plaintext, aad)));
+  }
+  const most = mostOaepBytes(type);
+  if (plaintext.length > most)
+    throw new Invalid(`a key of type ${type} encrypts at most ${most} bytes: use a data key`);
+  return shown(version, toBase64(encryptOaep(key.publicKey(version), plaintext)));
+}
+
+function decrypted(key: UsableKey, fields: Fields): Uint8Array {
+  const aad = aadOf(key, fields);
+  const { version, bytes } = parsed(key, fields, "ciphertext");
+  const plaintext = isRsa(key.info.type)
+    ? decryptOaep(key.privateKey(version), bytes)
+    : decryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), bytes, aad);
+  if (plaintext !== null) return plaintext;
+  const reasons = isRsa(key.info.type) ? "another key" : "another key or with another aad";
+  throw new Invalid(`the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`);
+}
+
+function aadOf(key: UsableKey, fields: Fields): Uint8Array {
+  const { type } = key.info;
+  mustBe(key, "encrypt", isRsa(type) || type === "aes256-gcm96", "aes256-gcm96 or rsa");
+  const aad = fields.optionalBytes("aad");
+  if (isRsa(type) && aad !== undefined) throw new Invalid("aad works with keys of type aes256-gcm96 only");
+  return aad ?? noBytes;
+}
+
+function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; readonly options: SignOptions } {
+  const hash = hashOf(fields);
+  const options: SignOptions = {
+    hash,
+    isDigest: fields.flag("prehashed", false),
+    marshaling: fields.choice("marshaling", ["asn1", "jws"], "asn1"),
+    padding: fields.choice("signatureAlgorithm", ["pss", "pkcs1v15"], "pss"),
+  };
+  const input = fields.bytes("input");
+  if (!options.isDigest) return { input, options };
+  if (key.info.type === "ed25519") throw new Invalid("prehashed does not work with Ed25519: send the message itself");
+  if (input.length === digestBytes[hash]) return { input, options };
+  throw new Invalid(`input must be a digest of ${digestBytes[hash]} bytes: prehashed is true`);
+}
+
+function verifyMac(key: UsableKey, fields: Fields): boolean {
+  const { version, bytes } = parsed(key, fields, "hmac");
+  return verifyHmac(macKey(key, version), hashOf(fields), fields.bytes("input"), bytes);
+}
+
+function macKey(key: UsableKey, version: number): Uint8Array {
+  const { type } = key.info;
+  mustBe(key, "make a MAC", type === "hmac" || type === "aes256-gcm96", "hmac or aes256-gcm96");
+  return key.privatePart(version).subarray(type === "hmac" ? 0 : aesKeyBytes);
+}
+
+function hashOf(fields: Fields): Hash {
+  return hashes[fields.choice("hash", ["sha2-256", "sha2-384", "sha2-512"], "sha2-256")];
+}
+
+function mustBe(key: UsableKey, verb: string, can: boolean, types: string): void {
+  if (!can)
+    throw new Invalid(`the key ${key.name} is of type ${key.info.type} and cannot ${verb}: use a key of type ${types}`);
+}
+
+function validity(isValid: boolean): Pieces {
+  return [`{"valid":${isValid}}`];
+}
+
+/** Ciphertexts, signatures and MACs are written as Vault's clients know them. */
+function shown(version: number, base64: Uint8Array): Pieces {
+  return [`${shownPrefix}${version}:`, base64];
+}
+
+/** Reads a field that `shown` has written. */
+function parsed(
+  key: UsableKey,
+  fields: Fields,
+  name: string,
+): { readonly version: number; readonly bytes: Uint8Array } {
+  const text = fields.text(name);
+  // DANGER: what a client sends in place of a ciphertext may be its plaintext, of which no string may be made.
+  const isShown = equal(text.subarray(0, prefixBytes.length), prefixBytes);
+  const head = isShown ? /^vault:v([1-9]\d{0,8}):/.exec(textOf(text.subarray(0, 20))) : null;
+  const bytes = head && fromBase64(text.subarray(head[0].length));
+  if (bytes) return { version: key.allowed(Number(head[1])), bytes };
+  throw new Invalid(`${name} must begin with vault:v, the key's version and a colon; base64 follows`);
+}
+
+const plus = 0x2b;
+const slash = 0x2f;
+const equals = 0x3d;
+
+/** The URL alphabet without padding (RFC 7515). */
+function urlBase64(bytes: Uint8Array): Uint8Array {
+  const text = toBase64(bytes);
+  for (const [i, letter] of text.entries()) {
+    if (letter === plus) text[i] = 0x2d;
+    if (letter === slash) text[i] = 0x5f;
+  }
+  const end = text.indexOf(equals);
+  return end < 0 ? text : text.subarray(0, end);
+}
+
+/** Random bytes for a client, as JSON. @throws Invalid */
+export function randomReply(fields: Fields): Bytes {
+  const bytes = randomize(allocate(fields.whole("bytes", 1, 65_536, 32)));
+  try {
+    return concat(['{"random":"', toBase64(bytes), '"}']);
+  } finally {
+    wipe(bytes);
+  }
+}
