@@ -1,17 +1,52 @@
-/** Client of a Strongroom server for programs: one method for each endpoint of the contract. */
-import type { Deleted, SecretList, Secret as SecretResponse, Stored } from "./api-types.js";
-import { type BatchOperation, type BatchResponse, type BatchResult, batchBody, resultOf } from "./batch-requests.js";
-import { StrongroomError } from "./client-error.js";
-import { HistoryClient } from "./history-client.js";
-import { keepsMetadata, putKeeping } from "./keeping-put.js";
-import type { ChangeOptions, ListOptions, PutOptions, Text } from "./method-options.js";
-import { readMany, secretOf } from "./reading-many.js";
-import { type CallOptions, queryOf } from "./request.js";
+/** Client of a Strongroom server: a method for each operation of the HTTP API. */
+import type {
+  Acknowledgement,
+  AuditCheckpoint,
+  AuditPage,
+  AuditVerdicts,
+  CreatedKey,
+  Deleted,
+  Initialized,
+  KeyList,
+  NewToken,
+  Revoked,
+  Rotated,
+  SecretHistory,
+  SecretList,
+  Secret as SecretResponse,
+  Snapshot,
+  Stored,
+  Token,
+  TokenList,
+  VaultStatus,
+} from "./api-types.js";
+import {
+  type BatchOperation,
+  type BatchResponse,
+  type BatchResult,
+  batchBody,
+  readMany,
+  resultOf,
+  secretOf,
+} from "./batch.js";
+import { Connection } from "./connection.js";
+import { StrongroomError } from "./errors.js";
+import { jsonListObject } from "./json-body.js";
+import type {
+  AuditOptions,
+  CallOptions,
+  ChangeOptions,
+  ClientOptions,
+  CreateTokenOptions,
+  ListOptions,
+  PutOptions,
+  RotateTokenOptions,
+  Text,
+} from "./options.js";
+import { keepsMetadata, putKeeping } from "./put-keeping.js";
+import { conditionHeaders, encoded, queryOf, secretUrl, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
-import { secretTarget, sendChange } from "./secret-requests.js";
 
-export type { Audit, AuditOptions } from "./access/audit-client.js";
-export type { CreateTokenOptions, Tokens } from "./access/tokens.js";
 export type {
   Acknowledgement,
   AuditCheckpoint,
@@ -48,55 +83,112 @@ export type {
   GetOperation,
   MoveOperation,
   PutOperation,
-} from "./batch-requests.js";
-export { type ErrorCode, StrongroomError } from "./client-error.js";
+} from "./batch.js";
 export type { PlaceOptions } from "./discovery.js";
-export type { ChangeOptions, ClientOptions, ListOptions, PutOptions, SecretType, Text } from "./method-options.js";
-export type { CallOptions } from "./request.js";
+export { type ErrorCode, StrongroomError } from "./errors.js";
+export type {
+  AuditOptions,
+  CallOptions,
+  ChangeOptions,
+  ClientOptions,
+  CreateTokenOptions,
+  ListOptions,
+  PutOptions,
+  RotateTokenOptions,
+  SecretType,
+  Text,
+} from "./options.js";
 export type { Secret } from "./secret.js";
 
+/** The methods for client tokens under shorter names. */
+export type Tokens = {
+  readonly create: StrongroomClient["createToken"];
+  readonly list: StrongroomClient["listTokens"];
+  readonly self: StrongroomClient["showSelf"];
+  readonly rotate: StrongroomClient["rotateToken"];
+  readonly revoke: StrongroomClient["revokeToken"];
+};
+
+/** The methods for the audit log under shorter names. */
+export type Audit = {
+  readonly read: StrongroomClient["readAudit"];
+  readonly verify: StrongroomClient["verifyAudit"];
+};
+
 /**
- * Every method may throw a StrongroomError with UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME, PROTOCOL, TIMEOUT,
- * ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", FORBIDDEN for what a client token does not cover, or
- * RATE_LIMITED. Its own comment names the other codes.
+ * Every method may throw a StrongroomError with one of these codes: UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME,
+ * PROTOCOL, TIMEOUT, ABORTED, UNAVAILABLE, INTERNAL, UNAUTHORIZED with `credential` "token", FORBIDDEN when the client token
+ * does not cover the request, RATE_LIMITED. The comment of a method names its other codes.
  */
-export class StrongroomClient extends HistoryClient {
+export class StrongroomClient implements AsyncDisposable {
+  readonly #connection: Connection;
+
+  /** `client.tokens.create(…)` is `client.createToken(…)`, and so on. */
+  readonly tokens: Tokens = {
+    create: (name, options) => this.createToken(name, options),
+    list: (options) => this.listTokens(options),
+    self: (options) => this.showSelf(options),
+    rotate: (name, options) => this.rotateToken(name, options),
+    revoke: (name, options) => this.revokeToken(name, options),
+  };
+
+  /** `client.audit.read(…)` is `client.readAudit(…)`, and so on. */
+  readonly audit: Audit = {
+    read: (options) => this.readAudit(options),
+    verify: (checkpoints, options) => this.verifyAudit(checkpoints, options),
+  };
+
   /**
-   * Creates the secret, or replaces its value. It keeps the present type and description, but for those given, and needs
-   * a second request for that, a list, unless both are given or `replaceMetadata` or `ifAbsent` is set.
-   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN also for that list: a token that cannot list needs `replaceMetadata`;
-   * PRECONDITION_FAILED for a condition that does not hold, or while other writers are always faster; INTEGRITY; INTERNAL;
-   * BAD_REQUEST for an invalid path, or a value that is too large or not UTF-8
+   * Creates a client, which reads no file and opens no connection before its first request; throws nothing.
+   * @param options Where the server is, the token, and the default timeout. Default: the user's own server.
+   * @example
+   * ```ts
+   * const client = new StrongroomClient({ timeoutMs: 5_000 });
+   * ```
+   */
+  constructor(options: ClientOptions = {}) {
+    this.#connection = new Connection(options);
+  }
+
+  /**
+   * Stores a secret, and keeps its current type and description unless others are given. Keeping them takes a second
+   * request, a list, unless both are given or `replaceMetadata` or `ifAbsent` is set.
+   * @param path Path of the secret, such as `app/db/password`.
+   * @param value At most 1 MiB in UTF-8, unless the server has another limit.
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN, also when the token may not list: use `replaceMetadata` then;
+   * PRECONDITION_FAILED if the condition does not hold, or if other writers are always faster; INTEGRITY; INTERNAL;
+   * BAD_REQUEST for an invalid path, or a value that is too long or not UTF-8
    * @example
    * ```ts
    * await client.put("app/db/password", "s3cr3t", { type: "password" });
    * ```
    */
   async put(path: string, value: Text, options: PutOptions = {}): Promise<Stored> {
-    const target = secretTarget(path);
-    const put = ({ type, description, ...rest }: PutOptions) => {
-      const fields = { value, type: type ?? undefined, description: description ?? undefined };
-      return sendChange<Stored>(this.requester, ["PUT", target], rest, { fields });
-    };
+    const url = secretUrl(path);
+    const put = ({ type, description, ifMatch, ifAbsent, ...rest }: PutOptions): Promise<Stored> =>
+      this.#connection.send("PUT", url, rest, {
+        fields: { value, type: type ?? undefined, description: description ?? undefined },
+        headers: conditionHeaders({ ifMatch, ifAbsent }),
+      });
     if (!keepsMetadata(options)) return put(options);
     return putKeeping({ list: (query) => this.list(query), put }, path, options);
   }
 
   /**
-   * Returns the secret; `reveal()` returns its value.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY for a damaged secret; INTERNAL; BAD_REQUEST for an invalid path
+   * Returns a secret; `reveal()` returns its value.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY for a corrupt secret; INTERNAL; BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * const password = (await client.get("app/db/password")).reveal();
    * ```
    */
   async get(path: string, options: CallOptions = {}): Promise<Secret> {
-    return new Secret(await this.requester.send<SecretResponse>("GET", secretTarget(path), options));
+    return new Secret(await this.#connection.send<SecretResponse>("GET", secretUrl(path), options));
   }
 
   /**
-   * Returns the secret, or undefined when the path has none.
-   * @throws StrongroomError as `get`, except for NOT_FOUND
+   * Returns a secret, or undefined when there is none at the path.
+   * @throws StrongroomError as `get`, except NOT_FOUND
    * @example
    * ```ts
    * const password = (await client.getOrUndefined("app/db/password"))?.reveal() ?? "default";
@@ -112,9 +204,9 @@ export class StrongroomClient extends HistoryClient {
   }
 
   /**
-   * Returns the secrets in the order of the paths, undefined for a path that has none: one request for each 1000, or for as
-   * many as the server sends at once.
-   * @throws StrongroomError as `get`, except for NOT_FOUND
+   * Returns the secrets in the order of the paths, undefined where there is none. Sends one request for each 1000 paths, or
+   * more requests if the values exceed what the server returns at once.
+   * @throws StrongroomError as `get`, except NOT_FOUND
    * @example
    * ```ts
    * const [user, password] = await client.getMany(["app/db/user", "app/db/password"]);
@@ -127,10 +219,11 @@ export class StrongroomClient extends HistoryClient {
   }
 
   /**
-   * Does up to 1000 operations in one request. With any change: all or nothing. Gets alone: each for itself.
-   * @throws StrongroomError VAULT_LOCKED; with the `index` of the operation, and without having changed anything,
-   * NOT_FOUND, PRECONDITION_FAILED, INTEGRITY, and BAD_REQUEST for an invalid path or value, or a path that is changed
-   * twice; INTERNAL; BAD_REQUEST for a batch that is too large
+   * Runs up to 1000 operations in one request. If any of them changes something, all succeed or none has an effect; a batch
+   * of gets reports a failure for each get.
+   * @throws StrongroomError VAULT_LOCKED; with the `index` of the operation, and without any effect, NOT_FOUND,
+   * PRECONDITION_FAILED, INTEGRITY, or BAD_REQUEST for an invalid path or value or a path that is changed twice; INTERNAL;
+   * BAD_REQUEST for a batch that is too large
    * @example
    * ```ts
    * await client.batch([{ copy: "app/key", to: "app/old-key" }, { put: "app/key", value: "s3cr3t" }]);
@@ -139,38 +232,36 @@ export class StrongroomClient extends HistoryClient {
   async batch(operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResult[]> {
     const body = batchBody(operations);
     const readsOnly = operations.every((operation) => "get" in operation);
-    const { results } = await this.requester.send<BatchResponse>("POST", "/v1/batch", options, { body, readsOnly });
+    const { results } = await this.#connection.send<BatchResponse>("POST", "/v1/batch", options, { body, readsOnly });
     return results.map(resultOf);
   }
 
   /**
-   * Deletes the secret.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED for a condition that does not hold; INTEGRITY;
-   * BAD_REQUEST for an invalid path
+   * Deletes a secret.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; BAD_REQUEST for an invalid path
    * @example
    * ```ts
    * await client.delete("app/db/password");
    * ```
    */
-  async delete(path: string, options: ChangeOptions = {}): Promise<Deleted> {
-    return sendChange(this.requester, ["DELETE", secretTarget(path)], options);
+  async delete(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
+    return this.#connection.send("DELETE", secretUrl(path), options, { headers: conditionHeaders({ ifMatch }) });
   }
 
   /**
-   * Returns one page of paths and metadata, without values; `next` is the path to continue `after`.
+   * Returns a page of paths and metadata, without values. `next` is the path to continue `after`.
    * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST for an invalid prefix, path or limit
    * @example
    * ```ts
    * const { entries, next } = await client.list({ prefix: "app/", limit: 100 });
    * ```
    */
-  async list(options: ListOptions = {}): Promise<SecretList> {
-    const { prefix, after, limit } = options;
-    return this.requester.send("GET", `/v1/secrets${queryOf({ prefix, after, limit })}`, options);
+  async list({ prefix, after, limit, ...options }: ListOptions = {}): Promise<SecretList> {
+    return this.#connection.send("GET", `/v1/secrets${queryOf({ prefix, after, limit })}`, options);
   }
 
   /**
-   * Lists in pages of `limit` entries (default 100), each requested when the caller asks for it.
+   * Yields pages of `limit` entries (default: 100), and requests each when it is needed.
    * @throws StrongroomError as `list`, on the page that fails
    * @example
    * ```ts
@@ -184,5 +275,352 @@ export class StrongroomClient extends HistoryClient {
       page = await this.list({ ...options, limit, after: page.next });
       yield page;
     }
+  }
+
+  /**
+   * Returns the stored versions of a secret, newest first, without values.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * const { versions } = await client.versions("app/db/password");
+   * ```
+   */
+  async versions(path: string, options: CallOptions = {}): Promise<SecretHistory> {
+    return this.#connection.send("GET", secretUrl(path, "versions"), options);
+  }
+
+  /**
+   * Returns a stored version of a secret, with its value.
+   * @param version Number of the version, from 1.
+   * @throws StrongroomError as `get`; NOT_FOUND also when the version is not stored
+   * @example
+   * ```ts
+   * const former = (await client.version("app/db/password", 3)).reveal();
+   * ```
+   */
+  async version(path: string, version: number, options: CallOptions = {}): Promise<Secret> {
+    const url = `${secretUrl(path, "versions")}?version=${version}`;
+    return new Secret(await this.#connection.send<SecretResponse>("GET", url, options));
+  }
+
+  /**
+   * Restores an earlier version: stores its value and metadata as a new version.
+   * @param version Number of the version to restore, from 1.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid
+   * path or version
+   * @example
+   * ```ts
+   * await client.undo("app/db/password", 3);
+   * ```
+   */
+  async undo(path: string, version: number, { ifMatch, ...options }: ChangeOptions = {}): Promise<Stored> {
+    const content = { fields: { version }, headers: conditionHeaders({ ifMatch }) };
+    return this.#connection.send("POST", secretUrl(path, "versions"), options, content);
+  }
+
+  /**
+   * Deletes all earlier versions of a secret.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * const { message } = await client.prune("app/db/password");
+   * ```
+   */
+  async prune(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
+    const headers = conditionHeaders({ ifMatch });
+    return this.#connection.send("DELETE", secretUrl(path, "versions"), options, { headers });
+  }
+
+  /**
+   * Creates a vault and unlocks it.
+   * @param passphrase 1 to 1024 bytes in UTF-8.
+   * @param options `force`: replace an existing vault, which is kept beside the new one. Default: false.
+   * @throws StrongroomError ALREADY_EXISTS without `force`; VAULT_LOCKED while a lock is running; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { vaultPath } = await client.init(passphrase);
+   * ```
+   */
+  init(
+    passphrase: Text,
+    { force, ...options }: CallOptions & { readonly force?: boolean | undefined } = {},
+  ): Promise<Initialized> {
+    return this.#connection.send("POST", "/v1/init", options, { fields: { passphrase, force } });
+  }
+
+  /**
+   * Unlocks the vault. Checks the passphrase even if the vault is already unlocked.
+   * @param passphrase The passphrase or a key.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED with `retryAfter` in seconds;
+   * VAULT_LOCKED while a lock is running; INTEGRITY if the header was changed; INTERNAL; BAD_REQUEST, also before init
+   * @example
+   * ```ts
+   * await client.unlock(passphrase);
+   * ```
+   */
+  unlock(passphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#connection.send("POST", "/v1/unlock", options, { fields: { passphrase } });
+  }
+
+  /**
+   * Locks the vault. Succeeds also when the vault is locked or there is none.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.lock();
+   * ```
+   */
+  lock(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#connection.send("POST", "/v1/lock", options);
+  }
+
+  /**
+   * Returns the state of the server and the vault. Needs no token.
+   * @throws StrongroomError as every method, except those for tokens
+   * @example
+   * ```ts
+   * const { initialized, locked } = await client.status();
+   * ```
+   */
+  status(options: CallOptions = {}): Promise<VaultStatus> {
+    return this.#connection.request({ method: "GET", path: "/v1/status" }, options, false);
+  }
+
+  /**
+   * Changes the passphrase. The vault stays locked or unlocked.
+   * @param passphrase The current passphrase or a key.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * INTEGRITY; INTERNAL; BAD_REQUEST, also before init
+   * @example
+   * ```ts
+   * await client.changePassphrase(passphrase, newPassphrase);
+   * ```
+   */
+  changePassphrase(passphrase: Text, newPassphrase: Text, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#connection.send("POST", "/v1/passphrase", options, { fields: { passphrase, newPassphrase } });
+  }
+
+  /**
+   * Returns what unlocks the vault: the passphrase and the keys, without their values.
+   * @throws StrongroomError INTERNAL; BAD_REQUEST before init
+   * @example
+   * ```ts
+   * const { keys } = await client.keys();
+   * ```
+   */
+  keys(options: CallOptions = {}): Promise<KeyList> {
+    return this.#connection.send("GET", "/v1/keys", options);
+  }
+
+  /**
+   * Creates a key, which unlocks the vault like the passphrase. It is returned once and stored nowhere.
+   * @param passphrase The passphrase or another key.
+   * @param label Unique name of the key, 1 to 64 bytes in UTF-8.
+   * @throws StrongroomError ALREADY_EXISTS for a label that is taken; UNAUTHORIZED with `credential` "passphrase";
+   * RATE_LIMITED; VAULT_LOCKED while a lock is running; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
+   * @example
+   * ```ts
+   * const { key } = await client.createKey(passphrase, "recovery");
+   * ```
+   */
+  createKey(passphrase: Text, label: string, options: CallOptions = {}): Promise<CreatedKey> {
+    return this.#connection.send("POST", "/v1/keys", options, { fields: { passphrase, label } });
+  }
+
+  /**
+   * Deletes a key. It no longer unlocks the vault.
+   * @param id From `keys`.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTERNAL; BAD_REQUEST for the last key or passphrase
+   * @example
+   * ```ts
+   * const { keys } = await client.keys();
+   * for (const { id, label } of keys) if (label === "laptop") await client.deleteKey(id);
+   * ```
+   */
+  async deleteKey(id: string, options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#connection.send("DELETE", `/v1/keys/${encoded(id)}`, options);
+  }
+
+  /**
+   * Rotates the master key. The server re-encrypts all secrets in the background; `rotation` in the status shows progress.
+   * @param passphrase The passphrase, or a key if the vault has no passphrase.
+   * @param keys Keys to keep. The others, whose labels the result lists in `removed`, no longer unlock the vault.
+   * @throws StrongroomError UNAUTHORIZED with `credential` "passphrase"; RATE_LIMITED; VAULT_LOCKED while a lock is running;
+   * ALREADY_EXISTS during a rotation; INTEGRITY; INTERNAL; BAD_REQUEST, also before init
+   * @example
+   * ```ts
+   * const { removed } = await client.rotate(passphrase, [recoveryKey]);
+   * ```
+   */
+  rotate(passphrase: Text, keys: readonly Text[] = [], options: CallOptions = {}): Promise<Rotated> {
+    return this.#connection.send("POST", "/v1/rotate", options, { fields: { passphrase, keys } });
+  }
+
+  /**
+   * Creates a client token. Its value, `token`, is returned once.
+   * @param name 1 to 64 of a-z, 0-9, dot, dash and underscore.
+   * @param options By default the token may list and get all secrets, for 90 days.
+   * @throws StrongroomError ALREADY_EXISTS for a name that is taken; VAULT_LOCKED; FORBIDDEN without the root token;
+   * INTEGRITY; INTERNAL; BAD_REQUEST for an invalid name, scope, path or time
+   * @example
+   * ```ts
+   * const { token } = await client.createToken("ci", { paths: ["app/"], ttlSeconds: 30 * 86_400 });
+   * ```
+   */
+  createToken(name: string, { can, paths, ttlSeconds, ...options }: CreateTokenOptions = {}): Promise<NewToken> {
+    return this.#connection.send("POST", "/v1/tokens", options, { fields: { name, can, paths, ttlSeconds } });
+  }
+
+  /**
+   * Lists the client tokens without their values. Expired ones are listed for 30 days.
+   * @throws StrongroomError FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * const { tokens } = await client.listTokens();
+   * ```
+   */
+  listTokens(options: CallOptions = {}): Promise<TokenList> {
+    return this.#connection.send("GET", "/v1/tokens", options);
+  }
+
+  /**
+   * Returns the token that this client uses. The root token is named `root`.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { name, can, paths, expiresAt } = await client.showSelf();
+   * ```
+   */
+  showSelf(options: CallOptions = {}): Promise<Token> {
+    return this.#connection.send("GET", "/v1/tokens/self", options);
+  }
+
+  /**
+   * Issues a new value for a token, which expires when the old value would have.
+   * @param name Of a client token. `root`: the root token, whose file the server replaces.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { token } = await client.rotateToken("ci", { overlapSeconds: 3600 });
+   * ```
+   */
+  async rotateToken(name: string, { overlapSeconds, ...options }: RotateTokenOptions = {}): Promise<NewToken> {
+    return this.#connection.send("POST", tokenUrl(name), options, { fields: { overlapSeconds } });
+  }
+
+  /**
+   * Revokes a client token, also while the vault is locked. After UNAVAILABLE, it is revoked until the server restarts.
+   * @throws StrongroomError NOT_FOUND; FORBIDDEN without the root token; INTEGRITY
+   * @example
+   * ```ts
+   * await client.revokeToken("ci");
+   * ```
+   */
+  async revokeToken(name: string, options: CallOptions = {}): Promise<Revoked> {
+    return this.#connection.send("DELETE", tokenUrl(name), options);
+  }
+
+  /**
+   * Returns records of the audit log, oldest first, and in `head` where the log ends.
+   * @throws StrongroomError FORBIDDEN without `audit`; VAULT_LOCKED for a client token until the first unlock; NOT_FOUND when
+   * the server has no audit log; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { records, head } = await client.readAudit({ after: 4711 });
+   * ```
+   */
+  async readAudit({ after, limit, ...options }: AuditOptions = {}): Promise<AuditPage> {
+    return this.#connection.send("GET", `/v1/audit${queryOf({ after, limit })}`, options);
+  }
+
+  /**
+   * Returns for each checkpoint of the audit log whether this vault signed it.
+   * @param checkpoints At most 1000.
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without `audit`; INTERNAL; BAD_REQUEST for more than 1000
+   * @example
+   * ```ts
+   * const { verdicts } = await client.verifyAudit([{ log, seq, time, chain, key, mac }]);
+   * ```
+   */
+  async verifyAudit(checkpoints: readonly AuditCheckpoint[], options: CallOptions = {}): Promise<AuditVerdicts> {
+    const known = checkpoints.map(({ log, seq, time, chain, key, mac }) => ({ log, seq, time, chain, key, mac }));
+    const body = jsonListObject("checkpoints", known);
+    return this.#connection.send("POST", "/v1/audit/verify", options, { body, readsOnly: true });
+  }
+
+  /**
+   * Locks the vault and stops the server.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * await client.shutdown();
+   * ```
+   */
+  shutdown(options: CallOptions = {}): Promise<Acknowledgement> {
+    return this.#connection.send("POST", "/v1/shutdown", options);
+  }
+
+  /**
+   * Links all encrypted secrets, as of one moment, into a new directory on the server's machine; the caller removes it.
+   * @param options `reader`: the process that will read it (see openapi.json). With it, a server whose disk is full or
+   * read-only returns the vault's own directory, marked `direct`.
+   * @throws StrongroomError BAD_REQUEST before init
+   * @example
+   * ```ts
+   * const { directory, secretCount } = await client.snapshot();
+   * ```
+   */
+  async snapshot({
+    reader,
+    ...options
+  }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
+    return this.#connection.send("POST", `/v1/snapshot${queryOf({ reader })}`, options);
+  }
+
+  /**
+   * Returns the server's metrics in the Prometheus text format.
+   * @throws StrongroomError FORBIDDEN without `metrics`
+   * @example
+   * ```ts
+   * const text = await client.metrics();
+   * ```
+   */
+  metrics(options: CallOptions = {}): Promise<string> {
+    return this.#connection.text("/v1/metrics", options);
+  }
+
+  /**
+   * Returns the OpenAPI document of the server, with the limits of its settings.
+   * @throws StrongroomError as every method
+   * @example
+   * ```ts
+   * const { openapi } = await client.openapi(); // "3.1.1"
+   * ```
+   */
+  openapi(options: CallOptions = {}): Promise<{ readonly [name: string]: unknown }> {
+    return this.#connection.send("GET", "/v1/openapi.json", options);
+  }
+
+  /**
+   * Closes all connections and cancels running requests, which throw ABORTED; throws nothing. A closed client sends nothing
+   * more.
+   * @example
+   * ```ts
+   * await client.close();
+   * ```
+   */
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  /**
+   * Closes the client at the end of a block; throws nothing.
+   * @example
+   * ```ts
+   * await using client = new StrongroomClient();
+   * ```
+   */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }

@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import { StrongroomError, systemCode } from "./client-error.js";
+import { StrongroomError, systemCode } from "./errors.js";
 import { isOwnSocket, ServerHome } from "./server-home.js";
 
 export type PlaceOptions = {
@@ -40,15 +40,15 @@ type FoundCertificate = {
   readonly certificateSource: string;
 };
 
-export type TlsPlace = FoundToken & FoundCertificate & { readonly address: URL; readonly socket: null };
+export type TlsLocation = FoundToken & FoundCertificate & { readonly address: URL; readonly socket: null };
 
 /** A Unix socket. */
-type LocalPlace = FoundToken & { readonly address: null; readonly socket: string };
+type SocketLocation = FoundToken & { readonly address: null; readonly socket: string };
 
-export type Place = TlsPlace | LocalPlace;
+export type ServerLocation = TlsLocation | SocketLocation;
 
 /** For messages. */
-export function nameOf({ address, socket }: Place): string {
+export function nameOf({ address, socket }: ServerLocation): string {
   return address?.origin ?? socket ?? "";
 }
 
@@ -64,7 +64,7 @@ const defaultAddress = "https://localhost:13100";
  * Returns the server over TLS.
  * @throws StrongroomError BAD_REQUEST, UNREACHABLE, UNTRUSTED_CERTIFICATE, UNTRUSTED_HOME
  */
-export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<TlsPlace> {
+export async function findServer(options: PlaceOptions, environment: Environment = process.env): Promise<TlsLocation> {
   const home = homeOf(options, environment);
   return {
     socket: null,
@@ -82,7 +82,7 @@ export async function findServer(options: PlaceOptions, environment: Environment
 export async function findSocket(
   options: PlaceOptions,
   environment: Environment = process.env,
-): Promise<LocalPlace | null> {
+): Promise<SocketLocation | null> {
   if (options.address || environment["STRONGROOM_ADDRESS"] || options.certificate || options.certificateFile)
     return null;
   const home = homeOf(options, environment);

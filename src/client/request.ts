@@ -1,29 +1,21 @@
-/** A request of the client, and the parts of its URL. Its types need no types of Node, as those of the whole package. */
-import { StrongroomError } from "./client-error.js";
+/** Requests of the client: method, URL path, query and conditions. */
+import { StrongroomError } from "./errors.js";
+import type { ChangeOptions } from "./options.js";
 
 export type ApiRequest = {
-  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  readonly method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly body?: Uint8Array | undefined;
-  /** Whether a POST changes nothing. */
+  /** A POST that changes nothing. */
   readonly readsOnly?: boolean | undefined;
-  /** Besides those of every request. */
+  /** In addition to those of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 };
 
-/** Whether the request changes nothing, so that it can be sent again. */
+/** Whether the request changes nothing and can be sent again. */
 export function isRead({ method, readsOnly }: ApiRequest): boolean {
   return method === "GET" || readsOnly === true;
 }
-
-export type CallOptions = {
-  readonly signal?: AbortSignal | undefined;
-  /**
-   * Milliseconds for each request, from finding the server to the end of the response, a second try included (default
-   * 30,000); 0, and more than 2,147,483,647 (about 25 days), wait forever.
-   */
-  readonly timeoutMs?: number | undefined;
-};
 
 /** Percent-encodes a part of a URL. @throws StrongroomError BAD_REQUEST */
 export function encoded(text: string): string {
@@ -37,9 +29,40 @@ export function encoded(text: string): string {
   }
 }
 
-/** Returns the query of a URL, empty if no parameter has a value. @throws StrongroomError BAD_REQUEST */
+/** Returns the query of a URL, or nothing when no parameter has a value. @throws StrongroomError BAD_REQUEST */
 export function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   const query = given.map(([name, value]) => `${name}=${encoded(String(value))}`).join("&");
   return query && `?${query}`;
+}
+
+/** Returns the URL path of a secret. @throws StrongroomError BAD_REQUEST for an empty path, which would request the list */
+export function secretUrl(path: string, resource = "secrets"): string {
+  if (path === "") throw new StrongroomError("BAD_REQUEST", "the path is empty");
+  return `/v1/${resource}/${encoded(path)}`;
+}
+
+/** Returns the URL path of a token. @throws StrongroomError BAD_REQUEST */
+export function tokenUrl(name: string): string {
+  if (/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) return `/v1/tokens/${name}`;
+  throw new StrongroomError("BAD_REQUEST", "invalid token name: use 1 to 64 of a-z, 0-9, dot, dash and underscore");
+}
+
+type Conditions = Pick<ChangeOptions, "ifMatch"> & { readonly ifAbsent?: boolean | undefined };
+
+/** Returns the headers of a conditional change. @throws StrongroomError BAD_REQUEST */
+export function conditionHeaders({ ifMatch, ifAbsent }: Conditions): Readonly<Record<string, string>> {
+  return {
+    ...(ifMatch !== undefined && { "if-match": entityTag(ifMatch) }),
+    ...(ifAbsent && { "if-none-match": "*" }),
+  };
+}
+
+function entityTag(etag: string): string {
+  if (etag === "*") return etag;
+  if (/^[\w-]+$/.test(etag)) return `"${etag}"`;
+  throw new StrongroomError(
+    "BAD_REQUEST",
+    "ifMatch must be * or an etag without quotes, as get, put and list return it",
+  );
 }

@@ -6,7 +6,7 @@
 import { constants, type Stats } from "node:fs";
 import { lstat, open, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { StrongroomError, systemCode } from "./client-error.js";
+import { StrongroomError, systemCode } from "./errors.js";
 
 /** Permissions that other users must not have. */
 const anyAccess = 0o077;

@@ -1,48 +1,49 @@
 /**
- * Connections to one server: kept alive and reused; over TLS, trusting its certificate and no other. A request that may have reached
- * the server is never sent again, except a read whose kept connection closed before a response began (`StaleConnection`). One that
- * was not sent, because the socket accepts no connection (`SocketUnavailable`), is the caller's to send over TCP, a write too.
+ * HTTP over TLS or a Unix socket, to one server; connections are kept and reused, and TLS trusts that server's certificate
+ * only. A request that may have reached the server is not sent again, except a read whose kept connection closed before the
+ * response began (`StaleConnection`). A request that was not sent because the Unix socket accepts no connection
+ * (`SocketUnavailable`), also a change, can be sent over TCP instead.
  */
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import type { AgentOptions, RequestOptions } from "node:https";
 import { Socket } from "node:net";
 import { finished } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { systemCode } from "./client-error.js";
-import type { Received } from "./decode-response.js";
-import type { Place, TlsPlace } from "./discovery.js";
+import type { TLSSocket } from "node:tls";
+import { nameOf, type ServerLocation, type TlsLocation } from "./discovery.js";
+import { StrongroomError, systemCode } from "./errors.js";
+import { type Lifetime, uncertainty } from "./lifetime.js";
 import { type ApiRequest, isRead } from "./request.js";
-import { failureOf } from "./request-failure.js";
-import type { Lifetime } from "./request-lifetime.js";
+import type { Received } from "./response.js";
 
 const maxConnections = 32;
 
 export class Transport {
-  readonly place: Place;
+  readonly location: ServerLocation;
   readonly #agent: Agent;
   readonly #open: typeof httpRequest;
   readonly #running = new Set<Lifetime>();
 
-  private constructor(place: Place, agent: Agent, open: typeof httpRequest) {
-    this.place = place;
+  private constructor(location: ServerLocation, agent: Agent, open: typeof httpRequest) {
+    this.location = location;
     this.#agent = agent;
     this.#open = open;
     this.#connectForRunningOnly();
   }
 
-  static async to(place: Place): Promise<Transport> {
-    if (place.socket === null) return Transport.#overTls(place);
-    return new Transport(place, new Agent({ keepAlive: true, maxSockets: maxConnections }), httpRequest);
+  static async to(location: ServerLocation): Promise<Transport> {
+    if (location.socket === null) return Transport.#overTls(location);
+    return new Transport(location, new Agent({ keepAlive: true, maxSockets: maxConnections }), httpRequest);
   }
 
-  static async #overTls(place: TlsPlace): Promise<Transport> {
+  static async #overTls(location: TlsLocation): Promise<Transport> {
     const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
-      ca: place.certificate,
+      ca: location.certificate,
       allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
-    return new Transport(place, new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections }), request);
+    return new Transport(location, new Agent({ ...trust, keepAlive: true, maxSockets: maxConnections }), request);
   }
 
   /** @throws StrongroomError without a complete response; SocketUnavailable */
@@ -87,7 +88,7 @@ export class Transport {
     this.#running.add(lifetime);
     try {
       const sent = this.#open(this.#optionsOf(request, token));
-      const received = receive(sent, request, this.place);
+      const received = receive(sent, request, this.location);
       sent.end(request.body);
       return await lifetime.wait(received, () => {
         this.#running.delete(lifetime);
@@ -100,7 +101,7 @@ export class Transport {
 
   #optionsOf({ method, path, body, headers }: ApiRequest, token: string | null): RequestOptions {
     return {
-      ...target(this.place),
+      ...target(this.location),
       agent: this.#agent,
       method,
       path,
@@ -114,7 +115,7 @@ export class Transport {
   }
 }
 
-function target({ address, socket }: Place): RequestOptions {
+function target({ address, socket }: ServerLocation): RequestOptions {
   if (address === null) return { socketPath: socket };
   const { hostname, port } = address;
   return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? 443 : port };
@@ -126,17 +127,18 @@ export class SocketUnavailable extends Error {}
 /** A kept connection closed before the response to a read began: the read can be sent again. */
 class StaleConnection extends Error {}
 
-function receive(sent: ClientRequest, request: ApiRequest, place: Place): Promise<Received> {
+function receive(sent: ClientRequest, request: ApiRequest, location: ServerLocation): Promise<Received> {
   return new Promise((resolve, reject) => {
     let responding = false;
     sent.on("error", (error) => {
-      if (place.socket !== null && "syscall" in error && error.syscall === "connect") reject(new SocketUnavailable());
+      if (location.socket !== null && "syscall" in error && error.syscall === "connect")
+        reject(new SocketUnavailable());
       const stale = sent.reusedSocket && !responding && ["ECONNRESET", "EPIPE"].includes(systemCode(error));
-      reject(stale && isRead(request) ? new StaleConnection() : failureOf(error, sent, request, place));
+      reject(stale && isRead(request) ? new StaleConnection() : failureOf(error, sent, request, location));
     });
     sent.on("response", (response) => {
       responding = true;
-      collect(response).then(resolve, (error) => reject(failureOf(error, sent, request, place)));
+      collect(response).then(resolve, (error) => reject(failureOf(error, sent, request, location)));
     });
   });
 }
@@ -150,4 +152,51 @@ async function collect(response: IncomingMessage): Promise<Received> {
   } finally {
     for (const chunk of chunks) chunk.fill(0);
   }
+}
+
+const notListening = [
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "ETIMEDOUT",
+];
+
+/** Returns the error for a request without a response: its code, and what the caller can do. */
+function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, location: ServerLocation): StrongroomError {
+  if (error instanceof StrongroomError) return error;
+  const code = systemCode(error);
+  const at = nameOf(location);
+  const socket = sent.socket as TLSSocket | null;
+  if (location.socket === null && socket?.authorizationError) {
+    return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, location), { cause: error });
+  }
+  if (notListening.includes(code)) {
+    const message = `no server responds at ${at} (${code}): start it with  strongroom serve  or set its address with STRONGROOM_ADDRESS`;
+    return new StrongroomError("UNREACHABLE", message, { cause: error });
+  }
+  if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {
+    const message = `what listens at ${at} does not speak ${location.socket === null ? "HTTPS" : "HTTP"} correctly (${code}): check the address`;
+    return new StrongroomError("PROTOCOL", message); // the cause would quote what was received
+  }
+  const message = `the connection to ${at} closed before the response (${code}): check that the server is running`;
+  return new StrongroomError("UNREACHABLE", `${message}${uncertainty(request)}`, { cause: error });
+}
+
+function untrusted(code: string, { address, certificateSource }: TlsLocation): string {
+  if (code === "CERT_HAS_EXPIRED") {
+    return `the certificate of ${address.origin} has expired: restart the server to renew it`;
+  }
+  if (code === "CERT_NOT_YET_VALID") {
+    return `the certificate of ${address.origin} is not valid yet: correct this machine's clock, or restart the server, which replaces one that it made while its clock was ahead`;
+  }
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return `the certificate of ${address.origin} is not for that name: use one of its names, or set STRONGROOM_SERVER_NAMES for the server`;
+  }
+  return (
+    `the certificate of ${address.origin} is not the one in ${certificateSource} (${code}): ` +
+    "name the server's own certificate, or find out who listens there; nothing was sent to it"
+  );
 }

@@ -221,7 +221,7 @@ describe("the client library's connections", () => {
     const { proxy, client } = await proxiedClient(server());
     await client.get("a");
     proxy.breakKept();
-    await mustFail(client.put("new", "v", { replaceMetadata: true }), "UNREACHABLE", /look before you repeat/);
+    await mustFail(client.put("new", "v", { replaceMetadata: true }), "UNREACHABLE", /check before you repeat/);
     expect(proxy.connections()).to.equal(1);
     await mustFail(client.get("new"), "NOT_FOUND", /new/);
   });

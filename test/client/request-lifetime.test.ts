@@ -32,9 +32,9 @@ describe("the client library's requests", () => {
     const controller = new AbortController();
     const work = client.get("a", { signal: controller.signal });
     setTimeout(() => controller.abort(new Error("enough")), 50);
-    const error = await mustFail(work, "ABORTED", /cancelled by its caller/);
+    const error = await mustFail(work, "ABORTED", /caller cancelled/);
     expect(error.cause).to.deep.include({ message: "enough" });
-    await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /look before/);
+    await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /check before/);
   });
 
   it("end when they time out", async () => {
@@ -42,7 +42,7 @@ describe("the client library's requests", () => {
     proxy.silence();
     await mustFail(client.get("a", { timeoutMs: 50 }), "TIMEOUT", /within 50 ms/);
     const hasty = clientOf(server(), { address: proxy.url, timeoutMs: 50 });
-    await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /look before you repeat/);
+    await mustFail(hasty.put("a", "v", { replaceMetadata: true }), "TIMEOUT", /check before you repeat/);
   });
 
   it("end when the client closes, which can be closed again", async () => {

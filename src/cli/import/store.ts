@@ -1,8 +1,7 @@
 /** Storing of imported entries in batches, and the tally of the results. */
 import pMap from "p-map";
-import { maxOperations } from "../../client/batch-requests.js";
+import { maxOperations, type Read, readMany } from "../../client/batch.js";
 import { type PutOperation, type Secret, type StrongroomClient, StrongroomError } from "../../client/client.js";
-import { type Read, readMany } from "../../client/reading-many.js";
 import { isConflict } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { listFolder } from "../lib/secrets.js";

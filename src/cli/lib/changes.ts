@@ -1,6 +1,6 @@
 /** Changes of secrets: only what is still as it was seen, and many all or nothing up to the server's limit. */
 import type { Command } from "commander";
-import { maxOperations } from "../../client/batch-requests.js";
+import { maxOperations } from "../../client/batch.js";
 import { type BatchOperation, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure, failureOf } from "./errors.js";
 

@@ -1,6 +1,7 @@
 /** Reading of secrets: folders, values in few requests, versions, and the explanation of what is missing. */
 
 import { Option } from "commander";
+import { readMany, secretOf } from "../../client/batch.js";
 import {
   type Secret,
   type SecretEntry,
@@ -9,7 +10,6 @@ import {
   type StrongroomClient,
   StrongroomError,
 } from "../../client/client.js";
-import { readMany, secretOf } from "../../client/reading-many.js";
 import { integer } from "../../config/readers.js";
 import { suggestion } from "./args.js";
 import { CommandFailure } from "./errors.js";

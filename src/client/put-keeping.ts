@@ -1,10 +1,10 @@
-/** Put that keeps what it is not given of the present type and description, also when others write at the same time. */
+/** A put that keeps the current type and description unless it is given others, also while others write. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Metadata, SecretList, Stored } from "./api-types.js";
-import { StrongroomError } from "./client-error.js";
-import type { ListOptions, PutOptions } from "./method-options.js";
+import { StrongroomError } from "./errors.js";
+import type { ListOptions, PutOptions } from "./options.js";
 
-/** Each retry means that another writer was faster. */
+/** Each further attempt means that another writer was faster. */
 const maxTries = 20;
 
 export type Requests = {
@@ -12,13 +12,14 @@ export type Requests = {
   readonly put: (options: PutOptions) => Promise<Stored>;
 };
 
-/** Whether a put with these options needs to know what is stored. */
+/** Whether a put with these options must first look up the current metadata. */
 export function keepsMetadata({ type, description, replaceMetadata, ifAbsent }: PutOptions): boolean {
   return !replaceMetadata && !ifAbsent && (type === undefined || description === undefined);
 }
 
 /**
- * Binds the put to the state whose metadata it keeps: to the caller's own tag, else to the one just listed.
+ * Looks up the current metadata, then puts on condition that it is still current: by the caller's etag, or else by the one
+ * that was just listed.
  * @throws StrongroomError
  */
 export async function putKeeping({ list, put }: Requests, path: string, options: PutOptions): Promise<Stored> {

@@ -1,17 +1,17 @@
-/** Requests of one client: the connection to the server, found when it is needed, and found again after a restart. */
+/** Connection of a client to its server: found at the first request, and found again after the server has restarted. */
 import { inspect } from "node:util";
-import { StrongroomError } from "./client-error.js";
-import { decodeResponse, decodeText, type Received } from "./decode-response.js";
-import { findServer, findSocket, mustHaveToken, type Place } from "./discovery.js";
-import { type Bytes, type Field, jsonObject } from "./encode-body.js";
-import type { ClientOptions } from "./method-options.js";
-import type { ApiRequest, CallOptions } from "./request.js";
-import { Lifetime } from "./request-lifetime.js";
+import { findServer, findSocket, mustHaveToken, type ServerLocation } from "./discovery.js";
+import { StrongroomError } from "./errors.js";
+import { type Bytes, type Field, jsonObject } from "./json-body.js";
+import { Lifetime } from "./lifetime.js";
+import type { CallOptions, ClientOptions } from "./options.js";
+import type { ApiRequest } from "./request.js";
+import { decodeResponse, decodeText, type Received } from "./response.js";
 import { SocketUnavailable, Transport } from "./transport.js";
 
-/** What a request carries besides its address. */
-export type Carried = {
-  /** The JSON body: an object of these fields, or one built by the caller. Wiped when it is sent. */
+/** Content of a request. */
+export type Content = {
+  /** The JSON body: an object of these fields, or one built by the caller. Wiped after it is sent. */
   readonly fields?: Readonly<Record<string, Field>>;
   readonly body?: Bytes;
   readonly headers?: Readonly<Record<string, string>>;
@@ -21,10 +21,10 @@ export type Carried = {
 type Exchange<T> = {
   readonly request: ApiRequest;
   readonly withToken: boolean;
-  readonly decode: (received: Received, place: Place) => T;
+  readonly decode: (received: Received, location: ServerLocation) => T;
 };
 
-export class Requester {
+export class Connection {
   readonly #options: ClientOptions;
   readonly #running = new Set<Lifetime>();
   #transport: Promise<Transport> | null = null;
@@ -35,12 +35,12 @@ export class Requester {
     this.#options = options;
   }
 
-  /** Sends the token, and a body that is wiped afterwards. */
+  /** Sends a request with the token, and wipes its body afterwards. */
   async send<T extends object>(
     method: ApiRequest["method"],
     path: string,
     options: CallOptions,
-    { fields, headers, readsOnly, body = fields && jsonObject(fields) }: Carried = {},
+    { fields, headers, readsOnly, body = fields && jsonObject(fields) }: Content = {},
   ): Promise<T> {
     try {
       return await this.request<T>({ method, path, body, headers, readsOnly }, options, true);
@@ -49,16 +49,17 @@ export class Requester {
     }
   }
 
+  /** Sends a request whose body belongs to the caller. */
   request<T extends object>(request: ApiRequest, options: CallOptions, withToken: boolean): Promise<T> {
     return this.#exchange({ request, withToken, decode: decodeResponse<T> }, options);
   }
 
-  /** Reads a text instead of JSON. */
+  /** Sends a GET whose response is text instead of JSON. */
   text(path: string, options: CallOptions): Promise<string> {
     return this.#exchange({ request: { method: "GET", path }, withToken: true, decode: decodeText }, options);
   }
 
-  /** Cancels running requests, and keeps no connection. */
+  /** Cancels running requests and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const lifetime of this.#running) lifetime.end(closed());
@@ -85,7 +86,7 @@ export class Requester {
       return await this.#exchangeOver(transport, exchange, lifetime);
     } catch (error) {
       const isUnsent = error instanceof SocketUnavailable;
-      if (this.#transport === connecting && isStalePlace(error)) {
+      if (this.#transport === connecting && isStaleLocation(error)) {
         this.#transport = null;
         transport.retire();
         if (isUnsent) this.#connect(false);
@@ -100,16 +101,16 @@ export class Requester {
     { request, withToken, decode }: Exchange<T>,
     lifetime: Lifetime,
   ): Promise<T> {
-    const token = withToken ? mustHaveToken(transport.place) : null;
+    const token = withToken ? mustHaveToken(transport.location) : null;
     const received = await transport.send(request, token, lifetime);
     try {
-      return decode(received, transport.place);
+      return decode(received, transport.location);
     } finally {
       void this.#warnOnce(received.headers["strongroom-token-expires"]);
     }
   }
 
-  /** Never rejects: what the program's callback throws must not make a request fail that was done. */
+  /** Never rejects: an exception of the program's callback must not fail a request that succeeded. */
   async #warnOnce(expires: string | string[] | undefined): Promise<void> {
     if (typeof expires !== "string" || this.#warned) return;
     this.#warned = true;
@@ -120,7 +121,7 @@ export class Requester {
     }
   }
 
-  /** Keeps the connection for the next requests, unless the server is not found. */
+  /** Keeps the transport for later requests if the server is found. */
   #connect(withSocket: boolean): Promise<Transport> {
     const connecting = this.#open(withSocket);
     this.#transport = connecting;
@@ -130,19 +131,19 @@ export class Requester {
     return connecting;
   }
 
-  /** Uses TCP where there is no socket of the server, or none that accepts connections. */
+  /** Uses TCP when there is no Unix socket, or none that accepts connections. */
   async #open(withSocket: boolean): Promise<Transport> {
     const local = withSocket ? await findSocket(this.#options) : null;
     return Transport.to(local ?? (await findServer(this.#options)));
   }
 }
 
-/** Whether to find the server again: it may have been restarted elsewhere, or with a new certificate or token. */
-function isStalePlace(error: unknown): boolean {
+/** Whether to find the server again: it may have restarted at another address, or with a new certificate or token. */
+function isStaleLocation(error: unknown): boolean {
   if (!(error instanceof StrongroomError)) return true;
   return ["UNREACHABLE", "UNTRUSTED_CERTIFICATE"].includes(error.code) || error.credential === "token";
 }
 
 function closed(): StrongroomError {
-  return new StrongroomError("ABORTED", "the client is closed: create another");
+  return new StrongroomError("ABORTED", "the client is closed: create a new one");
 }

@@ -1,10 +1,10 @@
-/** Lifetime of one request, from finding the server to the last byte: ended by timeout, signal or the closing of the client. */
-import { StrongroomError } from "./client-error.js";
-import type { ApiRequest, CallOptions } from "./request.js";
-import { afterwards } from "./request-failure.js";
+/** Lifetime of a request, from finding the server to the last byte. A timeout, a signal or closing the client ends it. */
+import { StrongroomError } from "./errors.js";
+import type { CallOptions } from "./options.js";
+import { type ApiRequest, isRead } from "./request.js";
 
 const defaultTimeoutMs = 30_000;
-/** About 25 days. Above it, Node's timers fire at once. */
+/** About 25 days. With a longer delay, Node's timers fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
 export class Lifetime {
@@ -29,12 +29,12 @@ export class Lifetime {
     this.#interrupt?.(this.#error);
   }
 
-  /** @throws StrongroomError after the end */
+  /** @throws StrongroomError when the lifetime has ended */
   mustLast(): void {
     if (this.#error !== null) throw this.#error;
   }
 
-  /** Waits for the work. At the end of the lifetime, rejects and calls `stop`. One work at a time. */
+  /** Waits for the work. When the lifetime ends first, rejects and calls `stop`. Waits for one at a time. */
   async wait<T>(work: Promise<T>, stop: () => void = () => {}): Promise<T> {
     this.mustLast();
     try {
@@ -50,19 +50,24 @@ export class Lifetime {
     }
   }
 
-  /** Lets go of the timer and of the caller's signal. */
+  /** Releases the timer and the caller's signal. */
   release(): void {
     this.#release();
   }
 }
 
 function cancelled(request: ApiRequest, cause: unknown): StrongroomError {
-  return new StrongroomError("ABORTED", `the request was cancelled by its caller${afterwards(request)}`, { cause });
+  return new StrongroomError("ABORTED", `the caller cancelled the request${uncertainty(request)}`, { cause });
 }
 
 function tooLate(request: ApiRequest, timeoutMs: number): StrongroomError {
   return new StrongroomError(
     "TIMEOUT",
-    `there was no response within ${timeoutMs} ms: wait longer, or check the server${afterwards(request)}`,
+    `no response within ${timeoutMs} ms: raise the timeout, or check the server${uncertainty(request)}`,
   );
+}
+
+/** Returns a warning, for a change, that it may have happened even though there was no response. */
+export function uncertainty(request: ApiRequest): string {
+  return isRead(request) ? "" : "; the change may still have happened: check before you repeat it";
 }

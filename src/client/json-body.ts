@@ -1,5 +1,5 @@
 /** Request bodies: one JSON object as bytes that can be wiped. The caller's bytes, such as a passphrase, never become a string. */
-import { StrongroomError } from "./client-error.js";
+import { StrongroomError } from "./errors.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Text = string | Uint8Array;

@@ -1,0 +1,103 @@
+/** Batches: their operations, how these are sent, and reading many secrets in as few requests as possible. */
+import type { BatchRefusal, Deleted, Secret as SecretResponse, Stored } from "./api-types.js";
+import { StrongroomError } from "./errors.js";
+import { type Bytes, type Field, jsonListObject } from "./json-body.js";
+import type { SecretType, Text } from "./options.js";
+import { Secret } from "./secret.js";
+
+/** The secret that the operation names first must still have this `etag`. `*`: it must exist. */
+type IfMatch = { readonly ifMatch?: string | undefined };
+/** There must be no secret at the path that the operation writes. */
+type IfAbsent = { readonly ifAbsent?: boolean | undefined };
+
+export type GetOperation = IfMatch & { readonly get: string };
+
+/** Stores only the given type and description. */
+export type PutOperation = IfMatch &
+  IfAbsent & {
+    readonly put: string;
+    readonly value: Text;
+    readonly type?: SecretType | undefined;
+    readonly description?: string | undefined;
+  };
+
+export type DeleteOperation = IfMatch & { readonly delete: string };
+
+/** The secret keeps its times, metadata and versions. */
+export type MoveOperation = IfMatch & IfAbsent & { readonly move: string; readonly to: string };
+
+/** Creates a new secret with the current value and metadata. */
+export type CopyOperation = IfMatch & IfAbsent & { readonly copy: string; readonly to: string };
+
+export type BatchOperation = GetOperation | PutOperation | DeleteOperation | MoveOperation | CopyOperation;
+
+/** For a get, the secret, or in a batch of gets why it was refused; for a delete, Deleted; for the others, Stored. */
+export type BatchResult = Secret | Stored | Deleted | BatchRefusal;
+
+/** The response as the server sends it. */
+export type BatchResponse = { readonly results: readonly (SecretResponse | Stored | Deleted | BatchRefusal)[] };
+
+/** The server's limit of operations in a batch. */
+export const maxOperations = 1000;
+
+/** Returns the body of a batch, for the caller to wipe. @throws StrongroomError BAD_REQUEST */
+export function batchBody(operations: readonly BatchOperation[]): Bytes {
+  return jsonListObject("operations", operations.map(fieldsOf));
+}
+
+function fieldsOf(operation: BatchOperation): Readonly<Record<string, Field>> {
+  if (!("ifAbsent" in operation)) return operation;
+  const { ifAbsent, ...fields } = operation;
+  return { ...fields, ifNoneMatch: ifAbsent ? "*" : undefined };
+}
+
+export function resultOf(result: BatchResponse["results"][number]): BatchResult {
+  return "value" in result ? new Secret(result) : result;
+}
+
+type SendBatch = (operations: readonly GetOperation[]) => Promise<readonly BatchResult[]>;
+
+/** A secret, or why it cannot be read. */
+export type Read = Secret | BatchRefusal;
+
+/**
+ * Yields a result for each path, in order, one array for each request. Of a batch the server reads up to its limit of bytes
+ * and refuses the rest, which then begins the next request. @throws StrongroomError
+ */
+export async function* readMany(
+  sendBatch: SendBatch,
+  paths: readonly string[],
+): AsyncGenerator<readonly Read[], void, void> {
+  for (let done = 0; done < paths.length; ) {
+    const wanted = paths.slice(done, done + maxOperations);
+    const results = (await sendBatch(wanted.map((get) => ({ get })))).map(readOf);
+    if (results.length !== wanted.length) throw unexpectedResults();
+    const end = results.findIndex((result, at) => at > 0 && isRefused(result, "BAD_REQUEST"));
+    const read = end === -1 ? results : results.slice(0, end);
+    yield read;
+    done += read.length;
+  }
+}
+
+/** Returns undefined for a missing secret. @throws StrongroomError for one that cannot be read */
+export function secretOf(result: Read): Secret | undefined {
+  if (result instanceof Secret) return result;
+  if (result.code === "NOT_FOUND") return undefined;
+  throw new StrongroomError(result.code, result.error);
+}
+
+function isRefused(result: Read, code: BatchRefusal["code"]): boolean {
+  return !(result instanceof Secret) && result.code === code;
+}
+
+function readOf(result: BatchResult): Read {
+  if (result instanceof Secret || "error" in result) return result;
+  throw unexpectedResults();
+}
+
+function unexpectedResults(): StrongroomError {
+  return new StrongroomError(
+    "PROTOCOL",
+    "the response does not match the request: the server may have another version",
+  );
+}
