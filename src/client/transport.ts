@@ -37,9 +37,11 @@ export class Transport {
   }
 
   static async #overTls(location: TlsLocation): Promise<Transport> {
+    warnOfIgnoredVariable();
     const { Agent, request } = await import("node:https"); // slow to load, and not needed for a socket
     const trust: AgentOptions & { allowPartialTrustChain: true } = {
       ca: location.certificate,
+      rejectUnauthorized: true, // the default, except with NODE_TLS_REJECT_UNAUTHORIZED=0
       allowPartialTrustChain: true, // trusts a certificate that an authority signed, but not the authority
       minVersion: "TLSv1.2",
     };
@@ -113,6 +115,16 @@ export class Transport {
       },
     };
   }
+}
+
+let warned = false;
+
+function warnOfIgnoredVariable(): void {
+  if (warned || process.env["NODE_TLS_REJECT_UNAUTHORIZED"] !== "0") return;
+  warned = true;
+  process.emitWarning("NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: the server's certificate is checked; unset it", {
+    type: "StrongroomWarning",
+  });
 }
 
 function target({ address, socket }: ServerLocation): RequestOptions {

@@ -126,6 +126,24 @@ describe("the client library's trust", () => {
     expect(other.logged()).not.to.contain('"request"');
   });
 
+  it("refuses another server's certificate also with NODE_TLS_REJECT_UNAUTHORIZED=0, and warns", async () => {
+    const other = await startTestServer({ home: emptyHome() });
+    const { url } = await startProxy(other);
+    const warnings: string[] = [];
+    const listen = ({ name, message }: Error) => warnings.push(`${name}: ${message}`);
+    process.on("warning", listen);
+    process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+    try {
+      const client = clientOf(server(), { address: url });
+      await mustFail(client.unlock(passphrase), "UNTRUSTED_CERTIFICATE", /tls\/cert\.pem/);
+    } finally {
+      delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+      process.off("warning", listen);
+    }
+    expect(other.logged()).not.to.contain('"request"');
+    expect(warnings.join("\n")).to.match(/StrongroomWarning: NODE_TLS_REJECT_UNAUTHORIZED=0 .*unset it/);
+  });
+
   it("refuses the right certificate under a name that it lacks", async function () {
     if (process.platform !== "linux") this.skip(); // other systems have one loopback address
     const { port } = await startProxy(server(), "127.0.0.9");

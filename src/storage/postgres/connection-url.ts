@@ -84,6 +84,7 @@ function tlsOf(host: string, parameters: Parameters): false | ConnectionOptions 
   const files = { ca: fileOf(parameters, "sslrootcert"), cert: fileOf(parameters, "sslcert") };
   const key = fileOf(parameters, "sslkey");
   const given = {
+    rejectUnauthorized: true, // the default, except with NODE_TLS_REJECT_UNAUTHORIZED=0
     ...(files.ca && { ca: files.ca }),
     ...(files.cert && { cert: files.cert }),
     ...(key && { key }),

@@ -144,6 +144,16 @@ describe("a database", () => {
     });
   }
 
+  it("is not opened under a foreign certificate, also with NODE_TLS_REJECT_UNAUTHORIZED=0", async () => {
+    process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+    try {
+      for (const query of ["sslmode=verify-full", "sslmode=verify-ca"])
+        expect(await outcomeOf(urlAt("localhost", query), database().file)).to.match(/SELF_SIGNED/);
+    } finally {
+      delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+    }
+  });
+
   it("that refuses the password, does not exist or does not listen is named with what to do, without its URL", async () => {
     const { port, file } = database();
     const unused = await freePort();
