@@ -2,8 +2,7 @@
 import { join } from "node:path";
 import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
-import { systemFiles } from "../files/durable.js";
-import { readFileBytes } from "../files/read-file.js";
+import { readFileBytes, systemFiles } from "../files/durable.js";
 import { type Checkpoint, fileNameOf, type LogHead, longestFile, maxCheckpoints } from "./audit-format.js";
 import { fileNumbers } from "./log-files.js";
 import { type AuditProblem, LogVerifier, type VerifiedLog } from "./log-verifier.js";

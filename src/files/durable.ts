@@ -4,6 +4,9 @@
  *
  * DANGER: never retry after a failed fsync. The kernel may have dropped the pages and would then report success for data
  * that is not on the disk.
+ *
+ * DANGER: an error does not prove that nothing happened. NFS and FUSE report one for a rename or a removal that took effect
+ * when the server's reply is lost. So after an error the names are looked at, and only what is seen counts.
  */
 
 import { randomUUID } from "node:crypto";
@@ -32,27 +35,78 @@ export function isTempName(name: string): boolean {
   return tempName.test(name);
 }
 
+/** Removes the temp files that a crash left in a directory. On a read-only disk they stay, and are harmless. */
+export async function removeTemps(files: FileOperations, directory: string): Promise<void> {
+  for (const entry of await files.readdir(directory, { withFileTypes: true })) {
+    if (entry.isFile() && isTempName(entry.name)) await ignoring(files.unlink(join(directory, entry.name)), "EROFS");
+  }
+}
+
 /** Replaces a file durably. After an error, the file is the old one or the new one, complete. */
 export async function replaceFile(files: FileOperations, path: string, bytes: Uint8Array, mode = 0o600): Promise<void> {
   await moveIntoPlace(files, path, bytes, mode);
   await syncDirectory(files, dirname(path));
 }
 
-/** Renames a durable file without replacing another; returns false, and changes nothing, if the name is taken. */
-export async function giveNewName(temp: string, target: string): Promise<boolean> {
+/** Gives a durable file a name that is free; returns false, and changes nothing, if the name is taken. */
+export async function giveNewName(temp: string, target: string, files = systemFiles): Promise<boolean> {
   try {
-    await nodeFiles.link(temp, target);
+    await files.link(temp, target);
     return true;
   } catch (error) {
-    if (systemCode(error) === "EEXIST" || (await missingAsNull(nodeFiles.lstat(target))) !== null) return false;
-    await nodeFiles.rename(temp, target); // no hard links here
+    const found = await missingAsNull(files.lstat(target));
+    if (found !== null) return found.ino === (await files.lstat(temp)).ino; // the link was made
+    if (systemCode(error) === "EEXIST") return false;
+    await moveFile(files, temp, target); // no hard links here
     return true;
+  }
+}
+
+/** A rename or a removal failed, and whether it took effect cannot be seen. */
+export class UncertainChange extends Error {
+  constructor(cause: unknown) {
+    super("a file operation failed, and its effect cannot be seen", { cause });
+    this.name = "UncertainChange";
+  }
+}
+
+/** Renames a file or a directory to a name that is free. @throws UncertainChange; any other error: nothing has happened. */
+export async function moveFile(files: FileOperations, from: string, to: string): Promise<void> {
+  try {
+    await files.rename(from, to);
+  } catch (error) {
+    const isMoved = async () => !(await exists(files, from)) && (await exists(files, to));
+    if (!(await seen(isMoved, error))) throw error;
+  }
+}
+
+/** Removes a file; returns false if there was none. @throws UncertainChange; any other error: the file is still there. */
+export async function unlinkFile(files: FileOperations, path: string): Promise<boolean> {
+  try {
+    return (await missingAsNull(files.unlink(path).then(() => true))) !== null;
+  } catch (error) {
+    if (await seen(() => exists(files, path), error)) throw error;
+    return true;
+  }
+}
+
+async function exists(files: FileOperations, path: string): Promise<boolean> {
+  return (await missingAsNull(files.lstat(path))) !== null;
+}
+
+/** Looks what became of a failed operation. @throws UncertainChange */
+async function seen(look: () => Promise<boolean>, cause: unknown): Promise<boolean> {
+  try {
+    return await look();
+  } catch {
+    throw new UncertainChange(cause);
   }
 }
 
 /**
  * Does a durable replace except its last step, `syncDirectory` of the directory. Awaits `beforeReplace` just before the
  * old file is replaced.
+ * @throws UncertainChange when the old file or the new one may be there; any other error: the old file is.
  */
 export async function moveIntoPlace(
   files: FileOperations,
@@ -65,11 +119,29 @@ export async function moveIntoPlace(
   try {
     await writeNew(files, temp, bytes, mode);
     await beforeReplace?.();
-    await files.rename(temp, path);
   } catch (error) {
     await files.unlink(temp).catch(() => {}); // the next start removes it otherwise
-    throw error instanceof Error ? Object.assign(error, { path }) : error; // a failed write does not name its file
+    throw naming(path, error);
   }
+  try {
+    await files.rename(temp, path);
+  } catch (error) {
+    if (await seen(() => isReplaced(files, temp, path, bytes), error)) return;
+    await files.unlink(temp).catch(() => {});
+    throw naming(path, error);
+  }
+}
+
+/** Compares bytes: the temp file is also gone when another program has removed the directory. */
+async function isReplaced(files: FileOperations, temp: string, path: string, bytes: Uint8Array): Promise<boolean> {
+  if (await exists(files, temp)) return false;
+  const found = await readFileBytes(files, path, bytes.length + 1);
+  return found !== null && Buffer.compare(found, bytes) === 0;
+}
+
+/** A failed write does not name its file. */
+function naming(path: string, error: unknown): unknown {
+  return error instanceof Error ? Object.assign(error, { path }) : error;
 }
 
 /** Writes a new file and syncs its bytes; its name is durable once its directory is synced. */
@@ -101,9 +173,9 @@ export async function makeDirectory(files: FileOperations, path: string): Promis
   }
 }
 
-/** Deletes a file durably. */
+/** Deletes a file durably. A missing file is no error. */
 export async function removeFile(files: FileOperations, path: string): Promise<void> {
-  await ignoring(files.unlink(path), "ENOENT");
+  await unlinkFile(files, path);
   await syncDirectory(files, dirname(path));
 }
 
@@ -146,4 +218,60 @@ export async function ignoring(attempt: Promise<unknown>, ...codes: readonly str
     if (codes.includes(systemCode(error) ?? "")) return false;
     throw error;
   }
+}
+
+/** Opening a pipe without a writer would block forever. */
+const noWait = constants.O_NONBLOCK ?? 0;
+
+/** There is a link, a directory, a pipe or the like instead of a file. */
+export class NotPlainFile extends Error {
+  readonly code = "not a plain file";
+  readonly path: string;
+
+  constructor(path: string) {
+    super(`${path} is not a plain file`);
+    this.path = path;
+  }
+}
+
+/** Errors of opening a link, a socket, a directory or a device. */
+const notPlainCodes = new Set(["ELOOP", "EMLINK", "ENXIO", "ENODEV", "EISDIR"]);
+
+/**
+ * Returns the first `limit` bytes of a plain file, in memory that can be moved to another thread; null if it does not exist.
+ * @throws NotPlainFile
+ */
+export async function readFileBytes(
+  files: FileOperations,
+  path: string,
+  limit: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const file = await openToRead(files, path);
+  if (file === null) return null;
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw new NotPlainFile(path);
+    return await readFirst(file, Math.min(found.size, limit));
+  } finally {
+    await file.close();
+  }
+}
+
+async function openToRead(files: FileOperations, path: string): Promise<OpenFile | null> {
+  try {
+    return await missingAsNull(files.open(path, constants.O_RDONLY | noFollow | noWait));
+  } catch (error) {
+    throw notPlainCodes.has(systemCode(error) ?? "") ? new NotPlainFile(path) : error;
+  }
+}
+
+async function readFirst(file: OpenFile, wanted: number): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(new ArrayBuffer(wanted));
+  let length = 0;
+  while (length < bytes.length) {
+    const more = await file.read(bytes, length);
+    if (more === 0) break;
+    length += more;
+  }
+  return length === bytes.length ? bytes : bytes.slice(0, length);
 }

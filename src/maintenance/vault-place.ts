@@ -1,15 +1,14 @@
 /** Places of vaults, opened for maintenance without a server: the files of a home, or a database. */
 import { resolve } from "node:path";
 import type { Bytes } from "../../workers/protocol.js";
-import { systemClock } from "../clock.js";
 import { isStoreUrl, readStoreUrl } from "../config/readers.js";
 import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { homeAt, openHome } from "../files/home.js";
 import { createLog } from "../log.js";
+import { claimVault } from "../storage/files/claim.js";
 import { FileStore } from "../storage/files/file-store.js";
 import { currentGeneration } from "../storage/files/generations.js";
-import { openStore } from "../storage/open-store.js";
 import { openDatabase } from "../storage/postgres/open-database.js";
 import type { PostgresStore } from "../storage/postgres/postgres-store.js";
 import type { SecretStore } from "../storage/secret-store.js";
@@ -91,8 +90,14 @@ export async function openClaimedDatabase(
   url: string,
   storePasswordFile: string | null,
 ): Promise<OpenedDatabase> {
-  const options = { files: systemFiles, log: silent, clock: systemClock, claimed: () => {}, isServer: false };
-  const settings = { store: url, storePasswordFile, storeConnections };
-  const { store, release } = await openStore({ ...options, settings, home: await openHome(path) });
-  return { store, close: () => store.close().finally(release) };
+  const { vault } = await openHome(path);
+  const claim = await claimVault(vault);
+  try {
+    const role = { snapshotsAt: vault, isServer: false, creates: false };
+    const store = await openDatabase({ store: url, storePasswordFile, storeConnections, ...role }, silent);
+    return { store, close: () => store.close().finally(claim.release) };
+  } catch (error) {
+    await claim.release();
+    throw error;
+  }
 }

@@ -8,6 +8,7 @@
  * lower-case hex digits. A dot is escaped where it has a meaning: first (our own files begin with one), last (Windows
  * drops it) and before a final `sealed`. The first letter of a Windows device name (`con`, `nul`, `com1`, …) is escaped.
  */
+import { join } from "node:path";
 
 export const sealedSuffix = ".sealed";
 
@@ -27,6 +28,13 @@ export function directoryName(segment: string): string {
 
 export function secretFileName(segment: string): string {
   return directoryName(segment) + sealedSuffix;
+}
+
+/** Returns the file of the blob at a path, below the directory `root`. */
+export function blobFile(root: string, path: string): string {
+  const segments = path.split("/");
+  const directories = segments.slice(0, -1).map(directoryName);
+  return join(root, ...directories, secretFileName(segments.at(-1) ?? ""));
 }
 
 export function fitsFileName(segment: string): boolean {

@@ -7,9 +7,9 @@ import type { MessageClasses } from "../http/express-prototypes.js";
 import { createListener, type Drainable, defaultLimits, type Listener, listen } from "../http/listener.js";
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";
-import type { Announcement } from "../storage/files/claim-holder.js";
-import type { ClaimedStore } from "../storage/open-store.js";
+import type { Announcement } from "../storage/files/claim.js";
 import type { Certificate } from "./certificate.js";
+import type { ClaimedStore } from "./open-store.js";
 import type { CompleteSurroundings } from "./server-handle.js";
 import type { SocketPlace } from "./socket-place.js";
 

@@ -5,7 +5,7 @@ import { StartError } from "../errors.js";
 import { systemFiles } from "../files/durable.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { openHome } from "../files/home.js";
-import { type ClaimedStore, openStore } from "../storage/open-store.js";
+import { type ClaimedStore, openStore } from "./open-store.js";
 import { openOrRelease } from "./release.js";
 import type { Strongroom, Surroundings } from "./server-handle.js";
 

@@ -1,11 +1,19 @@
 /**
  * Interface between the vault and its storage engine, which sees names and opaque bytes only.
  *
+ * A vault has several spaces of sealed blobs, each a tree of paths of its own: the same path may exist in each. Where a call
+ * takes a space, it is `secrets` unless another one is given. One commit may change several spaces at once.
+ *
  * Calls may run concurrently. The caller serialises the changes of each path, and runs `startNewVault` and `replaceHeader`
  * alone.
  */
 import type { Bytes } from "../../workers/protocol.js";
 
+/** `secrets`: what lists and counts show; `trash`: deleted secrets; `keys`: named keys that never leave the key worker. */
+export const spaces = ["secrets", "trash", "keys"] as const;
+export type Space = (typeof spaces)[number];
+
+/** `count`: number of secrets. */
 export type StoredSnapshot = { readonly directory: string; readonly count: number };
 
 /** The process that reads a frozen vault. */
@@ -18,7 +26,12 @@ export type Reader = { readonly pid: number; readonly started: string };
 export type Expected = "present" | "absent" | { readonly tag: string; readonly whole?: Bytes };
 
 /** `blob` null removes. Without `expected`, any state will do. */
-export type Change = { readonly path: string; readonly blob: Bytes | null; readonly expected?: Expected };
+export type Change = {
+  readonly space?: Space;
+  readonly path: string;
+  readonly blob: Bytes | null;
+  readonly expected?: Expected;
+};
 
 /** `refused`: index of a change whose expectation did not hold; nothing has changed. */
 export type CommitResult = { readonly committed: true } | { readonly committed: false; readonly refused: number };
@@ -27,7 +40,7 @@ export type CommitResult = { readonly committed: true } | { readonly committed: 
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 
 /** A blob that a change is based on, by its tag. */
-export type Basis = { readonly path: string; readonly tag: string };
+export type Basis = { readonly space?: Space; readonly path: string; readonly tag: string };
 
 /** A path and the first bytes of its blob. */
 export type Listed = { readonly path: string; readonly head: Bytes };
@@ -71,9 +84,10 @@ export interface SharedStore {
   documentTag(name: string): Promise<string | null>;
 
   /** As `list`, with each blob's head, up to the end of its metadata, but at most `first` bytes. */
-  listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]>;
+  listWithHeads(prefix: string, after: string, limit: number, first: number, space?: Space): Promise<readonly Listed[]>;
 }
 
+/** Storage of one vault, whatever the engine. */
 export interface SecretStore {
   /** Undefined where this server alone changes the vault. */
   readonly shared?: SharedStore;
@@ -84,23 +98,23 @@ export interface SecretStore {
   /** Returns the current vault's header; null before the first init. @throws VaultError UNAVAILABLE */
   header(): Promise<Bytes | null>;
 
-  /** Returns the number of secrets; needs no key. @throws VaultError UNAVAILABLE */
-  count(): Promise<number>;
+  /** Returns the number of blobs in a space; needs no key. @throws VaultError UNAVAILABLE */
+  count(space?: Space): Promise<number>;
 
   /**
    * Returns at most `limit` canonical paths that start with `prefix` and sort after `after`, ascending by UTF-8 bytes.
    * @throws VaultError UNAVAILABLE
    */
-  list(prefix: string, after: string, limit: number): Promise<readonly string[]>;
+  list(prefix: string, after: string, limit: number, space?: Space): Promise<readonly string[]>;
 
   /**
    * Returns the blob at a path, or its first bytes; null when there is none.
    * @throws VaultError INTEGRITY when it is not a plain file, UNAVAILABLE when it cannot be read.
    */
-  read(path: string, first?: number): Promise<Bytes | null>;
+  read(path: string, first?: number, space?: Space): Promise<Bytes | null>;
 
   /**
-   * Makes all changes, of distinct paths, or none; once resolved, they survive a power cut. A reader never sees a part.
+   * Makes all changes, of distinct paths in each space, or none; once resolved, they survive a power cut. A reader never sees a part.
    * @throws VaultError UNAVAILABLE; then all changes have been made, or none has.
    */
   commit(changes: readonly Change[]): Promise<CommitResult>;
@@ -110,7 +124,7 @@ export interface SecretStore {
    * killed. The caller changes the path meanwhile no more than during a commit.
    * @throws VaultError UNAVAILABLE
    */
-  settle(path: string): Promise<void>;
+  settle(path: string, space?: Space): Promise<void>;
 
   /**
    * Atomically switches to a new, empty vault; returns where the old one is kept, or null when there was none.

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { startTime } from "../../src/files/process-identity.js";
 import { directFiles } from "../../src/maintenance/backup/direct-files.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
-import { encodeJournal } from "../../src/storage/files/journal-format.js";
+import { encodeJournal } from "../../src/storage/files/journal.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { mount, mustRun, whyNoMounts } from "../support/mounts.js";
@@ -136,17 +136,18 @@ describe("POST /v1/snapshot with a reader", () => {
 });
 
 describe("the files of a vault that is read directly", () => {
-  it("are the secrets, with the changes of a batch that is still in the journal, and no others", async () => {
+  it("are the blobs, with the changes of a batch that is still in the journal, and no others", async () => {
     const vault = temporaryDirectory();
     const store = await FileStore.open(vault);
     await store.startNewVault(new Uint8Array(10));
     for (const path of ["a", "b/c", "d"]) await write(store, path, new Uint8Array(1));
     await store.close();
-    const changes = new Map([
-      ["a", new Uint8Array(2)],
-      ["b/c", null],
-      ["b/b", new Uint8Array(3)],
-    ]);
+    const changes = [
+      { space: "secrets", path: "a", blob: new Uint8Array(2) },
+      { space: "secrets", path: "b/c", blob: null },
+      { space: "trash", path: "b/c", blob: new Uint8Array(4) },
+      { space: "secrets", path: "b/b", blob: new Uint8Array(3) },
+    ] as const;
     const generation = join(vault, "gen-1");
     writeFileSync(join(generation, "journal"), encodeJournal(changes));
     for (const name of [".tmp-0123456789abcdef", "notes", "E.sealed"]) {
@@ -160,6 +161,7 @@ describe("the files of a vault that is read directly", () => {
       ["secrets/a.sealed", 2],
       ["secrets/b/b.sealed", 3],
       ["secrets/d.sealed", 1],
+      ["trash/b/c.sealed", 4],
     ]);
   });
 });

@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { backUp } from "../../src/maintenance/backup/write-backup.js";
-import { enterHolder, removeHolder } from "../../src/storage/files/claim-holder.js";
+import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
 import { start } from "../cli/run-command.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";

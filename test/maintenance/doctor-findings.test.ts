@@ -21,7 +21,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { generate } from "selfsigned";
 import { type FindingCode, findingCodes } from "../../src/maintenance/doctor/finding.js";
-import { encodeJournal } from "../../src/storage/files/journal-format.js";
+import { encodeJournal } from "../../src/storage/files/journal.js";
 import { parseLog, rebuilt } from "../audit/sample-log.js";
 import { cleanUpMark, cleanUpTo, temporaryDirectory } from "../support/clean-up.js";
 import { run } from "../support/process.js";
@@ -555,7 +555,7 @@ describe("doctor finds", () => {
 
   it("nothing wrong with the journal of a batch, or with a document", async () => {
     const home = copyOf(homes.plain);
-    writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal(new Map()), { mode: 0o600 });
+    writeFileSync(join(home, "vault/gen-1/journal"), encodeJournal([]), { mode: 0o600 });
     writeFileSync(join(home, "vault/gen-1/other.document"), "{}", { mode: 0o600 });
     expect(await inspect(home)).to.deep.include({ exit: 0, findings: [] });
   });

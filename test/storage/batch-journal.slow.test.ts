@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
-import { decodeJournal, encodeJournal } from "../../src/storage/files/journal-format.js";
+import { decodeJournal, encodeJournal } from "../../src/storage/files/journal.js";
 import type { Change } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
@@ -21,6 +21,7 @@ const changes: readonly Change[] = [
   { path: "b/c", blob: null },
   { path: "d/e/f", blob: blobOf("new") },
 ];
+const inSecrets = changes.map(({ path, blob }) => ({ space: "secrets" as const, path, blob }));
 const changed = { a: "new", "d/e/f": "new" };
 
 function blobOf(text: string): Bytes {
@@ -189,8 +190,7 @@ describe("a batch", () => {
 
   it("is readable from its journal on a read-only disk, and changes of its paths are refused", async () => {
     const vault = await madeVault();
-    const journal = new Map(changes.map(({ path, blob }) => [path, blob]));
-    writeFileSync(join(vault, "gen-1", "journal"), encodeJournal(journal), { mode: 0o600 });
+    writeFileSync(join(vault, "gen-1", "journal"), encodeJournal(inSecrets), { mode: 0o600 });
     const { files, fail, repair } = failingFiles();
     for (const step of ["writeFile", "unlink", "rmdir", "rename"] as const) fail(step, "EROFS");
     const store = await open(vault, files);
@@ -205,7 +205,8 @@ describe("a batch", () => {
 });
 
 describe("a damaged journal", () => {
-  const journal = encodeJournal(new Map(changes.map(({ path, blob }) => [path, blob])));
+  const inTrash = inSecrets.map((change) => ({ ...change, space: "trash" as const }));
+  const journal = encodeJournal(inSecrets);
 
   it("stops the start with a message that names it, and is left alone", async () => {
     const vault = await madeVault();
@@ -217,11 +218,18 @@ describe("a damaged journal", () => {
   });
 
   it("is recognised whatever bit is flipped and wherever it is cut", () => {
-    expect([...(decodeJournal(new Uint8Array(journal)) ?? [])]).to.deep.equal(
-      changes.map(({ path, blob }) => [path, blob]),
-    );
-    for (const [what, bytes] of everyDamage(journal)) {
-      expect(decodeJournal(new Uint8Array(bytes)), what).to.equal(null);
+    for (const wanted of [inSecrets, [...inSecrets, ...inTrash]]) {
+      const encoded = encodeJournal(wanted);
+      expect(decodeJournal(new Uint8Array(encoded))).to.deep.equal(wanted);
+      for (const [what, bytes] of everyDamage(encoded)) {
+        expect(decodeJournal(new Uint8Array(bytes)), what).to.equal(null);
+      }
     }
+  });
+
+  it("of secrets alone has the form that earlier versions wrote and replay", () => {
+    expect(encodeJournal([{ space: "secrets", path: "a", blob: null }]).toString("latin1", 0, 9)).to.equal(
+      "SRVJ\u0001\0\u0001a\0",
+    );
   });
 });

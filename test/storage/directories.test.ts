@@ -3,8 +3,8 @@ import { constants, mkdirSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { BlobTree } from "../../src/storage/files/blob-tree.js";
-import { NameIndex } from "../../src/storage/files/name-index.js";
+import { namesOf } from "../../src/storage/files/name-index.js";
+import { Tree } from "../../src/storage/files/tree.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
 import { closedGate } from "../support/latch.js";
@@ -40,9 +40,8 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     const directory = temporaryDirectory();
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
-    const header = new Uint8Array(1);
-    const tree = new BlobTree(failingOnce(secrets), { directory, secrets, header }, new NameIndex());
-    const puts = ["a/x", "beside"].map((path) => tree.write(path, new Uint8Array(1)));
+    const tree = new Tree(failingOnce(secrets), directory, namesOf());
+    const puts = ["a/x", "beside"].map((path) => tree.write("secrets", path, new Uint8Array(1)));
     const outcomes = await Promise.allSettled(puts);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
   });
@@ -53,8 +52,8 @@ describe("a directory whose parent's fsync fails after its creation", () => {
     mkdirSync(secrets);
     const { files, fail } = failingFiles();
     fail("sync", "EIO");
-    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
-    const outcome = await tree.write("a/b/x", new Uint8Array(1)).catch(({ code }: { code: string }) => code);
+    const tree = new Tree(files, directory, namesOf());
+    const outcome = await tree.write("secrets", "a/b/x", new Uint8Array(1)).catch(({ code }: { code: string }) => code);
     expect([outcome, readdirSync(secrets)]).to.deep.equal(["EIO", []]);
   });
 
@@ -69,10 +68,10 @@ describe("a directory whose parent's fsync fails after its creation", () => {
       const secrets = join(directory, "secrets");
       mkdirSync(secrets);
       const { files, lasting } = forgettingDisk(secrets, failing);
-      const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
+      const tree = new Tree(files, directory, namesOf());
       const outcomes: string[] = [];
       for (const path of paths) {
-        const put = tree.write(path, new Uint8Array(1));
+        const put = tree.write("secrets", path, new Uint8Array(1));
         outcomes.push(
           await put.then(
             () => (lasting.has("a") ? "lasts" : "is lost"),
@@ -146,12 +145,12 @@ describe("a delete whose fsync failed", () => {
     const secrets = join(directory, "secrets");
     mkdirSync(secrets);
     const { files, lasting } = forgettingDisk(secrets, undefined, 1);
-    const tree = new BlobTree(files, { directory, secrets, header: new Uint8Array(1) }, new NameIndex());
-    await tree.write("a", new Uint8Array(1));
-    const refusal = await tree.remove("a").catch(({ code }: { code: string }) => code);
+    const tree = new Tree(files, directory, namesOf());
+    await tree.write("secrets", "a", new Uint8Array(1));
+    const refusal = await tree.remove("secrets", "a").catch(({ code }: { code: string }) => code);
     expect([refusal, [...lasting]]).to.deep.equal(["EIO", ["a.sealed"]]);
-    expect(await tree.remove("a")).to.equal(true);
+    expect(await tree.remove("secrets", "a")).to.equal(true);
     expect([[...lasting], readdirSync(secrets)]).to.deep.equal([[], []]);
-    expect(await tree.remove("a")).to.equal(false);
+    expect(await tree.remove("secrets", "a")).to.equal(false);
   });
 });

@@ -1,7 +1,7 @@
 /** Group commit of directory fsyncs: which callers share one, and what a failure means to them. */
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { DirectorySyncs } from "../../src/storage/files/directory-syncs.js";
+import { DirectorySyncs } from "../../src/storage/files/directories.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 
 /** Directories whose fsyncs end when the test says so. */

@@ -201,13 +201,13 @@ describe("a new vault", () => {
     const store = await open(vault, files);
     const begin = () => store.startNewVault(new Uint8Array(10)).catch(({ message }: Error) => message);
     let refusal: string | null = "";
-    for (let k = 1; k <= 40 && !refusal?.includes("could not be undone"); k++) {
+    for (let k = 1; k <= 40 && !refusal?.includes("could not be rolled back"); k++) {
       failFrom(k, "EIO");
       refusal = await begin();
       repair();
     }
-    expect(refusal).to.contain("could not be undone");
-    expect(await begin()).to.contain("could not be undone");
+    expect(refusal).to.contain("could not be rolled back");
+    expect(await begin()).to.contain("could not be rolled back");
   });
 });
 

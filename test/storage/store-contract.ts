@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
-import { blobFile } from "../../src/storage/files/tree-scan.js";
+import { blobFile } from "../../src/paths/file-name.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { bytes } from "../support/bytes.js";

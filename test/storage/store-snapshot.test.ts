@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync }
 import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
-import { enterHolder, removeHolder } from "../../src/storage/files/claim-holder.js";
+import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { closedGate } from "../support/latch.js";

@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VaultError } from "../../src/errors.js";
+import { blobFile } from "../../src/paths/file-name.js";
 import { compareUtf8 } from "../../src/paths/secret-path.js";
 import { tagOf } from "../../src/storage/blob-tag.js";
-import { blobFile } from "../../src/storage/files/tree-scan.js";
 import type {
   Change,
   CommitResult,

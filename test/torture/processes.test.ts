@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import pMap from "p-map";
-import { findHolder } from "../../src/storage/files/claim-holder.js";
+import { findHolder } from "../../src/storage/files/claim.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { canRun, mustRun } from "../support/mounts.js";
 import { preparedHome } from "../support/prepared-home.js";

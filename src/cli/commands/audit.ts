@@ -13,7 +13,7 @@ import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
 import { withOfflineJudge } from "../../maintenance/offline-judge.js";
 import { readHeader } from "../../maintenance/vault-place.js";
-import { findHolder } from "../../storage/files/claim-holder.js";
+import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions } from "../lib/args.js";
 import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
 import { readInputFile, textOfInput } from "../lib/input.js";

@@ -9,7 +9,7 @@ import type { Phase, Watch } from "../../maintenance/backup/archive.js";
 import { BackupError } from "../../maintenance/backup/backup-error.js";
 import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
 import { Keys } from "../../maintenance/doctor/offline-keys.js";
-import { findHolder } from "../../storage/files/claim-holder.js";
+import { findHolder } from "../../storage/files/claim.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure, type ExitName, failureOfVault } from "../lib/errors.js";

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { VaultStatus } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
-import { findHolder } from "../../storage/files/claim-holder.js";
+import { findHolder } from "../../storage/files/claim.js";
 import { CommandFailure } from "../lib/errors.js";
 import { type OutputFlags, report, withOutput } from "../lib/output.js";
 import { type ConnectionFlags, namesServer, withClient, withConnection } from "../lib/server.js";

@@ -11,7 +11,7 @@ import { systemCode } from "../../errors.js";
 import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
-import { findHolder } from "../../storage/files/claim-holder.js";
+import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import {

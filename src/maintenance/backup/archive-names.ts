@@ -1,17 +1,21 @@
 /** Names of the files in an archive. */
 import { segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
+import { type Space, spaces } from "../../storage/secret-store.js";
 
 export const headerName = "header.json";
-export const secretsName = "secrets";
 
 /** As in the home. */
 export const auditName = "audit";
 
-/** Returns the path of the secret that a name stands for; null when it stands for none. */
-export function pathOfFile(name: string): string | null {
+/** The directories of the spaces, sorted. */
+export const spaceNames = spaces.map((space) => `${space}/`).sort();
+
+/** Returns the place of the blob that a name stands for; null when it stands for none. */
+export function placeOfFile(name: string): { readonly space: Space; readonly path: string } | null {
   const [top, ...names] = name.split("/");
+  const space = spaces.find((each) => each === top);
   const segments = names.map((each, at) => (at < names.length - 1 ? segmentOfDirectory(each) : segmentOfFile(each)));
   const path = segments.includes(null) ? null : segments.join("/");
-  return top === secretsName && path !== null && isSecretPath(path) ? path : null;
+  return space !== undefined && path !== null && isSecretPath(path) ? { space, path } : null;
 }

@@ -3,33 +3,37 @@
  * archive. All names are in memory.
  */
 import { join } from "node:path";
+import type { Bytes } from "../../../workers/protocol.js";
 import { systemFiles } from "../../files/durable.js";
-import type { BatchChanges } from "../../storage/files/journal-format.js";
-import { pendingChanges } from "../../storage/files/journals.js";
-import { blobFile } from "../../storage/files/tree-scan.js";
-import { headerName, pathOfFile, secretsName } from "./archive-names.js";
+import { blobFile } from "../../paths/file-name.js";
+import { readJournals } from "../../storage/files/journal.js";
+import { headerName, placeOfFile, spaceNames } from "./archive-names.js";
 import { filesOf, namesIn, readAhead, type SnapshotFile } from "./snapshot-files.js";
 
 export async function* directFiles(directory: string): AsyncGenerator<SnapshotFile> {
-  const pending = await pendingChanges(systemFiles, directory);
-  const changed = new Map([...pending].map(([path, blob]) => [blobFile(secretsName, path), blob]));
+  const journals = await readJournals(systemFiles, directory);
+  const changes = journals.flatMap((journal) => journal.changes);
+  const changed = new Map(changes.map(({ space, path, blob }) => [blobFile(space, path), blob]));
   const read = async (name: string) =>
     fileOfBatch(name, changed) ?? { ...(await readAhead(join(directory, name))), name };
   yield* filesOf(await sortedNames(directory, changed), read);
 }
 
+/** By the names of files in the archive; null: removed. */
+type Changed = ReadonlyMap<string, Bytes | null>;
+
 /** Leftovers and foreign files are not in a backup. */
-async function sortedNames(directory: string, changed: BatchChanges): Promise<string[]> {
+async function sortedNames(directory: string, changed: Changed): Promise<string[]> {
   const names: string[] = [];
-  for await (const name of namesIn(directory, [`${secretsName}/`])) {
-    if (pathOfFile(name) !== null && !changed.has(name)) names.push(name);
+  for await (const name of namesIn(directory, spaceNames)) {
+    if (placeOfFile(name) !== null && !changed.has(name)) names.push(name);
   }
   for (const [name, blob] of changed) if (blob !== null) names.push(name);
-  return [headerName, ...names.sort()];
+  return [headerName, ...names].sort();
 }
 
 /** Of a batch that is committed, and that the disk did not let the server apply. */
-function fileOfBatch(name: string, changed: BatchChanges): SnapshotFile | null {
+function fileOfBatch(name: string, changed: Changed): SnapshotFile | null {
   const blob = changed.get(name) ?? null;
   return blob && { name, size: blob.length, modified: new Date(), content: [blob] };
 }

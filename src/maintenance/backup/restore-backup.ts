@@ -9,6 +9,7 @@ import { systemCode } from "../../errors.js";
 import { missingAsNull, randomName, syncDirectory, systemFiles, writeNew } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
+import { blobFile } from "../../paths/file-name.js";
 import { claimVault } from "../../storage/files/claim.js";
 import {
   findRestored,
@@ -18,9 +19,9 @@ import {
   type Restored,
   restoredMark,
 } from "../../storage/files/generations.js";
-import { blobFile } from "../../storage/files/tree-scan.js";
+import type { Space } from "../../storage/secret-store.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
-import { auditName, headerName, pathOfFile, secretsName } from "./archive-names.js";
+import { auditName, headerName, placeOfFile } from "./archive-names.js";
 import { isAuditFile, placeAudit } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 
@@ -86,7 +87,7 @@ async function refuseVault(vaultPath: string): Promise<void> {
 
 async function build(file: string, directory: string, isUsable: HeaderCheck, watch: Watch): Promise<number> {
   const tree = new RestoredTree(directory);
-  await tree.makeDirectory(join(directory, secretsName));
+  await tree.makeDirectory(join(directory, "secrets"));
   const write: Take = async (name, bytes) => {
     const target = fileFor(file, directory, name);
     await tree.write(target, bytes).catch((error: unknown) => {
@@ -128,7 +129,7 @@ export async function readAll(
     if (isAuditFile(name)) return takeAudit(name, bytes);
     await take(name, bytes);
     if (name === headerName) header = bytes;
-    else secrets++;
+    else if (placeOfFile(name)?.space === "secrets") secrets++;
   };
   const digest = await readArchive(file, takeOne, "restoring", watch);
   if (header !== null && (await isUsable(header))) return { secrets, digest, header };
@@ -138,13 +139,14 @@ export async function readAll(
 /** Returns the target of a file: built from the secret path that its name stands for, never from the name itself. */
 function fileFor(file: string, directory: string, name: string): string {
   if (name === headerName || isAuditFile(name)) return join(directory, name);
-  return blobFile(join(directory, secretsName), secretOf(file, name));
+  const { space, path } = placeIn(file, name);
+  return blobFile(join(directory, space), path);
 }
 
-/** Returns the path of the secret that a file in the archive stands for. @throws BackupError damaged */
-export function secretOf(file: string, name: string): string {
-  const path = pathOfFile(name);
-  if (path !== null) return path;
+/** Returns the place of the blob that a file in the archive stands for. @throws BackupError damaged */
+export function placeIn(file: string, name: string): { readonly space: Space; readonly path: string } {
+  const place = placeOfFile(name);
+  if (place !== null) return place;
   throw new BackupError(
     "damaged",
     `${file} holds ${JSON.stringify(name)}, which is no secret's file: nothing was restored`,

@@ -8,7 +8,7 @@ import { CommitBuffer } from "../migrate/copy-secrets.js";
 import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
-import { type HeaderCheck, readAll, secretOf } from "./restore-backup.js";
+import { type HeaderCheck, placeIn, readAll } from "./restore-backup.js";
 
 /** Verifies the archive, and that the store has no other vault; returns the number of secrets. @throws BackupError */
 export async function judgeForStore(
@@ -38,7 +38,7 @@ async function writeSecrets(file: string, store: SecretStore, isUsable: HeaderCh
   const buffer = new CommitBuffer(store);
   const write: Take = async (name, blob) => {
     if (name === headerName) return;
-    buffer.add(secretOf(file, name), blob);
+    buffer.add({ ...placeIn(file, name), blob });
     if (buffer.isFull) await buffer.commit();
   };
   try {
@@ -52,7 +52,7 @@ async function writeSecrets(file: string, store: SecretStore, isUsable: HeaderCh
 
 async function verify(file: string, store: SecretStore, isUsable: HeaderCheck, watch: Watch) {
   const check: Take = async (name) => {
-    if (name !== headerName) secretOf(file, name);
+    if (name !== headerName) placeIn(file, name);
   };
   const { header, secrets, digest } = await readAll(file, check, isUsable, watch);
   const placeholder = unfinishedHeader(`restore of ${digest}`);

@@ -3,7 +3,7 @@ import { constants, createReadStream } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { pMapIterable } from "p-map";
-import { noFollow } from "../../files/durable.js";
+import { missingAsNull, noFollow } from "../../files/durable.js";
 import { OpenFile } from "../../files/open-file.js";
 
 export type SnapshotFile = {
@@ -41,7 +41,8 @@ export async function* namesIn(snapshot: string, names: readonly string[], prefi
 /** Directories end in a slash, so that the order is that of whole paths. Links and pipes are left out. */
 async function sortedNames(directory: string): Promise<string[]> {
   const names: string[] = [];
-  for await (const entry of await opendir(directory, { bufferSize: 1024 })) {
+  const opened = await missingAsNull(opendir(directory, { bufferSize: 1024 })); // a space without blobs has none
+  for await (const entry of opened ?? []) {
     if (entry.isDirectory()) names.push(`${entry.name}/`);
     else if (entry.isFile()) names.push(entry.name);
   }

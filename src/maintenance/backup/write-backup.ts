@@ -6,11 +6,11 @@ import { systemCode, takesNoFiles } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
-import { enterHolder } from "../../storage/files/claim-holder.js";
+import { enterHolder } from "../../storage/files/claim.js";
 import { headBytes, type Keys } from "../doctor/offline-keys.js";
 import { interrupted, readArchive, sumsSuffix, type Take, type Watch, writeArchive } from "./archive.js";
-import { headerName, secretsName } from "./archive-names.js";
-import { auditFiles, isAuditFile } from "./audit-files.js";
+import { headerName, placeOfFile, spaceNames } from "./archive-names.js";
+import { auditFiles } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
 import { directFiles } from "./direct-files.js";
 import { type SnapshotFile, snapshotFiles } from "./snapshot-files.js";
@@ -86,9 +86,10 @@ async function archive(
 ): Promise<Saved> {
   const temp = `${target}.tmp-${process.pid}-${randomName()}`;
   try {
-    const files = direct ? directFiles(directory) : snapshotFiles(directory, [headerName, `${secretsName}/`]);
+    const files = direct ? directFiles(directory) : snapshotFiles(directory, [headerName, ...spaceNames].sort());
     const all = new CountedFiles(withAudit ? auditFiles(join(directory, "..", "..")) : [], files);
-    const secrets = (await writeArchive(all.files(), secretCount, temp, watch)) - all.others;
+    await writeArchive(all.files(), secretCount, temp, watch);
+    const { secrets } = all;
     if (secrets !== secretCount)
       throw new BackupError("unusable", `the snapshot has lost files: ${target} was not created, try again`);
     const damaged = await readBack(temp, judge, watch);
@@ -99,9 +100,9 @@ async function archive(
   }
 }
 
-/** Files of an archive in the order of their names, and how many of them are not secrets: the header, and the audit log's. */
+/** Files of an archive in the order of their names, and how many of them are secrets. */
 class CountedFiles {
-  others = 1;
+  secrets = 0;
   readonly #audit: AsyncIterable<SnapshotFile> | readonly SnapshotFile[];
   readonly #vault: AsyncIterable<SnapshotFile>;
 
@@ -111,11 +112,11 @@ class CountedFiles {
   }
 
   async *files(): AsyncGenerator<SnapshotFile> {
-    for await (const file of this.#audit) {
-      this.others++;
+    yield* this.#audit;
+    for await (const file of this.#vault) {
+      if (placeOfFile(file.name)?.space === "secrets") this.secrets++;
       yield file;
     }
-    yield* this.#vault;
   }
 }
 
@@ -141,7 +142,7 @@ async function readBack(temp: string, judge: Judge, watch: Watch): Promise<numbe
   };
   const take: Take = async (name, bytes) => {
     if (name === headerName) return mustBeHeader(bytes, judge);
-    if (isAuditFile(name)) return;
+    if (placeOfFile(name)?.space !== "secrets") return; // what the other spaces hold is checked when it is used
     outlines.push({ head: bytes.slice(0, headBytes), length: bytes.length });
     if (outlines.length === sliceSize) await count();
   };

@@ -3,9 +3,8 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
-import { systemFiles } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
-import { blobFile } from "../../storage/files/tree-scan.js";
+import { readFileBytes, systemFiles } from "../../files/durable.js";
+import { blobFile } from "../../paths/file-name.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 import { headBytes } from "./offline-keys.js";
 

@@ -1,8 +1,7 @@
 /** Check of the vault's directory: its entries, which vault is current, and each vault. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile, systemFiles } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
+import { readFileBytes, replaceFile, systemFiles } from "../../files/durable.js";
 import { isGenerationName, nameInPointer } from "../../storage/files/generations.js";
 import { findHeader } from "./check-header.js";
 import { examineVault, type FoundVault, isHusk } from "./check-vault.js";

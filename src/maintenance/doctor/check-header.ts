@@ -1,8 +1,7 @@
 /** Check of a vault's header by the key worker. */
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
-import { systemFiles } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
+import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { isUnfinished } from "../../storage/unfinished-vault.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 

@@ -1,8 +1,7 @@
 /** Check of a vault's client tokens: the document and, with the passphrase, the MAC of each record. */
 import type { Bytes } from "../../../workers/protocol.js";
 import { readDocument, signedText, type TokenRecord } from "../../access/token-record.js";
-import { systemFiles } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
+import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { maxDocumentBytes } from "../../storage/secret-store.js";
 import { examine, type Inspection, reading } from "./inspection.js";
 

@@ -6,10 +6,8 @@ import type { Dirent } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isTempName } from "../../files/durable.js";
-import { sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
+import { blobFile, sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import { NameBudget } from "../../storage/files/name-budget.js";
-import { blobFile } from "../../storage/files/tree-scan.js";
 import { examine, type Inspection, readEntries, reportWrongKind } from "./inspection.js";
 import { reportLeftover, reportTemp } from "./stray-files.js";
 
@@ -20,7 +18,6 @@ type Walk = {
   readonly inspection: Inspection;
   readonly secrets: string[];
   readonly foreignFiles: ForeignFile[];
-  readonly budget: NameBudget;
 };
 
 /** `prefix` is null below a directory whose name decodes to no path. */
@@ -28,7 +25,7 @@ type Place = { readonly directory: string; readonly prefix: string | null; reado
 
 /** Returns the paths of all secrets, judged by file names alone: paths only, since there may be a million. */
 export async function walkTree(inspection: Inspection, root: string): Promise<readonly string[]> {
-  const walk: Walk = { inspection, secrets: [], foreignFiles: [], budget: new NameBudget() };
+  const walk: Walk = { inspection, secrets: [], foreignFiles: [] };
   await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
   if (walk.foreignFiles.length > 0) {
     const paths = new Set(walk.secrets);
@@ -77,7 +74,7 @@ function innerPlace({ prefix, foreign }: Place, directory: string, name: string)
 
 /** Returns false: a directory with a file is not empty. */
 async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
-  const { inspection, secrets, foreignFiles, budget } = walk;
+  const { inspection, secrets, foreignFiles } = walk;
   const { directory, prefix, foreign } = place;
   const file = join(directory, entry.name);
   if (!entry.isFile()) {
@@ -91,10 +88,8 @@ async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false>
   const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
   const path = prefix === null || segment === null ? null : prefix + segment;
   const ours = !foreign && path !== null && segmentOfFile(entry.name) !== null && isSecretPath(path);
-  if (ours) {
-    budget.spend(path);
-    secrets.push(path);
-  } else foreignFiles.push({ file, path, inForeignDirectory: foreign });
+  if (ours) secrets.push(path);
+  else foreignFiles.push({ file, path, inForeignDirectory: foreign });
   return false;
 }
 

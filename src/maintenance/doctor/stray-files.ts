@@ -4,7 +4,7 @@ import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isTempName, missingAsNull, systemFiles } from "../../files/durable.js";
 import { removeTree } from "../../files/remove-tree.js";
-import { findHolder } from "../../storage/files/claim-holder.js";
+import { findHolder } from "../../storage/files/claim.js";
 import type { Finding } from "./finding.js";
 import { entriesOf, type Inspection, reportWrongKind } from "./inspection.js";
 

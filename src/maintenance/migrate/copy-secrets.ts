@@ -32,7 +32,7 @@ export async function copySecrets(
   const buffer = new CommitBuffer(to);
   const copyOne = async (path: string) => {
     const blob = await mustRead(from, path);
-    if (!resumed || !same(blob, await to.read(path))) buffer.add(path, blob);
+    if (!resumed || !same(blob, await to.read(path))) buffer.add({ path, blob });
     else await to.settle(path); // the interrupted migration may have been killed before it was durable
   };
   let done = 0;
@@ -61,9 +61,9 @@ export class CommitBuffer {
     return this.#changes.length >= maxChanges || this.#bytes >= maxCommitBytes;
   }
 
-  add(path: string, blob: Bytes): void {
-    this.#changes.push({ path, blob });
-    this.#bytes += blob.length;
+  add(change: Change): void {
+    this.#changes.push(change);
+    this.#bytes += change.blob?.length ?? 0;
   }
 
   async commit(): Promise<void> {

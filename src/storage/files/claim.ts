@@ -1,19 +1,24 @@
 /**
  * Exclusive claim of one server on one vault: the kernel lock on its directory, where available, and the pid file, which
  * names the holder. Never has to be cleaned by hand.
+ *
+ * The lock is released by the kernel however its process ends (Linux only). flock(2) on the directory works between
+ * containers that share it, leaves no file behind, and cannot be acquired by users who may not open the directory. Node
+ * cannot call it, so flock(1) does, on an inherited descriptor: the lock belongs to the open directory and outlives the
+ * command. Without flock(1), an abstract socket named after the directory stands in; it works within one network namespace.
+ *
+ * The pid file in the directory says which server holds the vault, and where it listens. It counts only while that process
+ * (identified by pid and start time) is alive, and only in that directory, not in a copy of it.
  */
+import { spawnSync } from "node:child_process";
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartError, systemCode, takesNoFiles } from "../../errors.js";
-import {
-  type Announcement,
-  announceHolder,
-  enterHolder,
-  findHolder,
-  type Holder,
-  removeHolder,
-} from "./claim-holder.js";
-import { type Lock, lockDirectory } from "./kernel-lock.js";
+import { ignoring, missingAsNull, moveIntoPlace, systemFiles } from "../../files/durable.js";
+import { isAlive, startTime } from "../../files/process-identity.js";
 
 export interface Claim {
   /** Publishes the server's address for `findHolder`. */
@@ -83,4 +88,124 @@ async function patientHolder(vaultPath: string): Promise<Holder | null> {
 function heldBy(vaultPath: string, holder: Holder | null): StartError {
   const who = holder === null ? "another server" : `another server (pid ${holder.pid})`;
   return new StartError(`${who} already serves ${vaultPath}: stop it, or choose another home with STRONGROOM_HOME`);
+}
+
+/** `url` is null until the server listens. */
+export type Holder = { readonly pid: number; readonly url: string | null };
+
+/** Where the server listens; `socket` is null unless it is outside the home. */
+export type Announcement = { readonly url: string; readonly socket: string | null };
+
+/** `vault`: device and inode of the directory; null in files of earlier versions. */
+type Entry = Holder & { readonly started: string; readonly vault: string | null };
+
+/** Returns the live server that holds the vault; null when there is none. */
+export async function findHolder(vaultPath: string): Promise<Holder | null> {
+  const entry = await readEntry(pidFileOf(vaultPath));
+  if (entry === null || !isAlive(entry.pid, entry.started)) return null;
+  if (entry.vault !== null && entry.vault !== (await identityOf(vaultPath))) return null;
+  return { pid: entry.pid, url: entry.url };
+}
+
+/** Enters this process and returns null, or returns the live server that holds the vault. */
+export async function enterHolder(vaultPath: string): Promise<Holder | null> {
+  const file = pidFileOf(vaultPath);
+  for (;;) {
+    const entry = await ownEntry(vaultPath, null);
+    if (await ignoring(writeFile(file, entry, { flag: "wx", mode: 0o600 }), "EEXIST")) return null;
+    const holder = await findHolder(vaultPath);
+    if (holder !== null) return holder;
+    await ignoring(unlink(file), "ENOENT"); // its server is dead, or serves another home
+  }
+}
+
+/** Adds where this process, which must have been entered, listens. */
+export async function announceHolder(vaultPath: string, announcement: Announcement): Promise<void> {
+  await moveIntoPlace(systemFiles, pidFileOf(vaultPath), await ownEntry(vaultPath, announcement));
+}
+
+export async function removeHolder(vaultPath: string): Promise<void> {
+  await ignoring(unlink(pidFileOf(vaultPath)), "ENOENT");
+}
+
+function pidFileOf(vaultPath: string): string {
+  return join(vaultPath, "server.pid");
+}
+
+async function ownEntry(vaultPath: string, announcement: Announcement | null): Promise<Buffer> {
+  const vault = await identityOf(vaultPath);
+  const entry: Entry = { pid: process.pid, started: startTime(process.pid) ?? "", url: null, vault };
+  return Buffer.from(JSON.stringify({ ...entry, ...announcement }));
+}
+
+/** Identifies a directory independently of its path. */
+async function identityOf(vaultPath: string): Promise<string> {
+  const { dev, ino } = await stat(vaultPath, { bigint: true });
+  return `${dev}:${ino}`;
+}
+
+async function readEntry(file: string): Promise<Entry | null> {
+  const text = await missingAsNull(readFile(file, "utf8"));
+  if (text === null) return null;
+  try {
+    const { pid, started, url, vault } = JSON.parse(text) as Partial<Entry>;
+    if (!Number.isSafeInteger(pid) || pid === undefined || pid <= 0) return null;
+    return { pid, started: String(started), url: textOrNull(url), vault: textOrNull(vault) };
+  } catch {
+    return null;
+  }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+interface Lock {
+  release(): Promise<void>;
+}
+
+/** Returns null where the system has no such lock. @throws StartError when it is unknown whether it is taken. */
+async function lockDirectory(path: string): Promise<Lock | "taken" | null> {
+  if (process.platform !== "linux") return null;
+  const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  const outcome = await flock(directory).catch(async (error: unknown) => {
+    await directory.close();
+    throw error;
+  });
+  if (outcome === "ours") return { release: () => directory.close() };
+  await directory.close();
+  return outcome === "taken" ? outcome : bindAbstract(path);
+}
+
+async function flock({ fd }: FileHandle): Promise<"ours" | "taken" | "impossible"> {
+  const env = { PATH: process.env["PATH"] ?? "" };
+  const { status, error, signal } = spawnSync("flock", ["-n", "3"], { stdio: ["ignore", "ignore", "ignore", fd], env });
+  if (error !== undefined && !missing.includes(systemCode(error) ?? "")) throw error;
+  if (signal !== null) throw new StartError(`flock, which locks the vault, was killed by ${signal}: start again`);
+  if (status === 0) return "ours";
+  return status === 1 ? "taken" : "impossible"; // no such command, or a file system without locks
+}
+
+/** The command is missing or not permitted. Any other error may be transient, and must not weaken the claim. */
+const missing: readonly string[] = ["ENOENT", "EACCES", "EPERM"];
+
+/** Named by device and inode, so that every path of the directory means the same lock. */
+async function bindAbstract(path: string): Promise<Lock | "taken"> {
+  const { dev, ino } = await lstat(path, { bigint: true });
+  const server = createServer((connection) => connection.destroy()).unref();
+  try {
+    await listening(server, `\0strongroom-${dev}-${ino}`);
+  } catch (error) {
+    if (systemCode(error) === "EADDRINUSE") return "taken";
+    throw error;
+  }
+  server.on("error", () => {}); // connections are not expected
+  return { release: async () => void server.close() };
+}
+
+function listening(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ path }, resolve);
+  });
 }

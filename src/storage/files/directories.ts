@@ -1,12 +1,17 @@
-/** Directories of the tree: durable creation of missing ones, pruning of empty ones. */
+/** Directories of the tree: durable creation of missing ones, pruning of empty ones, and shared fsyncs. */
 import { dirname } from "node:path";
-import { type FileOperations, ignoring, missingAsNull } from "../../files/durable.js";
-import type { DirectorySyncs, Hold } from "./directory-syncs.js";
+import {
+  type FileOperations,
+  ignoring,
+  missingAsNull,
+  type OpenDirectory,
+  openDirectory,
+} from "../../files/durable.js";
 
 export class Directories {
   readonly #files: FileOperations;
   readonly #syncs: DirectorySyncs;
-  readonly #root: string;
+  readonly #roots: readonly string[];
   /** Directories known to survive a power cut. */
   readonly #durable = new Set<string>();
   /** Created here, but an fsync of their names may have failed, which no later fsync would report. */
@@ -16,22 +21,25 @@ export class Directories {
   /** Number of operations in each directory and below it. */
   readonly #users = new Map<string, number>();
 
-  /** `root` must exist and be durable; nothing above it is touched. */
-  constructor(files: FileOperations, syncs: DirectorySyncs, root: string) {
+  /** `roots` must exist and be durable; they are never removed, and nothing above them is touched. */
+  constructor(files: FileOperations, syncs: DirectorySyncs, roots: readonly string[]) {
     this.#files = files;
     this.#syncs = syncs;
-    this.#root = root;
+    this.#roots = roots;
   }
 
-  /** Runs work in a directory, which is not pruned meanwhile: its name means the same directory throughout. */
-  async within<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  /** Keeps a directory from being pruned until `leave`: its name means the same directory until then. */
+  async enter(directory: string): Promise<void> {
     const above = this.#upFrom(directory);
     for (let busy = this.#pruned(above); busy !== undefined; busy = this.#pruned(above)) await busy;
     for (const at of above) this.#users.set(at, (this.#users.get(at) ?? 0) + 1);
-    try {
-      return await work();
-    } finally {
-      for (const at of above) this.#leave(at);
+  }
+
+  leave(directory: string): void {
+    for (const at of this.#upFrom(directory)) {
+      const left = (this.#users.get(at) ?? 0) - 1;
+      if (left > 0) this.#users.set(at, left);
+      else this.#users.delete(at);
     }
   }
 
@@ -40,7 +48,7 @@ export class Directories {
    * may still wait for its fsync, or have failed in it.
    */
   async ensure(directory: string): Promise<void> {
-    if (directory === this.#root || this.#durable.has(directory)) return;
+    if (this.#roots.includes(directory) || this.#durable.has(directory)) return;
     let making = this.#making.get(directory);
     if (making === undefined) {
       making = this.#make(directory).finally(() => this.#making.delete(directory));
@@ -89,16 +97,10 @@ export class Directories {
     return busy === undefined ? undefined : this.#pruning.get(busy);
   }
 
-  #leave(directory: string): void {
-    const left = (this.#users.get(directory) ?? 0) - 1;
-    if (left > 0) this.#users.set(directory, left);
-    else this.#users.delete(directory);
-  }
-
-  /** Returns the directory and its parents, without the root. */
+  /** Returns the directory and its parents, without the roots. */
   #upFrom(directory: string): string[] {
     const found: string[] = [];
-    for (let at = directory; at !== this.#root; at = dirname(at)) found.push(at);
+    for (let at = directory; !this.#roots.includes(at); at = dirname(at)) found.push(at);
     return found;
   }
 
@@ -126,5 +128,113 @@ export class Directories {
     }
     await parent.sync();
     this.#doubtful.delete(directory);
+  }
+}
+
+/** An open directory. */
+export interface Hold {
+  /** Makes all name changes durable that were complete before the call. */
+  sync(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/**
+ * Group commit for directory fsyncs. Concurrent writers of a directory share one open descriptor. Changes that are
+ * complete before an fsync begins share it; one that has already begun is never shared, because it may miss the change.
+ */
+export class DirectorySyncs {
+  readonly #files: FileOperations;
+  readonly #shared = new Map<string, SharedDirectory>();
+
+  constructor(files: FileOperations) {
+    this.#files = files;
+  }
+
+  /** DANGER: the path must mean the same directory until the release; see `Directories.enter`. */
+  async hold(directory: string): Promise<Hold> {
+    let shared = this.#shared.get(directory);
+    if (shared === undefined) {
+      shared = new SharedDirectory(openDirectory(this.#files, directory));
+      this.#shared.set(directory, shared);
+    }
+    const held = shared;
+    held.users++;
+    try {
+      await held.opened;
+    } catch (error) {
+      await this.#release(directory, held);
+      throw error;
+    }
+    return { sync: () => this.#sync(directory, held), release: () => this.#release(directory, held) };
+  }
+
+  /** Runs work while the directory is held open. */
+  async holding<T>(directory: string, work: (held: Hold) => Promise<T>): Promise<T> {
+    const held = await this.hold(directory);
+    try {
+      return await work(held);
+    } finally {
+      await held.release();
+    }
+  }
+
+  sync(directory: string): Promise<void> {
+    return this.holding(directory, (held) => held.sync());
+  }
+
+  /** Syncs the directory or, when it is gone, its nearest existing parent. */
+  async syncNearest(directory: string): Promise<void> {
+    for (let at = directory; !(await ignoring(this.sync(at), "ENOENT")); at = dirname(at));
+  }
+
+  /** Makes later holds reopen the directory, because its path now means another one. */
+  forget(directory: string): void {
+    this.#shared.delete(directory);
+  }
+
+  /** After a failure, later holds reopen the directory: only a new descriptor reports the next failure. */
+  async #sync(directory: string, held: SharedDirectory): Promise<void> {
+    try {
+      await held.sync();
+    } catch (error) {
+      if (this.#shared.get(directory) === held) this.#shared.delete(directory);
+      throw error;
+    }
+  }
+
+  async #release(directory: string, held: SharedDirectory): Promise<void> {
+    held.users--;
+    if (held.users > 0) return;
+    if (this.#shared.get(directory) === held) this.#shared.delete(directory);
+    await held.opened.then((handle) => handle.close()).catch(() => {}); // all syncs have already reported
+  }
+}
+
+class SharedDirectory {
+  readonly opened: Promise<OpenDirectory>;
+  users = 0;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+
+  constructor(opened: Promise<OpenDirectory>) {
+    this.opened = opened;
+  }
+
+  sync(): Promise<void> {
+    if (this.#running === null) return this.#begin();
+    // DANGER: after a failed fsync the kernel may report success for lost names, so callers that waited fail too.
+    this.#next ??= this.#running.then(() => this.#begin());
+    return this.#next;
+  }
+
+  #begin(): Promise<void> {
+    this.#next = null;
+    const sync = this.opened
+      .then((handle) => handle.sync())
+      .then(() => {
+        if (this.#running === sync) this.#running = null; // a failed one stays, and fails all later syncs of this hold
+      });
+    this.#running = sync;
+    return sync;
   }
 }

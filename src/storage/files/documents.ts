@@ -1,12 +1,11 @@
 /** Small documents of one vault: a file each, beside its header, replaced durably. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
-import { type FileOperations, replaceFile } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
+import { type FileOperations, readFileBytes, replaceFile } from "../../files/durable.js";
+import { Semaphore } from "../../files/semaphore.js";
 import { documentName, maxDocumentBytes, type StoredDocument } from "../secret-store.js";
-import { cannotRead, cannotWrite } from "./store-errors.js";
+import { cannotRead, cannotWrite } from "./errors.js";
 
 const suffix = ".document";
 
@@ -24,7 +23,7 @@ export class Documents {
   readonly #files: FileOperations;
   readonly #directory: string;
   /** Writes run one at a time. */
-  readonly #writes = pLimit(1);
+  readonly #writes = new Semaphore(1);
 
   constructor(files: FileOperations, directory: string) {
     this.#files = files;
@@ -40,9 +39,11 @@ export class Documents {
 
   /** See `SecretStore.writeDocument`. */
   write(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
-    return this.#writes(() => this.#replace(name, bytes, expected)).catch((error: unknown) => {
-      throw cannotWrite(error);
-    });
+    return this.#writes
+      .run(() => this.#replace(name, bytes, expected))
+      .catch((error: unknown) => {
+        throw cannotWrite(error);
+      });
   }
 
   async #read(name: string): Promise<StoredDocument | null> {

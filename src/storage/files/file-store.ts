@@ -1,42 +1,99 @@
 /** Secret store on files: the claim on the vault's directory, the current vault in it, and its snapshots. */
+import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { type Clock, systemClock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
-import { type FileOperations, missingAsNull, systemFiles } from "../../files/durable.js";
-import type { Change, CommitResult, Reader, SecretStore, StoredDocument, StoredSnapshot } from "../secret-store.js";
-import { type Claim, claimVault } from "./claim.js";
-import type { Announcement } from "./claim-holder.js";
-import { CurrentVault, type LoadedVault } from "./current-vault.js";
-import { currentGeneration, findRestored, switchGeneration, UncertainSwitch } from "./generations.js";
-import { SnapshotHolder } from "./snapshot-holder.js";
-import { lostSecrets, snapshotFailure, unavailable } from "./store-errors.js";
+import {
+  type FileOperations,
+  ignoring,
+  makeDirectory,
+  missingAsNull,
+  moveIntoPlace,
+  syncDirectory,
+  systemFiles,
+  UncertainChange,
+} from "../../files/durable.js";
+import { Semaphore } from "../../files/semaphore.js";
+import { tagHeadBytes, tagOf } from "../blob-tag.js";
+import type {
+  Change,
+  CommitResult,
+  Reader,
+  SecretStore,
+  Space,
+  StoredDocument,
+  StoredSnapshot,
+} from "../secret-store.js";
+import { Batches } from "./batches.js";
+import { type Announcement, type Claim, claimVault } from "./claim.js";
+import { Documents } from "./documents.js";
+import {
+  cannotRead,
+  cannotWrite,
+  lostSecrets,
+  readFailure,
+  removalFailure,
+  snapshotFailure,
+  unavailable,
+  writeFailure,
+} from "./errors.js";
+import {
+  currentGeneration,
+  findRestored,
+  finishRestored,
+  type Generation,
+  headerFile,
+  readHeader,
+  removeLeftovers,
+  removeRestoredMark,
+  switchGeneration,
+  UncertainSwitch,
+} from "./generations.js";
+import { type Names, namesOf } from "./name-index.js";
+import { SnapshotHolder } from "./snapshot.js";
+import { scanTrees } from "./tree.js";
+
+/** Bounds the number of open files under load. */
+const readsAtOnce = 64;
+const writesAtOnce = 32;
+
+/** Larger than any blob we write. Protects memory against a planted file. */
+const maxBlobBytes = 2 ** 30;
+
+/** The current vault. */
+type Vault = {
+  readonly directory: string;
+  readonly batches: Batches;
+  readonly documents: Documents;
+  /** Null: a failed replacement left it unknown which header is on disk. */
+  header: Bytes | null;
+};
+
+type LoadedVault = { readonly vault: Vault | null; readonly foreignFiles: number; readonly madeSecrets: boolean };
 
 export class FileStore implements SecretStore {
   readonly vaultPath: string;
-  /** See `LoadedVault`. */
+  /** Number of foreign files in the trees. */
   readonly foreignFiles: number;
+  /** The directory of secrets was missing, and an empty one was created. */
   readonly madeSecrets: boolean;
   readonly #files: FileOperations;
   readonly #claim: Claim;
   readonly #snapshots: SnapshotHolder;
-  #current: CurrentVault | null;
+  readonly #reads = new Semaphore(readsAtOnce);
+  readonly #writes = new Semaphore(writesAtOnce);
+  #vault: Vault | null;
   /** A failed init left it unknown which vault is current on disk. */
   #uncertain = false;
 
-  private constructor(
-    vaultPath: string,
-    files: FileOperations,
-    claim: Claim,
-    clock: Clock,
-    loaded: LoadedVault | null,
-  ) {
+  private constructor(vaultPath: string, files: FileOperations, claim: Claim, clock: Clock, loaded: LoadedVault) {
     this.vaultPath = vaultPath;
-    this.foreignFiles = loaded?.foreignFiles ?? 0;
-    this.madeSecrets = loaded?.madeSecrets ?? false;
+    this.foreignFiles = loaded.foreignFiles;
+    this.madeSecrets = loaded.madeSecrets;
     this.#files = files;
     this.#claim = claim;
     this.#snapshots = new SnapshotHolder(files, clock);
-    this.#current = loaded?.vault ?? null;
+    this.#vault = loaded.vault;
   }
 
   /**
@@ -52,7 +109,7 @@ export class FileStore implements SecretStore {
     const claim = await claimVault(vaultPath);
     try {
       claimed();
-      return new FileStore(vaultPath, files, claim, clock, await CurrentVault.load(files, vaultPath));
+      return new FileStore(vaultPath, files, claim, clock, await load(files, vaultPath));
     } catch (error) {
       await claim.release();
       throw error;
@@ -65,43 +122,80 @@ export class FileStore implements SecretStore {
     if ((await findRestored(systemFiles, vaultPath)) !== null) return FileStore.open(vaultPath);
     const generation = await currentGeneration(systemFiles, vaultPath);
     if (generation === null) return null;
-    if ((await missingAsNull(systemFiles.lstat(generation.secrets))) === null) throw lostSecrets(vaultPath);
+    const secrets = join(generation.directory, "secrets");
+    if ((await missingAsNull(systemFiles.lstat(secrets))) === null) throw lostSecrets(vaultPath);
     return FileStore.open(vaultPath);
   }
 
   async header(): Promise<Bytes | null> {
-    return this.#current?.header ?? null;
+    return this.#vault === null ? null : (await this.#headerOf(this.#vault)).slice();
   }
 
-  async count(): Promise<number> {
-    return this.#current?.names.count ?? 0;
+  async count(space: Space = "secrets"): Promise<number> {
+    return this.#vault?.batches.tree.names[space].count ?? 0;
   }
 
-  async list(prefix: string, after: string, limit: number): Promise<readonly string[]> {
-    return this.#current?.names.list(prefix, after, limit) ?? [];
+  async list(prefix: string, after: string, limit: number, space: Space = "secrets"): Promise<readonly string[]> {
+    return this.#vault?.batches.tree.names[space].list(prefix, after, limit) ?? [];
   }
 
-  read(path: string, first?: number): Promise<Bytes | null> {
-    return this.#current?.read(path, first) ?? Promise.resolve(null);
+  async read(path: string, first = maxBlobBytes, space: Space = "secrets"): Promise<Bytes | null> {
+    if (this.#vault === null) return null;
+    const { batches } = this.#vault;
+    const pending = batches.pendingBlob(space, path);
+    if (pending !== undefined) return pending?.slice(0, first) ?? null;
+    await this.#reads.acquire();
+    try {
+      return await batches.tree.read(space, path, first);
+    } catch (error) {
+      throw readFailure(path, error);
+    } finally {
+      this.#reads.release();
+    }
   }
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
-    return this.#mustBeWritable().commit(changes);
+    const { batches } = this.#mustBeWritable();
+    for (const [refused, change] of changes.entries()) {
+      if (!(await this.#isAsExpected(batches, change))) return { committed: false, refused };
+    }
+    const [only, another] = changes;
+    if (only === undefined) return { committed: true };
+    const { space = "secrets", path, blob } = only;
+    if (another !== undefined || batches.isPending(space, path)) return this.#commitBatch(batches, changes);
+    if (blob === null) return this.#remove(batches, only);
+    await this.#writes.acquire();
+    try {
+      await batches.tree.write(space, path, blob);
+      return { committed: true };
+    } catch (error) {
+      throw writeFailure(path, error);
+    } finally {
+      this.#writes.release();
+    }
   }
 
-  async settle(path: string): Promise<void> {
-    return this.#mustBeWritable().settle(path);
+  async settle(path: string, space: Space = "secrets"): Promise<void> {
+    const { batches } = this.#mustBeWritable();
+    await this.#writes.acquire();
+    try {
+      await batches.flush(space, path);
+    } catch (error) {
+      throw writeFailure(path, error);
+    } finally {
+      this.#writes.release();
+    }
   }
 
   async startNewVault(header: Bytes): Promise<string | null> {
     this.#refuseUncertain();
+    const before = this.#vault?.directory ?? null;
     try {
-      await this.#current?.drain(); // the old vault is kept whole
-      const before = this.#current?.generation ?? null;
+      await this.#vault?.batches.drain(); // the old vault is kept whole
       const generation = await switchGeneration(this.#files, this.vaultPath, header.slice(), before);
-      this.#current = new CurrentVault(this.#files, generation, []);
+      this.#vault = vaultIn(this.#files, generation, namesOf());
       this.#snapshots.thaw();
-      return before?.directory ?? null;
+      return before;
     } catch (error) {
       this.#uncertain = error instanceof UncertainSwitch;
       this.#refuseUncertain();
@@ -110,11 +204,22 @@ export class FileStore implements SecretStore {
   }
 
   async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    return this.#mustBeWritable().replaceHeader(header, before);
+    const vault = this.#mustBeWritable();
+    if (Buffer.compare(await this.#headerOf(vault), before) !== 0) return false;
+    try {
+      await vault.batches.flushRemovals(); // the header may drop the key of what would come back
+      await moveIntoPlace(this.#files, join(vault.directory, headerFile), header);
+      vault.header = header.slice(); // what the next start finds, even when the fsync fails
+      await syncDirectory(this.#files, vault.directory);
+      return true;
+    } catch (error) {
+      if (error instanceof UncertainChange) vault.header = null;
+      throw cannotWrite(error);
+    }
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
-    return this.#current?.documents.read(name) ?? null;
+    return this.#vault?.documents.read(name) ?? null;
   }
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
@@ -122,18 +227,20 @@ export class FileStore implements SecretStore {
   }
 
   async snapshot(): Promise<StoredSnapshot> {
-    const current = this.#mustHaveVault();
+    const vault = this.#mustHaveVault();
+    const header = await this.#headerOf(vault);
     try {
-      return await this.#snapshots.replace(() => current.snapshot(this.vaultPath));
+      const take = () => vault.batches.snapshot(this.vaultPath, () => vault.header ?? header);
+      return await this.#snapshots.replace(take);
     } catch (error) {
       throw snapshotFailure(error);
     }
   }
 
   async freeze(reader: Reader): Promise<StoredSnapshot> {
-    const { generation, names } = this.#mustHaveVault();
+    const { directory, batches } = this.#mustHaveVault();
     this.#snapshots.freeze(reader);
-    return { directory: generation.directory, count: names.count };
+    return { directory, count: batches.tree.names.secrets.count };
   }
 
   /** Publishes where the server listens, for clients and commands that look for it. */
@@ -143,26 +250,93 @@ export class FileStore implements SecretStore {
 
   async close(): Promise<void> {
     this.#snapshots.close();
-    await this.#current?.drain().catch(() => {}); // or by the next start
+    await this.#vault?.batches.drain().catch(() => {}); // or by the next start
     await this.#claim.release();
+  }
+
+  async #isAsExpected(batches: Batches, { space = "secrets", path, expected }: Change): Promise<boolean> {
+    if (expected === undefined) return true;
+    if (expected === "present") return batches.isPresent(space, path);
+    if (expected === "absent") return !batches.tree.names[space].has(path);
+    const head = await this.read(path, tagHeadBytes, space);
+    return head !== null && tagOf(head) === expected.tag;
+  }
+
+  async #commitBatch(batches: Batches, changes: readonly Change[]): Promise<CommitResult> {
+    const all = changes.map(({ space = "secrets", path, blob }) => ({ space, path, blob }));
+    try {
+      await batches.commit(all);
+      return { committed: true };
+    } catch (error) {
+      throw cannotWrite(error);
+    }
+  }
+
+  async #remove(batches: Batches, { space = "secrets", path, expected }: Change): Promise<CommitResult> {
+    if (!batches.isPresent(space, path)) return { committed: true }; // otherwise it is not as expected
+    await this.#writes.acquire();
+    try {
+      const removed = await batches.tree.remove(space, path);
+      return removed || expected !== "present" ? { committed: true } : { committed: false, refused: 0 };
+    } catch (error) {
+      throw removalFailure(path, error);
+    } finally {
+      this.#writes.release();
+    }
+  }
+
+  /** Returns the header that the next start finds. */
+  async #headerOf(vault: Vault): Promise<Bytes> {
+    vault.header ??= await readHeader(this.#files, vault.directory).catch((error: unknown) => {
+      throw cannotRead(error);
+    });
+    return vault.header;
   }
 
   /** DANGER: acknowledges nothing in a vault that may not be current after the next start. */
   #refuseUncertain(): void {
     if (!this.#uncertain) return;
     const remedy = "stop the server, repair the disk, check that vault/current names the right vault, and start again";
-    throw new VaultError("UNAVAILABLE", `an init failed half-way and could not be undone: ${remedy}`);
+    throw new VaultError("UNAVAILABLE", `a forced init failed and could not be rolled back: ${remedy}`);
   }
 
-  #mustHaveVault(): CurrentVault {
+  #mustHaveVault(): Vault {
     this.#refuseUncertain();
-    if (this.#current === null) throw new Error("there is no vault");
-    return this.#current;
+    if (this.#vault === null) throw new Error("there is no vault");
+    return this.#vault;
   }
 
-  #mustBeWritable(): CurrentVault {
-    const current = this.#mustHaveVault();
+  #mustBeWritable(): Vault {
+    const vault = this.#mustHaveVault();
     this.#snapshots.refuseFrozen();
-    return current;
+    return vault;
   }
+}
+
+/**
+ * Completes what a crash or a restore left unfinished, and reads the names. The caller holds the claim.
+ * @throws StartError
+ */
+async function load(files: FileOperations, vaultPath: string): Promise<LoadedVault> {
+  await removeLeftovers(files, vaultPath);
+  await finishRestored(files, vaultPath);
+  const generation = await currentGeneration(files, vaultPath);
+  if (generation === null) return { vault: null, foreignFiles: 0, madeSecrets: false };
+  await removeRestoredMark(files, generation.directory);
+  // The process that replaced `current` may have been killed before the fsync, and all later writes depend on it.
+  await ignoring(syncDirectory(files, vaultPath), "EROFS");
+  const madeSecrets = await makeDirectory(files, join(generation.directory, "secrets")); // some backups drop empty directories
+  const { names, foreignFiles } = await scanTrees(files, generation.directory);
+  const vault = vaultIn(files, generation, names);
+  await vault.batches.replay();
+  return { vault, foreignFiles, madeSecrets };
+}
+
+function vaultIn(files: FileOperations, { directory, header }: Generation, names: Names): Vault {
+  return {
+    directory,
+    header,
+    batches: new Batches(files, directory, names),
+    documents: new Documents(files, directory),
+  };
 }

@@ -4,7 +4,7 @@
  *   vault/current            "gen-2\n": replaced atomically, and with it the vault in a forced init
  *   vault/gen-1/…            an earlier vault, kept whole under its old passphrase
  *   vault/gen-2/header.json  the header, written before `current` names it
- *   vault/gen-2/secrets/…    the tree of blobs
+ *   vault/gen-2/secrets/…    the tree of blobs; trash/… and keys/… where there are any
  *   vault/gen-2/restored     while a restore makes it current: it is complete, and may be made current by anyone
  */
 import { basename, dirname, join } from "node:path";
@@ -14,12 +14,18 @@ import {
   type FileOperations,
   ignoring,
   missingAsNull,
+  moveFile,
   moveIntoPlace,
+  readFileBytes,
   removeFile,
+  removeTemps,
   replaceFile,
   syncDirectory,
+  UncertainChange,
+  unlinkFile,
 } from "../../files/durable.js";
-import { readFileBytes } from "../../files/read-file.js";
+import { removeTree } from "../../files/remove-tree.js";
+import { spaces } from "../secret-store.js";
 
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
 const maxHeaderBytes = 16_384;
@@ -35,7 +41,7 @@ export function nameInPointer(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("latin1").replace(/\n$/, "");
 }
 
-export type Generation = { readonly directory: string; readonly secrets: string; readonly header: Bytes };
+export type Generation = { readonly directory: string; readonly header: Bytes };
 
 /** Returns the current vault; null before the first init. */
 export async function currentGeneration(files: FileOperations, vault: string): Promise<Generation | null> {
@@ -49,24 +55,30 @@ export async function currentGeneration(files: FileOperations, vault: string): P
   return loadGeneration(files, join(vault, name));
 }
 
-/** Writes a new, empty vault beside the current one, and then makes it current. */
+/**
+ * Writes a new, empty vault beside the current one, and then makes it current. `before`: the directory of the current one.
+ * @throws UncertainSwitch; after any other error the old vault is current.
+ */
 export async function switchGeneration(
   files: FileOperations,
   vault: string,
   header: Bytes,
-  before: Generation | null,
+  before: string | null,
 ): Promise<Generation> {
   const name = await nextName(files, vault);
-  const next = { ...paths(join(vault, name)), header };
-  let moved = false;
+  const next = { directory: join(vault, name), header };
+  let mayBeCurrent = false;
   try {
     await writeGeneration(files, vault, next);
-    await moveIntoPlace(files, join(vault, "current"), Buffer.from(`${name}\n`));
-    moved = true;
+    await moveIntoPlace(files, join(vault, "current"), Buffer.from(`${name}\n`)).catch((error: unknown) => {
+      mayBeCurrent = error instanceof UncertainChange;
+      throw error;
+    });
+    mayBeCurrent = true;
     await syncDirectory(files, vault);
     return next;
   } catch (error) {
-    if (moved) await undoSwitch(files, vault, before, error);
+    if (mayBeCurrent) await undoSwitch(files, vault, before, error);
     await removeGeneration(files, next).catch(() => {}); // a leftover is not current, and harmless
     throw error;
   }
@@ -75,14 +87,14 @@ export async function switchGeneration(
 /** Makes a directory, whose files are already durable, the first vault of a home that has none. */
 export async function makeCurrent(files: FileOperations, vault: string, directory: string): Promise<void> {
   const name = await nextName(files, vault); // an interrupted init may have left one
-  await files.rename(directory, join(vault, name));
+  await moveFile(files, directory, join(vault, name));
   try {
     await syncDirectory(files, vault);
     await replaceFile(files, join(vault, "current"), Buffer.from(`${name}\n`));
   } catch (error) {
-    await ignoring(files.unlink(join(vault, "current")), "ENOENT");
+    await unlinkFile(files, join(vault, "current"));
     await syncDirectory(files, vault).catch(() => {}); // first, so that `current` never names what is gone
-    await files.rename(join(vault, name), directory); // where the caller removes it
+    await moveFile(files, join(vault, name), directory); // where the caller removes it
     throw error;
   }
   await removeRestoredMark(files, join(vault, name));
@@ -116,50 +128,44 @@ export async function removeRestoredMark(files: FileOperations, directory: strin
   await files.unlink(join(directory, restoredMark)).catch(() => {});
 }
 
-/** The switch failed after `current` was replaced, and could not be undone. */
+/** The switch failed when `current` was replaced or may have been, and could not be undone. */
 export class UncertainSwitch extends Error {}
 
 async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
   await files.mkdir(next.directory, { mode: 0o700 });
-  await files.mkdir(next.secrets, { mode: 0o700 });
+  await files.mkdir(join(next.directory, "secrets"), { mode: 0o700 });
   await replaceFile(files, join(next.directory, headerFile), next.header);
   await syncDirectory(files, vault);
 }
 
 /** Makes the old vault current again. @throws UncertainSwitch */
-async function undoSwitch(
-  files: FileOperations,
-  vault: string,
-  before: Generation | null,
-  cause: unknown,
-): Promise<void> {
+async function undoSwitch(files: FileOperations, vault: string, before: string | null, cause: unknown): Promise<void> {
   const current = join(vault, "current");
   try {
     if (before === null) await removeFile(files, current);
-    else await replaceFile(files, current, Buffer.from(`${basename(before.directory)}\n`));
+    else await replaceFile(files, current, Buffer.from(`${basename(before)}\n`));
   } catch {
     throw new UncertainSwitch("current", { cause });
   }
 }
 
 async function removeGeneration(files: FileOperations, next: Generation): Promise<void> {
-  await ignoring(files.unlink(join(next.directory, headerFile)), "ENOENT");
-  await ignoring(files.rmdir(next.secrets), "ENOENT");
+  await unlinkFile(files, join(next.directory, headerFile));
+  await ignoring(files.rmdir(join(next.directory, "secrets")), "ENOENT");
   await ignoring(files.rmdir(next.directory), "ENOENT");
 }
 
-function paths(directory: string): Omit<Generation, "header"> {
-  return { directory, secrets: join(directory, "secrets") };
+async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
+  for (const path of [directory, ...spaces.map((space) => join(directory, space))]) await refuseForeign(files, path);
+  return { directory, header: await readHeader(files, directory) };
 }
 
-async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
-  for (const path of [directory, paths(directory).secrets]) await refuseForeign(files, path);
+/** Reads the header of the vault in a directory. @throws StartError when there is none */
+export async function readHeader(files: FileOperations, directory: string): Promise<Bytes> {
   const header = await readFileBytes(files, join(directory, headerFile), maxHeaderBytes);
-  if (header === null) {
-    if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
-    throw new StartError(`${join(directory, headerFile)} is missing: restore it from a backup, then start again`);
-  }
-  return { ...paths(directory), header };
+  if (header !== null) return header;
+  if ((await missingAsNull(files.lstat(directory))) === null) throw damagedPointer(dirname(directory));
+  throw new StartError(`${join(directory, headerFile)} is missing: restore it from a backup, then start again`);
 }
 
 async function nextName(files: FileOperations, vault: string): Promise<string> {
@@ -176,11 +182,13 @@ async function refuseLostPointer(files: FileOperations, vault: string): Promise<
   if (await holdSecrets(files, vault)) throw damagedPointer(vault);
 }
 
-/** Whether any vault, current or not, has secrets; one left by an interrupted init has none. */
+/** Whether any vault, current or not, has secrets, keys or trash; one left by an interrupted init has none. */
 export async function holdSecrets(files: FileOperations, vault: string): Promise<boolean> {
   for (const name of await generationNames(files, vault)) {
-    const names = await missingAsNull(files.readdir(join(vault, name, "secrets")));
-    if (names !== null && names.length > 0) return true;
+    for (const space of spaces) {
+      const names = await missingAsNull(files.readdir(join(vault, name, space)));
+      if (names !== null && names.length > 0) return true;
+    }
   }
   return false;
 }
@@ -196,4 +204,19 @@ function damagedPointer(vault: string): StartError {
     `${join(vault, "current")} is missing or damaged: run strongroom doctor to see what to write into it (the name of the ` +
       `current vault: the gen-… directory with the highest number, unless an earlier one was restored), then start again`,
   );
+}
+
+const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
+
+/**
+ * Removes what a crash left outside of the trees: temp files in the vault's directory and in each generation, snapshots, and
+ * unfinished restores. On a read-only disk it stays, and is harmless.
+ */
+export async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
+  for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
+    const path = join(vaultPath, entry.name);
+    if (unfinished.test(entry.name)) await ignoring(removeTree(files, path), "EROFS");
+    else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // never through a link
+  }
+  await removeTemps(files, vaultPath);
 }

@@ -1,5 +1,14 @@
-/** Sorted in-memory index of all secret paths, so that counting and listing need neither disk nor key. */
+/** Sorted in-memory indexes of all paths, so that counting and listing need neither disk nor key. */
 import { compareUtf8, sortUtf8 } from "../../paths/secret-path.js";
+import { type Space, spaces } from "../secret-store.js";
+
+/** The paths of all blobs, by space. */
+export type Names = Readonly<Record<Space, NameIndex>>;
+
+/** `found`: the paths in each space. */
+export function namesOf(found: Partial<Readonly<Record<Space, readonly string[]>>> = {}): Names {
+  return Object.fromEntries(spaces.map((space) => [space, new NameIndex(found[space])])) as Names;
+}
 
 export class NameIndex {
   readonly #paths: string[];

@@ -2,7 +2,7 @@
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { findHolder } from "../../src/storage/files/claim-holder.js";
+import { findHolder } from "../../src/storage/files/claim.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { startProcess } from "../support/process.js";
 import { mustSucceed, send } from "../support/test-client.js";

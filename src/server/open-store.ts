@@ -5,9 +5,9 @@ import type { Settings } from "../config/definitions.js";
 import { type FileOperations, missingAsNull } from "../files/durable.js";
 import type { Home } from "../files/home.js";
 import type { Log } from "../log.js";
-import { type Claim, claimVault } from "./files/claim.js";
-import { FileStore } from "./files/file-store.js";
-import type { SecretStore } from "./secret-store.js";
+import { type Claim, claimVault } from "../storage/files/claim.js";
+import { FileStore } from "../storage/files/file-store.js";
+import type { SecretStore } from "../storage/secret-store.js";
 
 export type ClaimedStore = {
   readonly store: SecretStore;
@@ -23,8 +23,6 @@ export type StoreOptions = {
   readonly files: FileOperations;
   readonly log: Log;
   readonly clock: Clock;
-  /** False for a command that reads the store in a server's place; it creates nothing in a database. */
-  readonly isServer?: boolean;
   /** Called once the home is claimed: slow work that needs no claim can then run at the same time. */
   readonly claimed: () => void;
 };
@@ -37,7 +35,7 @@ export function openStore(options: StoreOptions): Promise<ClaimedStore> {
 
 async function openFiles({ home, files, claimed, clock, log }: StoreOptions): Promise<ClaimedStore> {
   const store = await FileStore.open(home.vault, files, claimed, clock);
-  warnOfOddFiles(store, log);
+  warnOfForeignFiles(store, log);
   return {
     store,
     announce: (announcement) => store.announce(announcement),
@@ -45,7 +43,7 @@ async function openFiles({ home, files, claimed, clock, log }: StoreOptions): Pr
   };
 }
 
-function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
+function warnOfForeignFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): void {
   const missing = "the directory of the secrets was missing and an empty one was made: secrets in it are lost";
   if (madeSecrets) log.warn({ event: "secrets-missing", hint: missing });
   if (foreignFiles > 0) log.warn({ event: "foreign-files", count: foreignFiles, hint: "not touched" });
@@ -53,13 +51,13 @@ function warnOfOddFiles({ madeSecrets, foreignFiles }: FileStore, log: Log): voi
 
 /** Claims the home only: any number of servers share the database, each with its own home. */
 async function openShared(options: StoreOptions, url: string): Promise<ClaimedStore> {
-  const { settings, home, files, claimed, log, clock, isServer = true } = options;
+  const { settings, home, files, claimed, log, clock } = options;
   const claim = await claimVault(home.vault);
   try {
     claimed();
-    const { openDatabase } = await import("./postgres/open-database.js");
+    const { openDatabase } = await import("../storage/postgres/open-database.js");
     const hasFiles = (await missingAsNull(files.lstat(join(home.vault, "current")))) !== null;
-    const role = { isServer, creates: isServer, ...(isServer && { clock }) };
+    const role = { isServer: true, creates: true, clock };
     const store = await openDatabase({ ...settings, store: url, snapshotsAt: home.vault, ...role }, log);
     const hint = "the home also has a vault of files, which is not served: strongroom migrate copies it to a database";
     if (hasFiles) log.warn({ event: "unused-vault", hint });

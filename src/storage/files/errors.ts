@@ -1,6 +1,6 @@
 /** Errors of the secret store on files, for clients. */
 import { systemCode, VaultError } from "../../errors.js";
-import { NotPlainFile } from "../../files/read-file.js";
+import { NotPlainFile } from "../../files/durable.js";
 
 const askDoctor = "run strongroom doctor to see what it is, and move it away";
 

@@ -1,17 +1,23 @@
 /**
- * Blobs of one vault with atomic batches. A batch is committed once its redo journal, a file of its own, is written and synced.
- * In the background, batches are applied to the tree and their journals removed, both in order. Until then, reads of their
- * paths are served from memory.
+ * Atomic batches of changes, in any of a vault's spaces. A batch is committed once its redo journal, a file of its own, is
+ * written and synced. In the background, batches are applied to the tree and their journals removed, both in order. Until
+ * then, reads of their paths are served from memory.
  */
-import pLimit from "p-limit";
 import type { Bytes } from "../../../workers/protocol.js";
-import { type FileOperations, moveIntoPlace, removeFile, replaceFile, syncDirectory } from "../../files/durable.js";
-import { BlobTree } from "./blob-tree.js";
-import type { Generation } from "./generations.js";
-import { type BatchChanges, encodeJournal } from "./journal-format.js";
-import { journalFile, maxJournalBytes, readJournals } from "./journals.js";
-import { NameIndex } from "./name-index.js";
+import {
+  type FileOperations,
+  moveIntoPlace,
+  removeFile,
+  replaceFile,
+  syncDirectory,
+  UncertainChange,
+} from "../../files/durable.js";
+import { Semaphore } from "../../files/semaphore.js";
+import type { Space } from "../secret-store.js";
+import { type BlobChange, encodeJournal, journalFile, readJournals } from "./journal.js";
+import type { Names } from "./name-index.js";
 import type { Snapshot } from "./snapshot.js";
+import { Tree } from "./tree.js";
 
 /** Few, so that the commits' own work does not queue behind it in the thread pool. */
 const appliedAtOnce = 4;
@@ -21,7 +27,7 @@ const maxPendingChanges = 10_000;
 const maxPendingBytes = 64 * 2 ** 20;
 
 type Batch = {
-  readonly changes: BatchChanges;
+  readonly changes: readonly BlobChange[];
   readonly bytes: number;
   readonly journal: string;
   /** Settles, without an error, when its commit has ended. */
@@ -33,78 +39,75 @@ type Batch = {
   removalInDoubt: boolean;
 };
 
-export class BatchTree {
-  /** All secrets, the pending batches included. */
-  readonly names: NameIndex;
+type PendingChange = { readonly batch: Batch; readonly blob: Bytes | null };
+
+export class Batches {
+  readonly tree: Tree;
   readonly #files: FileOperations;
-  readonly #tree: BlobTree;
+  readonly #directory: string;
   /** Committed, and not yet certain to be in the tree; oldest first. */
   readonly #pending: Batch[] = [];
-  /** The last pending batch that changes a path. */
-  readonly #changedBy = new Map<string, Batch>();
+  /** The last pending change of each path. */
+  readonly #changes = new Map<string, PendingChange>();
   #draining: Promise<void> | null = null;
   #finishing: Promise<void> = Promise.resolve();
   #last: Promise<unknown> = Promise.resolve();
   #number = 0;
 
-  /** `paths`: all secrets in the tree. */
-  constructor(files: FileOperations, generation: Generation, paths: readonly string[]) {
+  /**
+   * @param directory of the vault
+   * @param names all blobs in the tree; from now on the pending batches' as well
+   */
+  constructor(files: FileOperations, directory: string, names: Names) {
     this.#files = files;
-    this.names = new NameIndex(paths);
-    this.#tree = new BlobTree(files, generation, this.names, (path) => this.#changedBy.has(path));
-  }
-
-  get generation(): Generation {
-    return this.#tree.generation;
+    this.#directory = directory;
+    this.tree = new Tree(files, directory, names, (space, path) => this.isPending(space, path));
   }
 
   /** Replays the journals of batches that a crash interrupted; on a disk that refuses, they stay. @throws StartError */
   async replay(): Promise<void> {
-    for (const { journal, number, changes } of await readJournals(this.#files, this.generation.directory)) {
+    for (const { file, number, changes } of await readJournals(this.#files, this.#directory)) {
       this.#number = number;
-      this.#show(batchOf(changes, journal, Promise.resolve())); // not durable: its writer may have been killed before the fsync
+      this.#show(batchOf(changes, file, Promise.resolve())); // not durable: its writer may have been killed before the fsync
     }
     await this.drain().catch(() => {});
   }
 
-  async read(path: string, first: number): Promise<Bytes | null> {
-    const pending = this.#changedBy.get(path)?.changes.get(path);
-    return pending === undefined ? this.#tree.read(path, first) : (pending?.slice(0, first) ?? null);
+  /**
+   * Whether a pending batch changes the path. DANGER: it must then change through another batch, or a replay would undo the
+   * change.
+   */
+  isPending(space: Space, path: string): boolean {
+    return this.#changes.size > 0 && this.#changes.has(`${space}/${path}`);
   }
 
-  /** True for a secret, and for one whose delete failed before it was durable; false for one that a pending batch removes. */
-  isPresent(path: string): boolean {
-    return this.names.has(path) || (!this.#changedBy.has(path) && this.#tree.isUnconfirmed(path));
+  /** Returns the blob as the pending batches change it, null for a removal; undefined when they do not. */
+  pendingBlob(space: Space, path: string): Bytes | null | undefined {
+    return this.#changes.size === 0 ? undefined : this.#changes.get(`${space}/${path}`)?.blob;
   }
 
-  /** DANGER: a path of a pending batch must change through a journal as well, or a replay would undo the change. */
-  async write(path: string, blob: Bytes): Promise<void> {
-    if (this.#changedBy.has(path)) await this.commit(new Map([[path, blob]]));
-    else await this.#tree.write(path, blob);
+  /** True for a blob, and for one whose removal failed before it was durable; false for one that a pending batch removes. */
+  isPresent(space: Space, path: string): boolean {
+    const { names } = this.tree;
+    return names[space].has(path) || (!this.isPending(space, path) && this.tree.isUnconfirmed(space, path));
   }
 
-  async remove(path: string): Promise<boolean> {
-    if (!this.isPresent(path)) return false;
-    if (!this.#changedBy.has(path)) return this.#tree.remove(path);
-    await this.commit(new Map([[path, null]]));
-    return true;
+  /** Makes durable what a read returns, whatever became of the write that made it. */
+  async flush(space: Space, path: string): Promise<void> {
+    if (this.isPending(space, path)) await this.drain();
+    await this.tree.flush(space, path);
   }
 
-  /** Makes durable what `read` returns, whatever became of the write that made it. */
-  async settle(path: string): Promise<void> {
-    if (this.#changedBy.has(path)) await this.drain();
-    await this.#tree.settle(path);
-  }
-
-  /** Makes durable what is deleted, whatever became of the commits. No other operation may run. */
-  async settleDeletes(): Promise<void> {
+  /** Makes durable what is removed, whatever became of the commits. No other operation may run. */
+  async flushRemovals(): Promise<void> {
     await this.drain().catch((error: unknown) => {
       if (this.#hasDoubtful) throw error; // a durable journal is replayed, whatever keeps it from the tree
     });
-    await this.#tree.settleDeletes();
+    await this.tree.flushRemovals();
   }
 
-  commit(changes: BatchChanges): Promise<void> {
+  /** Resolves once the changes, of distinct paths in each space, are durable. */
+  commit(changes: readonly BlobChange[]): Promise<void> {
     return this.#inTurn(() => this.#commit(changes));
   }
 
@@ -112,7 +115,7 @@ export class BatchTree {
     // DANGER: await nothing between the end of the drain and the call, which lists the names.
     const begun = await this.#inTurn(async () => {
       await this.drain();
-      return { snapshot: this.#tree.snapshot(vaultPath, header) };
+      return { snapshot: this.tree.snapshot(vaultPath, header) };
     });
     return begun.snapshot;
   }
@@ -134,21 +137,22 @@ export class BatchTree {
     return current;
   }
 
-  async #commit(changes: BatchChanges): Promise<void> {
+  async #commit(changes: readonly BlobChange[]): Promise<void> {
     if (this.#hasDoubtful) await this.drain();
     while (this.#isFull()) await this.#makeRoom();
-    const bytes = encodeJournal(changes);
-    if (bytes.length > maxJournalBytes) throw new Error(`a journal has more than ${maxJournalBytes} bytes`);
-    const journal = journalFile(this.generation.directory, ++this.#number);
-    await moveIntoPlace(this.#files, journal, bytes);
+    const journal = journalFile(this.#directory, ++this.#number);
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
     const batch = batchOf(changes, journal, ended);
-    this.#show(batch); // whatever happens next: a start would replay it
     try {
-      await syncDirectory(this.#files, this.generation.directory);
+      await moveIntoPlace(this.#files, journal, encodeJournal(changes)).catch((error: unknown) => {
+        if (error instanceof UncertainChange) this.#show(batch);
+        throw error;
+      });
+      this.#show(batch); // whatever happens next: a start would replay it
+      await syncDirectory(this.#files, this.#directory);
       batch.durable = true;
     } finally {
       end();
@@ -159,16 +163,19 @@ export class BatchTree {
   /** Makes the batch visible. */
   #show(batch: Batch): void {
     this.#pending.push(batch);
-    for (const [path, blob] of batch.changes) {
-      this.#changedBy.set(path, batch);
-      if (blob === null) this.names.delete(path);
-      else this.names.add(path);
+    for (const { space, path, blob } of batch.changes) {
+      this.#changes.set(`${space}/${path}`, { batch, blob });
+      if (blob === null) this.tree.names[space].delete(path);
+      else this.tree.names[space].add(path);
     }
   }
 
   #hide(batch: Batch): void {
     this.#pending.shift();
-    for (const path of batch.changes.keys()) if (this.#changedBy.get(path) === batch) this.#changedBy.delete(path);
+    for (const { space, path } of batch.changes) {
+      const key = `${space}/${path}`;
+      if (this.#changes.get(key)?.batch === batch) this.#changes.delete(key);
+    }
   }
 
   get #hasDoubtful(): boolean {
@@ -176,7 +183,7 @@ export class BatchTree {
   }
 
   #isFull(): boolean {
-    const changes = this.#pending.reduce((sum, batch) => sum + batch.changes.size, 0);
+    const changes = this.#pending.reduce((sum, batch) => sum + batch.changes.length, 0);
     return changes >= maxPendingChanges || this.#pending.reduce((sum, { bytes }) => sum + bytes, 0) >= maxPendingBytes;
   }
 
@@ -203,10 +210,13 @@ export class BatchTree {
     this.#hide(batch);
   }
 
-  async #apply(changes: BatchChanges): Promise<void> {
-    const limit = pLimit(appliedAtOnce);
-    const work = [...changes].map(([path, blob]) =>
-      limit(async () => void (await (blob === null ? this.#tree.remove(path) : this.#tree.write(path, blob)))),
+  async #apply(changes: readonly BlobChange[]): Promise<void> {
+    const slots = new Semaphore(appliedAtOnce);
+    const work = changes.map(({ space, path, blob }) =>
+      slots.run(async () => {
+        if (blob === null) await this.tree.remove(space, path);
+        else await this.tree.write(space, path, blob);
+      }),
     );
     await Promise.all(work).finally(() => Promise.allSettled(work)); // a retry must not run beside it
   }
@@ -217,13 +227,12 @@ export class BatchTree {
       batch.removalInDoubt = true;
       return removeFile(this.#files, batch.journal);
     }
-    await replaceFile(this.#files, batch.journal, encodeJournal(new Map()));
+    await replaceFile(this.#files, batch.journal, encodeJournal([]));
     await removeFile(this.#files, batch.journal).catch(() => {}); // an empty one is harmless
   }
 }
 
-function batchOf(changes: BatchChanges, journal: string, ended: Promise<unknown>): Batch {
-  let bytes = 0;
-  for (const blob of changes.values()) bytes += blob?.length ?? 0;
+function batchOf(changes: readonly BlobChange[], journal: string, ended: Promise<unknown>): Batch {
+  const bytes = changes.reduce((sum, { blob }) => sum + (blob?.length ?? 0), 0);
   return { changes, bytes, journal, ended, durable: false, applied: false, removalInDoubt: false };
 }
