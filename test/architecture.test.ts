@@ -62,6 +62,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/cli": [
     "node:*",
+    "bcrypt-pbkdf",
     "commander",
     "csv-parse/sync",
     "leven",

@@ -1,0 +1,68 @@
+/** Private keys that ssh-keygen and openssl have written. */
+import { execFileSync } from "node:child_process";
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type FileKeyType, readKeyFile, UnusableKey } from "../../../src/cli/ssh/openssh-key.js";
+import { sshPublicKey } from "../../../src/cli/ssh/public-key.js";
+import { temporaryDirectory } from "../../support/clean-up.js";
+
+const passphrase = "a passphrase with ü";
+const asked = async () => new TextEncoder().encode(passphrase);
+const notAsked = () => Promise.reject(new Error("asked for a passphrase"));
+
+describe("a private key's file", () => {
+  const types: readonly (readonly [args: string, type: FileKeyType])[] = [
+    ["-t ed25519", "ed25519"],
+    ["-t ecdsa -b 256", "ecdsa-p256"],
+    ["-t rsa -b 2048", "rsa-2048"],
+    ["-t ed25519 -Z aes256-gcm@openssh.com", "ed25519"],
+    ["-t ed25519 -Z aes256-cbc", "ed25519"],
+    ["-t ecdsa -b 256 -m PKCS8", "ecdsa-p256"],
+    ["-t rsa -b 2048 -m PEM", "rsa-2048"],
+  ];
+  for (const [args, type] of types) {
+    it(`of ssh-keygen ${args} gives the same public key, with a passphrase or without`, async () => {
+      for (const secret of ["", passphrase]) {
+        const file = join(temporaryDirectory(), "key");
+        execFileSync("ssh-keygen", ["-q", ...args.split(" "), "-a", "2", "-N", secret, "-C", "me@here", "-f", file]);
+        const key = await readKeyFile(readFileSync(file), secret === "" ? notAsked : asked);
+        expect(key.type).to.equal(type);
+        const parsed = createPrivateKey({ key: key.der, format: "der", type: "pkcs8" });
+        const pem = createPublicKey(parsed).export({ format: "pem", type: "spki" }).toString();
+        const [, wanted] = readFileSync(`${file}.pub`, "utf8").split(" ");
+        expect(sshPublicKey(pem)?.toString("base64")).to.equal(wanted);
+      }
+    });
+  }
+
+  async function problem(bytes: Buffer): Promise<string> {
+    try {
+      await readKeyFile(bytes, asked);
+      return "read";
+    } catch (error) {
+      if (error instanceof UnusableKey) return error.reason;
+      throw error;
+    }
+  }
+
+  it("is refused with its reason where it cannot be used", async () => {
+    const made = (...args: readonly string[]) => {
+      const file = join(temporaryDirectory(), "key");
+      execFileSync("ssh-keygen", ["-q", "-a", "2", ...args, "-f", file]);
+      return readFileSync(file);
+    };
+    const ed25519 = made("-t", "ed25519", "-N", "");
+    const cut = Buffer.from(ed25519.toString().replace(/\n[A-Za-z0-9+/]{20}/, "\n"));
+    const problems = [
+      await problem(made("-t", "ed25519", "-N", "another one")),
+      await problem(made("-t", "ecdsa", "-b", "384", "-N", "")),
+      await problem(made("-t", "rsa", "-b", "3072", "-N", "")),
+      await problem(made("-t", "rsa", "-b", "2048", "-m", "PEM", "-N", "another one")),
+      await problem(cut),
+      await problem(Buffer.from("not a key")),
+    ];
+    expect(problems).to.deep.equal(["passphrase", "type", "type", "passphrase", "format", "format"]);
+  });
+});
