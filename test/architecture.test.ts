@@ -19,8 +19,16 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "src/contract": ["src/*"],
   "src/storage": ["node:*", ...leaves, protocol],
   "src/storage/postgres": ["node:*", "pg", ...leaves, "src/storage", protocol],
-  "src/vault": ["node:*", "p-map", "src/*", "src/paths", "src/storage/secret-store", "src/storage/blob-tag", protocol],
-  "src/vault/worker": ["node:*", "piscina", "src/*", protocol],
+  "src/vault": [
+    "node:*",
+    "p-map",
+    "piscina",
+    "src/*",
+    "src/paths",
+    "src/storage/secret-store",
+    "src/storage/blob-tag",
+    protocol,
+  ],
   "src/access": ["node:*", "express", "express-rate-limit", ...leaves],
   "src/audit": ["node:*", ...leaves, protocol],
   "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],
@@ -55,7 +63,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...leaves,
     "src/audit",
     "src/storage",
-    "src/vault/worker",
+    "src/vault/key-worker",
     "src/access/token-record",
     rules,
     protocol,
@@ -139,11 +147,11 @@ const entrances: readonly string[] = [
   "src/storage/postgres/postgres-store",
   "src/storage/secret-store",
   "src/storage/unfinished-vault",
-  "src/vault/batch/batch-plan",
-  "src/vault/condition",
-  "src/vault/lister",
+  "src/vault/batch-plan",
+  "src/vault/conditions",
+  "src/vault/key-worker",
+  "src/vault/list",
   "src/vault/vault",
-  "src/vault/worker/key-worker-client",
   keyText,
   protocol,
 ];
@@ -152,8 +160,6 @@ const entrances: readonly string[] = [
 const mutualFolders: readonly string[] = [
   "src/http ↔ src/http/endpoints",
   "src/maintenance/backup ↔ src/maintenance/migrate",
-  "src/vault ↔ src/vault/batch",
-  "src/vault ↔ src/vault/shared",
 ];
 
 type Import = readonly [from: string, to: string];
@@ -238,7 +244,7 @@ describe("the source tree", () => {
     ["workers/crypto/xaes", 'import type { Log } from "../../src/log.js";'],
     ["src/http/routes", 'import { replaceFile } from "../files/durable.js";'],
     ["src/client/client", 'export { VaultError } from "../errors.js";'],
-    ["src/vault/entries", 'const { FileStore } = await import("../storage/files/file-store.js");'],
+    ["src/vault/secrets", 'const { FileStore } = await import("../storage/files/file-store.js");'],
     ["src/cli/lib/output", 'import "../../server/service.js";'],
     ["src/new-room/file", 'import { VaultError } from "../errors.js";'],
   ];

@@ -270,16 +270,19 @@ export type ResealReply = {
 /** `header`: waits for `adopt` or `discard`. */
 export type HeaderReply = { readonly ok: true; readonly header: Bytes; readonly reply: Bytes };
 
-/** `headLength`: length of the blob's head, which holds all of its sealed metadata. */
+/** `headLength`: length of the blob's head, which holds all of its sealed metadata. `etag`: of the blob. */
 export type SealReply = {
   readonly ok: true;
   readonly blob: Bytes;
   readonly headLength: number;
   readonly reply: Bytes;
+  readonly etag: string;
 };
 
-/** `currentLength`: length of the blob without its earlier versions; that part alone opens, too. */
-export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly currentLength: number };
+/** `currentLength`: length of the blob without its earlier versions; that part alone also opens. */
+type OpenedBlob = { readonly etag: string; readonly currentLength: number };
+
+export type OpenReply = { readonly ok: true; readonly reply: Bytes } & OpenedBlob;
 
 /**
  * The replies one after the other, with the length of each, 0 for a damaged blob. One buffer for all: to move a buffer costs
@@ -288,8 +291,7 @@ export type OpenReply = { readonly ok: true; readonly reply: Bytes; readonly cur
 export type OpenManyReply = {
   readonly ok: true;
   readonly reply: Bytes;
-  readonly lengths: readonly number[];
-  readonly currentLengths: readonly number[];
+  readonly opened: readonly (OpenedBlob & { readonly length: number })[];
 };
 
 export type DescribeReply = {

@@ -1,7 +1,7 @@
 /** Conditional headers (RFC 9110, sections 13.1.1 and 13.1.2). */
 import type { IncomingMessage } from "node:http";
 import { VaultError } from "../errors.js";
-import type { Condition, Tags } from "../vault/condition.js";
+import type { Condition, Tags } from "../vault/conditions.js";
 
 /** @throws VaultError BAD_REQUEST for a malformed header */
 export function conditionOf({ headers }: IncomingMessage): Condition {

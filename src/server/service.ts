@@ -98,7 +98,7 @@ async function openVault(
   const vault = await Vault.open({ store: measured, settings: vaultSettings, clock, log, observers, audit });
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
-  vault.setKeeper(tokens);
+  vault.setRecordStore(tokens);
   audit?.setSigner((text) => vault.records.signCheckpoint(text));
   return { vault, credentials, tokens };
 }

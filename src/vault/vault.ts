@@ -8,20 +8,17 @@ import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
-import { Entries } from "./entries.js";
-import { HeaderChanges } from "./header-changes.js";
-import { KeySlots, type Permit } from "./key-slots.js";
-import { KeyState, type KeyStateSettings } from "./key-state.js";
-import { RotationSweep } from "./rotation-sweep.js";
-import { type CurrentHeader, OtherServers, setHeader } from "./shared/other-servers.js";
-import { ReadWriteLock } from "./sync/read-write-lock.js";
-import type { VaultAudit } from "./vault-audit.js";
-import { type RecordKeeper, VaultRecords } from "./vault-records.js";
-import { VaultReport } from "./vault-report.js";
-import { VaultSecrets } from "./vault-secrets.js";
-import { wipingAfter } from "./wiping.js";
+import { Header } from "./header.js";
+import { wipingAfter } from "./key-worker.js";
+import { KeySlots, type Permit } from "./keys.js";
+import { type LockSettings, LockState, type VaultAudit } from "./lock-state.js";
+import { ReadWriteLock } from "./locks.js";
+import { type RecordStore, VaultRecords } from "./records.js";
+import { RotationSweep } from "./rotation.js";
+import { VaultSecrets } from "./secrets.js";
+import { VaultReport } from "./status.js";
 
-export type VaultSettings = KeyStateSettings & {
+export type VaultSettings = LockSettings & {
   readonly scryptLogN: number;
   readonly cacheBytes: number;
   readonly maxBatchBytes: number;
@@ -43,72 +40,64 @@ export class Vault {
   readonly records: VaultRecords;
   readonly report: VaultReport;
   readonly #store: SecretStore;
-  readonly #header: CurrentHeader;
   readonly #settings: VaultSettings;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #observers: Observers;
   readonly #audit: VaultAudit | null;
   readonly #lock: ReadWriteLock;
-  readonly #keyState: KeyState;
-  #keeper: RecordKeeper | null = null;
-  readonly #others: OtherServers;
-  readonly #headerChanges: HeaderChanges;
+  readonly #lockState: LockState;
+  readonly #header: Header;
   readonly #sweep: RotationSweep;
+  #recordStore: RecordStore | null = null;
 
-  private constructor(
-    { store, settings, clock, log, observers, audit }: VaultOptions,
-    header: CurrentHeader,
-    lock: ReadWriteLock,
-    keyState: KeyState,
-  ) {
+  private constructor(options: VaultOptions) {
+    const { store, settings, clock, log } = options;
+    const { idleTimeoutMs, scryptLogN, keepVersions } = settings;
+    const lock = new ReadWriteLock();
+    const lockState = new LockState({ ...options, lock });
+    const parts = { store, lockState, lock, clock, log };
+    const secrets = new VaultSecrets({ ...settings, ...parts, keepsHistory: keepVersions > 0 });
+    const vaultReplaced = () => {
+      secrets.vaultReplaced();
+      this.#recordStore?.vaultReplaced();
+    };
+    const header = new Header({ ...parts, vaultReplaced });
+    const resignRecords = async () => this.#recordStore?.resign();
+    const sweep = new RotationSweep({ ...parts, header, secrets, resignRecords });
+    this.secrets = secrets;
+    this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });
+    this.records = new VaultRecords(store, lockState, lock, header);
+    this.report = new VaultReport({ ...parts, header, secrets, sweep, idleTimeoutMs });
     this.#store = store;
-    this.#header = header;
     this.#settings = settings;
     this.#clock = clock;
     this.#log = log;
-    this.#observers = observers;
-    this.#audit = audit;
+    this.#observers = options.observers;
+    this.#audit = options.audit;
     this.#lock = lock;
-    this.#keyState = keyState;
-    const entries = new Entries({ ...settings, store, keyState, clock, log, keepsHistory: settings.keepVersions > 0 });
-    const secrets = new VaultSecrets(entries, keyState, lock);
-    const vaultReplaced = () => this.#vaultReplaced();
-    const others = new OtherServers({ store, header, keyState, lock, clock, log, vaultReplaced });
-    const headerChanges = new HeaderChanges({ store, header, keyState, lock, log, others, vaultReplaced });
-    const parts = { store, keyState, lock, entries, headerChanges, clock, log };
-    const resignRecords = async () => this.#keeper?.resign();
-    const sweep = new RotationSweep({ ...parts, resignRecords, requests: () => secrets.requests });
-    this.secrets = secrets;
-    this.records = new VaultRecords(store, keyState, lock, others);
-    this.#others = others;
-    this.#headerChanges = headerChanges;
+    this.#lockState = lockState;
+    this.#header = header;
     this.#sweep = sweep;
-    const { idleTimeoutMs, scryptLogN } = settings;
-    this.report = new VaultReport({ store, header, keyState, secrets, sweep, others, clock, idleTimeoutMs });
-    this.keys = new KeySlots({ ...parts, sweep, scryptLogN });
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
   static async open(options: VaultOptions): Promise<Vault> {
-    const { store } = options;
-    const lock = new ReadWriteLock();
+    const vault = new Vault(options);
     try {
-      const header: CurrentHeader = { bytes: null, generation: null };
-      setHeader(header, await store.header(), store);
-      const keyState = await KeyState.begin({ ...options, header: () => header.bytes, lock });
-      const vault = new Vault(options, header, lock, keyState);
-      await vault.#others.count(); // for a status while storage does not answer
-      vault.#others.keepPresent();
+      await vault.#header.load();
+      await vault.report.count(); // for a status while storage does not answer
+      vault.#header.startHeartbeat();
       return vault;
     } catch (error) {
-      throw new StartError(`${store.vaultPath}: ${problemOf(error, store)}, then start again`);
+      await vault.#lockState.close();
+      throw new StartError(`${options.store.vaultPath}: ${problemOf(error, options.store)}, then start again`);
     }
   }
 
-  /** Sets the keeper of the vault's records; before the first unlock. */
-  setKeeper(keeper: RecordKeeper): void {
-    this.#keeper = keeper;
+  /** Sets what keeps records in the vault's documents; before the first unlock. */
+  setRecordStore(store: RecordStore): void {
+    this.#recordStore = store;
   }
 
   /**
@@ -118,14 +107,14 @@ export class Vault {
    */
   async init(body: SharedBytes): Promise<{ readonly keptAt: string | null; readonly locked: boolean }> {
     const { scryptLogN: logN } = this.#settings;
-    const init = () => this.#keyState.derive({ op: "init", body, logN, now: this.#clock.now() });
-    const derived = this.#others.refresh().then(init);
+    const init = () => this.#lockState.derive({ op: "init", body, logN, now: this.#clock.now() });
+    const derived = this.#header.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
-    const keptAt = await this.#headerChanges.startNew(header);
-    this.#keyState.becomeUnlocked();
+    const keptAt = await this.#header.startNewVault(header);
+    this.#lockState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
-    if (this.#keyState.unlocked) this.#unlocked("init");
-    return { keptAt, locked: !this.#keyState.unlocked };
+    if (this.#lockState.unlocked) this.#unlocked("init");
+    return { keptAt, locked: !this.#lockState.unlocked };
   }
 
   /**
@@ -135,39 +124,39 @@ export class Vault {
    */
   async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
     const { scryptLogN: logN } = this.#settings;
-    const derived = this.#headerChanges.confirm().then(() => this.#keyState.derive({ op: "unlock", body, logN }));
+    const derived = this.#header.confirm().then(() => this.#lockState.derive({ op: "unlock", body, logN }));
     const { reply, header } = await wipingAfter(body, derived).catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "UNAUTHORIZED") this.#tell("unlock-failed");
       throw error;
     });
     try {
       permit();
-      const checks = this.#keeper?.verify();
+      const checks = this.#recordStore?.verify();
       if (checks !== undefined) await checks; // DANGER: a lock meanwhile makes it throw, so `becomeUnlocked` may follow
     } catch (error) {
-      if (header !== null) await this.#headerChanges.discard(header);
-      if (!this.#keyState.unlocked) await this.#keyState.lock("request");
+      if (header !== null) await this.#header.discard(header);
+      if (!this.#lockState.unlocked) await this.#lockState.lock("request");
       throw error;
     }
-    this.#keyState.becomeUnlocked();
-    if (this.#keyState.unlocked) {
+    this.#lockState.becomeUnlocked();
+    if (this.#lockState.unlocked) {
       this.#log.info({ event: "unlocked" });
       this.#unlocked("unlock");
     }
-    if (header !== null) await this.#headerChanges.raiseScryptCost(header);
+    if (header !== null) await this.#raiseScryptCost(header);
     this.#sweep.wake();
     return reply;
   }
 
   /** Resolves once the master key is wiped and all running operations have ended. */
   lock(): Promise<void> {
-    return this.#keyState.lock("request");
+    return this.#lockState.lock("request");
   }
 
   /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
   mustBeUnlocked(): void {
-    this.#keyState.lockIfIdle();
-    this.#keyState.mustBeUnlocked();
+    this.#lockState.lockIfIdle();
+    this.#lockState.mustBeUnlocked();
   }
 
   /**
@@ -177,8 +166,8 @@ export class Vault {
    * @throws VaultError BAD_REQUEST before the first init, UNAVAILABLE
    */
   async snapshot(reader: Reader | null = null): Promise<StoredSnapshot & { readonly direct: boolean }> {
-    await this.#others.refresh();
-    if (this.#header.bytes === null) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
+    await this.#header.refresh();
+    if (!this.#header.exists) throw new VaultError("BAD_REQUEST", "the vault is not initialized: init it first");
     try {
       return { ...(await this.#store.snapshot()), direct: false };
     } catch (error) {
@@ -190,18 +179,23 @@ export class Vault {
   /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
   async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
-    this.#others.close();
+    this.#header.close();
     try {
-      await this.#keyState.close();
-      await this.#keeper?.close();
+      await this.#lockState.close();
+      await this.#recordStore?.close();
     } finally {
       await last().finally(() => this.#lock.exclusive(() => this.#store.close()));
     }
   }
 
-  #vaultReplaced(): void {
-    this.secrets.vaultReplaced();
-    this.#keeper?.vaultReplaced();
+  /** Replaces the header; an unlock succeeds, under the old cost, when storage refuses. */
+  async #raiseScryptCost(header: Bytes): Promise<void> {
+    try {
+      await this.#header.replace(header);
+      this.#log.info({ event: "scrypt-cost-raised" });
+    } catch (error) {
+      this.#log.warn({ event: "scrypt-cost-not-raised", error });
+    }
   }
 
   #unlocked(event: "init" | "unlock"): void {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { includesPath, rangesOf } from "../../src/paths/path-scope.js";
 import { compareUtf8, isSecretPath } from "../../src/paths/secret-path.js";
 import { NameIndex } from "../../src/storage/files/name-index.js";
-import { listNames } from "../../src/vault/scoped-names.js";
+import { listNames } from "../../src/vault/list.js";
 import { Random } from "../support/random.js";
 
 const lists = Number(process.env["STRONGROOM_TOKEN_LISTS"] ?? 20_000);

@@ -1,17 +1,21 @@
 /** The key worker's real thread without a server: for thousands of damaged headers and blobs, which it alone judges. */
 import { systemClock } from "../../src/clock.js";
 import { VaultError } from "../../src/errors.js";
-import { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import { KeyWorker } from "../../src/vault/key-worker.js";
 import type { SharedBytes } from "../../workers/protocol.js";
 import { later } from "./clean-up.js";
 import { passphrase, testScryptLogN } from "./server.js";
 
 /** Starts a thread, unlocked when a header is given. A crash of it fails the next call. */
-export async function startKeyWorker(header: Uint8Array | null = null): Promise<KeyWorkerClient> {
+export async function startKeyWorker(header: Uint8Array | null = null): Promise<KeyWorker> {
   const settings = { maxValueBytes: 1024, keepVersions: 0, keepVersionBytes: 0, minScryptLogN: testScryptLogN };
   let crashed = false;
-  const worker = KeyWorkerClient.start(settings, systemClock, () => {
-    crashed = true;
+  const worker = KeyWorker.start({
+    settings,
+    clock: systemClock,
+    crashed: () => {
+      crashed = true;
+    },
   });
   later(async () => {
     await worker.stop();
@@ -24,7 +28,7 @@ export async function startKeyWorker(header: Uint8Array | null = null): Promise<
 }
 
 /** Starts a thread with a new, unlocked vault. */
-export async function startNewVault(): Promise<KeyWorkerClient> {
+export async function startNewVault(): Promise<KeyWorker> {
   const worker = await startKeyWorker();
   await worker.call({ op: "load", header: null });
   const body = sharedBytes(JSON.stringify({ passphrase }));
@@ -40,7 +44,7 @@ export function sharedBytes(text: string): SharedBytes {
   return shared;
 }
 
-export async function unlockKeyWorker(worker: KeyWorkerClient, opener = passphrase): Promise<void> {
+export async function unlockKeyWorker(worker: KeyWorker, opener = passphrase): Promise<void> {
   await worker.call({ op: "unlock", body: sharedBytes(JSON.stringify({ passphrase: opener })) });
 }
 

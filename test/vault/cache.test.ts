@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
-import { CiphertextCache } from "../../src/vault/ciphertext-cache.js";
+import { CiphertextCache } from "../../src/vault/cache.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { heldFiles } from "../support/held-files.js";
 import { closedGate } from "../support/latch.js";
@@ -114,10 +114,10 @@ describe("the vault's cache", () => {
 
   it("does not keep what a reader reads while the path is being changed", async () => {
     const cache = new CiphertextCache<string>(10_000);
-    await cache.changing(["a"], async () => {
-      await cache.reading(async (keep) => keep("a", "old"));
-      expect(cache.get("a")).to.equal(undefined);
-    });
+    cache.beginChange([{ path: "a" }]);
+    await cache.reading(async (keep) => keep("a", "old"));
+    expect(cache.get("a")).to.equal(undefined);
+    cache.endChange([{ path: "a" }]);
     await cache.reading(async (keep) => keep("a", "new"));
     expect(cache.get("a")).to.equal("new");
   });
@@ -125,13 +125,12 @@ describe("the vault's cache", () => {
   it("does not keep what a reader read that began during a change, even after the change", async () => {
     const cache = new CiphertextCache<string>(10_000);
     const ended = closedGate();
-    let reading: Promise<void> = Promise.resolve();
-    await cache.changing(["a"], async () => {
-      reading = cache.reading(async (keep) => {
-        await ended.passed;
-        keep("a", "old");
-      });
+    cache.beginChange([{ path: "a" }]);
+    const reading = cache.reading(async (keep) => {
+      await ended.passed;
+      keep("a", "old");
     });
+    cache.endChange([{ path: "a" }]);
     ended.open();
     await reading;
     expect(cache.get("a")).to.equal(undefined);

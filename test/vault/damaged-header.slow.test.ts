@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import type { KeyWorker } from "../../src/vault/key-worker.js";
 import { blobFile, damage, everyDamage, headerFile } from "../support/damage.js";
 import { mustCreateKey } from "../support/key-requests.js";
 import { startKeyWorker, unlockKeyWorker, verdict } from "../support/key-worker.js";
@@ -217,13 +217,13 @@ async function startMessage(home: string): Promise<string> {
   );
 }
 
-function mountVerdict(worker: KeyWorkerClient, header: Uint8Array): Promise<string> {
+function mountVerdict(worker: KeyWorker, header: Uint8Array): Promise<string> {
   return verdict("mounted", worker.call({ op: "load", header: new Uint8Array(header) }));
 }
 
 /** Tries every damage that is mounted with some texts; returns how many. */
 async function neverOpens(
-  worker: KeyWorkerClient,
+  worker: KeyWorker,
   header: Uint8Array,
   openersOf: (n: number) => readonly string[],
   refusals: readonly string[],
@@ -237,13 +237,13 @@ async function neverOpens(
 }
 
 /** The key worker mounts a damaged header or refuses it with INTEGRITY, and nothing else. */
-async function isMounted(worker: KeyWorkerClient, header: Uint8Array, fault: string): Promise<boolean> {
+async function isMounted(worker: KeyWorker, header: Uint8Array, fault: string): Promise<boolean> {
   const mounted = await mountVerdict(worker, header);
   expect(mounted, fault).to.be.oneOf(["INTEGRITY", "mounted"]);
   return mounted === "mounted";
 }
 
-async function verdicts(worker: KeyWorkerClient, openers: readonly string[]): Promise<string[]> {
+async function verdicts(worker: KeyWorker, openers: readonly string[]): Promise<string[]> {
   const found: string[] = [];
   for (const opener of openers) found.push(await verdict("opens", unlockKeyWorker(worker, opener)));
   return found;

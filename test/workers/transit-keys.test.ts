@@ -1,6 +1,6 @@
 /** Transit keys in the key worker's real thread: what their sealed form binds, counts and lets out. */
 import { expect } from "chai";
-import type { KeyWorkerClient } from "../../src/vault/worker/key-worker-client.js";
+import type { KeyWorker } from "../../src/vault/key-worker.js";
 import type { Bytes, SharedBytes, TransitUse } from "../../workers/protocol.js";
 import { sharedBytes, startNewVault, verdict } from "../support/key-worker.js";
 
@@ -17,7 +17,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const copyOf = (blob: Bytes) => new Uint8Array(blob);
 
 describe("transit keys in the key worker", () => {
-  let worker: KeyWorkerClient;
+  let worker: KeyWorker;
   before(async () => {
     worker = await startNewVault();
   });

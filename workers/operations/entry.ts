@@ -16,7 +16,7 @@ import {
 } from "../crypto/blob.js";
 import { decodeString, inScratch, writeString } from "../json/json-string.js";
 import { equal, scratchOf, textOf, utf8 } from "../memory.js";
-import type { Bytes, HistoryLimits, ReplyOf } from "../protocol.js";
+import type { Bytes, HistoryLimits, ReplyOf, SealReply } from "../protocol.js";
 import { damaged } from "../refusals.js";
 import type { PutBody } from "./request-bodies.js";
 
@@ -54,7 +54,7 @@ function nextTimes(now: number, previous: Times | null): Times {
   return { createdAt, updatedAt: at > updatedAt ? at : updatedAt }; // of one length, so they compare as text
 }
 
-export function putReply(path: string, valueBytes: number, supplied: string, version: number, etag: string): Bytes {
+function putReply(path: string, valueBytes: number, supplied: string, version: number, etag: string): Bytes {
   const name = JSON.stringify(path);
   return utf8(
     `{"ok":true,"path":${name},"bytes":${valueBytes},"metadata":${supplied},"version":${version},"etag":"${etag}"}`,
@@ -103,8 +103,16 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
   const { value, valueBytes, supplied } = content;
   const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, last), version), value, earlier);
-  const reply = putReply(path, valueBytes, supplied, version, etagOfCurrent(blob));
-  return { ok: true, blob, headLength: metadataEnd(blob), reply };
+  return sealReply(path, blob, { valueBytes, supplied, version });
+}
+
+type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };
+
+/** The reply to what seals a blob: a put, an undo, a move or a copy. */
+export function sealReply(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealReply {
+  const etag = etagOfCurrent(blob);
+  const reply = putReply(path, valueBytes, supplied, version, etag);
+  return { ok: true, blob, headLength: metadataEnd(blob), reply, etag };
 }
 
 type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: boolean };

@@ -26,9 +26,9 @@ import {
   getReply,
   listEntry,
   metadataText,
-  putReply,
   readMetadata,
   sealNext,
+  sealReply,
 } from "./entry.js";
 
 /** Opens under no key. */
@@ -58,24 +58,25 @@ export function open({ keyring }: Context, { path, blob }: RequestOf<"open">): R
   return keyring.withKey((key) => {
     const opened = openCurrent(key, path, blob);
     if (opened === null) return damaged(path);
-    const reply = concat(getReply(path, opened.value, opened.metadata, etagOfCurrent(blob)));
-    return { ok: true, reply, currentLength: opened.length };
+    const etag = etagOfCurrent(blob);
+    const reply = concat(getReply(path, opened.value, opened.metadata, etag));
+    return { ok: true, reply, etag, currentLength: opened.length };
   });
 }
 
 export function openMany({ keyring }: Context, { paths, blobs }: RequestOf<"openMany">): ReplyOf<"openMany"> {
   return keyring.withKey((key) => {
     const pairs = paths.map((path, i) => ({ path, blob: blobs[i] ?? noBlob }));
-    const opened = openCurrents(key, pairs);
-    const replies = opened.map((one, i) => {
+    const replies = openCurrents(key, pairs).map((one, i) => {
       const { path, blob } = pairs[i] ?? { path: "", blob: noBlob };
-      return one === null ? [] : getReply(path, one.value, one.metadata, etagOfCurrent(blob));
+      const etag = etagOfCurrent(blob);
+      const pieces = one === null ? [] : getReply(path, one.value, one.metadata, etag);
+      return { pieces, opened: { length: lengthOf(pieces), etag, currentLength: one?.length ?? 0 } };
     });
     return {
       ok: true,
-      reply: concat(replies.flat()),
-      lengths: replies.map(lengthOf),
-      currentLengths: opened.map((one) => one?.length ?? 0),
+      reply: concat(replies.flatMap(({ pieces }) => pieces)),
+      opened: replies.map(({ opened }) => opened),
     };
   });
 }
@@ -121,8 +122,7 @@ export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">
       value,
       earlier.filter((sealed) => sealed !== null),
     );
-    const reply = putReply(to, valueBytes, supplied, version, etagOfCurrent(moved));
-    return { ok: true, blob: moved, headLength: metadataEnd(moved), reply };
+    return sealReply(to, moved, { valueBytes, supplied, version });
   });
 }
 

@@ -363,7 +363,8 @@ function configure(context: Context, { name, blob, body }: RequestOf<"changeTran
 
 function sealed(key: SealingKey, name: string, opened: OpenedKey): SealReply {
   const blob = sealKey(key, name, opened);
-  return { ok: true, blob, headLength: metadataEnd(blob), reply: utf8(JSON.stringify(shownKey(name, opened.info))) };
+  const reply = utf8(JSON.stringify(shownKey(name, opened.info)));
+  return { ok: true, blob, headLength: metadataEnd(blob), reply, etag: etagOfCurrent(blob) };
 }
 
 function shownKey(name: string, { type, exportable, deletionAllowed, minDecryptionVersion, versions }: KeyInfo) {

@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 import { type BatchKind, requireBatchScopes } from "../../access/scopes.js";
 import type { BatchItem } from "../../observer.js";
-import type { BatchPermit } from "../../vault/batch/batch-plan.js";
+import type { BatchPermit } from "../../vault/batch-plan.js";
 import type { Service } from "../endpoint.js";
 import { mustBeWithin, mustStillBeValid } from "../permission.js";
 import { sharedMemory } from "../plaintext-hygiene.js";

@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 import { VaultError } from "../../errors.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import type { ListPart, ListQuery } from "../../vault/lister.js";
+import type { ListPart, ListQuery } from "../../vault/list.js";
 import type { Service } from "../endpoint.js";
 import { visibleRanges } from "../permission.js";
 import { contextOf, type RequestContext } from "../request-context.js";

@@ -5,7 +5,7 @@
 import type { BlobFault, BlobOutline, Bytes, CheckpointVerdict, SignedCheckpoint } from "../../../workers/protocol.js";
 import { systemClock } from "../../clock.js";
 import { VaultError } from "../../errors.js";
-import { KeyWorkerClient } from "../../vault/worker/key-worker-client.js";
+import { KeyWorker } from "../../vault/key-worker.js";
 import { passphraseBody } from "./passphrase-body.js";
 
 /** Bytes of a blob that its structure check needs. */
@@ -14,7 +14,7 @@ export const headBytes = 9;
 export class Keys {
   readonly #judge = startWorker();
   readonly #passphrase: Bytes | null;
-  #opener: { readonly generation: string; readonly header: Bytes; readonly worker: KeyWorkerClient } | null = null;
+  #opener: { readonly generation: string; readonly header: Bytes; readonly worker: KeyWorker } | null = null;
 
   /** Takes the passphrase, and wipes it in `stop`. Null: nothing is opened. */
   constructor(passphrase: Bytes | null) {
@@ -78,8 +78,9 @@ export class Keys {
   }
 }
 
-function startWorker(): KeyWorkerClient {
-  return KeyWorkerClient.start({ maxValueBytes: 0, keepVersions: 0, keepVersionBytes: 0 }, systemClock, () => {});
+function startWorker(): KeyWorker {
+  const settings = { maxValueBytes: 0, keepVersions: 0, keepVersionBytes: 0 };
+  return KeyWorker.start({ settings, clock: systemClock, crashed: () => {} });
 }
 
 /** Returns false when the key worker reports damage. */

@@ -1,31 +1,27 @@
 /**
- * Sweep of a rotation: seals each secret anew under the new master key, in the turn of its path, and then removes the old
- * key from the header. After a lock it goes on where it was, after a restart, also of a database, from the beginning: what is
- * sealed anew already is only looked at.
+ * Sweep of a rotation: re-seals each secret under the new master key, in the turn of its path, and then removes the old
+ * key from the header. After a lock it continues where it was; after a restart, also of a database, it begins again, and only
+ * looks at what is re-sealed already.
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
-import type { Entries } from "./entries.js";
-import type { HeaderChanges } from "./header-changes.js";
-import type { KeyState } from "./key-state.js";
-import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { Header } from "./header.js";
+import type { LockState } from "./lock-state.js";
+import type { VaultSecrets } from "./secrets.js";
 
 export type RotationProgress = { readonly done: number; readonly total: number };
 
 export type RotationSweepOptions = {
   readonly store: SecretStore;
-  readonly keyState: KeyState;
-  readonly lock: ReadWriteLock;
-  readonly entries: Entries;
-  readonly headerChanges: HeaderChanges;
+  readonly lockState: LockState;
+  readonly secrets: VaultSecrets;
+  readonly header: Header;
   readonly clock: Clock;
   readonly log: Log;
   /** Signs the vault's records again. */
   readonly resignRecords: () => Promise<void>;
-  /** Returns how many requests have worked on secrets. */
-  readonly requests: () => number;
 };
 
 /** While requests come, the sweep rests so many times as long as it has worked, within these bounds in milliseconds. */
@@ -65,18 +61,18 @@ export class RotationSweep {
     this.#options = options;
   }
 
-  /** Begins, or goes on, if the vault is unlocked and in a rotation. */
+  /** Begins, or continues, if the vault is unlocked and in a rotation. */
   wake(): void {
-    const { rotation } = this.#options.keyState;
+    const { rotation } = this.#options.header;
     if (rotation === null) return;
     if (this.#sweep?.rotation !== rotation) this.#sweep = newSweep(rotation);
     const sweep = this.#sweep;
-    if (!sweep.running && this.#goesOn(sweep)) void this.#run(sweep);
+    if (!sweep.running && this.#continues(sweep)) void this.#run(sweep);
   }
 
   /** Null outside of a rotation. `total`: the number of secrets. */
   progress(total: number): RotationProgress | null {
-    const { rotation } = this.#options.keyState;
+    const { rotation } = this.#options.header;
     if (rotation === null) return null;
     return { done: this.#sweep?.rotation === rotation ? Math.min(this.#sweep.done, total) : 0, total };
   }
@@ -87,18 +83,18 @@ export class RotationSweep {
   }
 
   /** DANGER: nothing may be awaited between a false result and the end of the run, or a `wake` in between is lost. */
-  #goesOn(sweep: Sweep): boolean {
-    const { unlocked, rotation } = this.#options.keyState;
-    sweep.running = !this.#closed && unlocked && rotation === sweep.rotation;
+  #continues(sweep: Sweep): boolean {
+    const { lockState, header } = this.#options;
+    sweep.running = !this.#closed && lockState.unlocked && header.rotation === sweep.rotation;
     return sweep.running;
   }
 
   async #run(sweep: Sweep): Promise<void> {
-    while (this.#goesOn(sweep)) {
+    while (this.#continues(sweep)) {
       try {
         if (!(await this.#alone(() => this.#runAlone(sweep)))) await this.#sleep(otherSweepMs);
       } catch (error) {
-        if (this.#goesOn(sweep)) await this.#waitAfter(error, sweep);
+        if (this.#continues(sweep)) await this.#waitAfter(error, sweep);
       }
     }
   }
@@ -114,29 +110,29 @@ export class RotationSweep {
   async #runAlone(sweep: Sweep): Promise<void> {
     const run = await this.#storeRun();
     if (sweep.run !== run) Object.assign(sweep, { ...newSweep(sweep.rotation), run, running: true });
-    while (this.#goesOn(sweep)) {
+    while (this.#continues(sweep)) {
       await this.#step(sweep);
       sweep.failures = 0;
     }
   }
 
   async #step(sweep: Sweep): Promise<void> {
-    const { store, clock, lock } = this.#options;
+    const { store, clock } = this.#options;
     if (sweep.next.length === 0) sweep.next = await store.list("", sweep.after, pathsAtOnce);
     const [path, ...rest] = sweep.next;
     if (path === undefined) return this.#finish(sweep);
     const started = clock.elapsed();
-    if (!(await lock.shared(() => this.#reseal(path)))) sweep.damaged++;
+    if (!(await this.#reseal(path))) sweep.damaged++;
     sweep.after = path;
     sweep.next = rest;
     sweep.done++;
     await this.#rest(clock.elapsed() - started);
   }
 
-  /** Returns false for a damaged secret: it is left as it is, and the sweep goes on. */
+  /** Returns false for a damaged secret: it is left as it is, and the sweep continues. */
   async #reseal(path: string): Promise<boolean> {
     try {
-      return await this.#options.entries.reseal(path);
+      return await this.#options.secrets.reseal(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return false;
       throw error;
@@ -146,18 +142,18 @@ export class RotationSweep {
   /** DANGER: every secret must have been seen. What is still under the old key is lost from here on. */
   async #finish(sweep: Sweep): Promise<void> {
     const { rotation, damaged } = sweep;
-    const { keyState, headerChanges, log, resignRecords } = this.#options;
+    const { lockState, header, log, resignRecords } = this.#options;
     await resignRecords();
-    const { header } = await keyState.derive({ op: "finishRotation", rotation });
-    await headerChanges.replace(header, () => this.#mustBeInSameRun(sweep));
+    const { header: proposed } = await lockState.derive({ op: "finishRotation", rotation });
+    await header.replace(proposed, () => this.#mustBeInSameRun(sweep));
     if (damaged > 0) log.warn({ event: "rotation-left-damaged-secrets", count: damaged });
     log.info({ event: "rotation-finished" });
   }
 
-  /** DANGER: in another run of the database, what was sealed anew may be under the old key again. */
+  /** DANGER: in another run of the database, what was re-sealed may be under the old key again. */
   async #mustBeInSameRun({ run }: Sweep): Promise<void> {
     if ((await this.#storeRun()) === run) return;
-    throw new VaultError("UNAVAILABLE", "the database was restarted meanwhile: the sweep begins again");
+    throw new VaultError("UNAVAILABLE", "the database was restarted: the sweep begins again");
   }
 
   async #storeRun(): Promise<string> {
@@ -166,7 +162,7 @@ export class RotationSweep {
 
   /** Without requests it only lets others have their turn. */
   #rest(workedMs: number): Promise<void> {
-    const requests = this.#options.requests();
+    const requests = this.#options.secrets.requests;
     const isBusy = requests !== this.#requestsSeen;
     this.#requestsSeen = requests;
     if (isBusy) return this.#sleep(Math.min(longestRestMs, Math.max(shortestRestMs, restFactor * workedMs)));

@@ -1,11 +1,14 @@
-/** Listing: names from the store, metadata opened by the key worker in slices. */
+/** Lists: names from storage, metadata opened by the key worker in slices, and the reply in parts. */
 import pMap from "p-map";
 import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import { type CachedStore, headOf } from "./cached-store.js";
-import type { Keep } from "./ciphertext-cache.js";
-import type { KeyState } from "./key-state.js";
-import { listNames, type NameQuery } from "./scoped-names.js";
+import { type NameRange, narrowed } from "../paths/path-scope.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import { type CachedStore, headOf, type Keep } from "./cache.js";
+import type { LockState } from "./lock-state.js";
+
+/** See `SecretStore.list`. `within`: only paths in these ranges, disjoint and ascending; all without it. */
+export type NameQuery = { readonly prefix: string; readonly after: string; readonly within?: readonly NameRange[] };
 
 /** `limit` null: all. */
 export type ListQuery = NameQuery & { readonly limit: number | null };
@@ -17,8 +20,7 @@ export type ListPart = { readonly pieces: readonly Bytes[]; readonly last: boole
 const partEntries = 8192;
 
 /** Small enough that a get behind a slice hardly waits. */
-const shortestSlice = 32;
-const longestSlice = 128;
+const sliceEntries = 64;
 
 /** One is opened while the next is being read. */
 const slicesAtOnce = 2;
@@ -30,11 +32,11 @@ type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 
 export class Lister {
   readonly #cached: CachedStore;
-  readonly #keyState: KeyState;
+  readonly #lockState: LockState;
 
-  constructor(cached: CachedStore, keyState: KeyState) {
+  constructor(cached: CachedStore, lockState: LockState) {
     this.#cached = cached;
-    this.#keyState = keyState;
+    this.#lockState = lockState;
   }
 
   /**
@@ -47,7 +49,7 @@ export class Lister {
     const damaged: string[] = [];
     let begun = false;
     for (let cursor = after, opening = [text('{"entries":[')]; ; opening = []) {
-      const { slices, next, count } = await this.#page({ ...query, after: cursor }, cursor !== after);
+      const { slices, next, count } = await this.#part({ ...query, after: cursor }, cursor !== after);
       const replies = slices.map(({ reply }) => reply).filter((reply) => reply.length > 0);
       damaged.push(...slices.flatMap((slice) => slice.damaged));
       const last = limit !== null || next === undefined;
@@ -61,57 +63,46 @@ export class Lister {
   }
 
   /** `begun`: it is not the first part. `next`: the path to continue after, if more follow. */
-  async #page(query: ListQuery, begun: boolean) {
+  async #part(query: ListQuery, begun: boolean) {
     const { limit } = query;
     const most = limit ?? partEntries;
     const heads: Heads = new Map();
     const list = (prefix: string, behind: string, atMost: number) => this.#cached.list(prefix, behind, atMost, heads);
     const found = await listNames({ list }, query, most + 1);
-    const slices = [...slicesOf(found.slice(0, most))];
+    const paths = found.slice(0, most);
     const more = found.length > most;
-    if (more && limit === null) slices.pop(); // cut off before its end
     const isLong = limit === null && (more || begun);
     const all = isLong && heads.size === 0 ? await this.#cached.store.count() : found.length;
-    const count = slices.reduce((sum, slice) => sum + slice.length, 0);
-    return { slices: await this.#slices(slices, all, heads), next: more ? slices.at(-1)?.at(-1) : undefined, count };
+    const slices = await this.#describeAll(paths, heads, this.#cached.heads.capacity / all);
+    return { slices, next: more ? paths.at(-1) : undefined, count: paths.length };
   }
 
   /**
-   * `count`: secrets in the whole list. DANGER: settles only when no slice is running any more, even if one fails: no lock or
-   * init may run beside one.
+   * A list of more than the cache holds would evict what it has just read, and find nothing of it the next time. So of such a
+   * list only a `share` of the heads is cached, always of the same paths.
+   * DANGER: settles only when no slice is running any more, even if one fails: no lock or init may run beside one.
    */
-  #slices(slices: readonly (readonly string[])[], count: number, heads: Heads): Promise<Described[]> {
+  #describeAll(paths: readonly string[], heads: Heads, share: number): Promise<Described[]> {
     const begun: Promise<Described>[] = [];
     const begin = (slice: readonly string[]) => {
-      const work = this.#slice(slice, heads.size > 0 || this.#fits(slice, count), heads);
+      const work = this.#cached.heads.reading((keep) =>
+        this.#describe(slice, heads, (path, head) => {
+          if (hashOf(path) / 2 ** 32 < share) keep(path, head);
+        }),
+      );
       begun.push(work);
       return work;
     };
-    return pMap(slices, begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
+    return pMap(slicesOf(paths), begin, { concurrency: slicesAtOnce }).finally(() => Promise.allSettled(begun));
   }
 
-  async #slice(paths: readonly string[], cached: boolean, heads: Heads): Promise<Described> {
-    if (!cached) return this.#describeSlice(paths, null, heads);
-    return this.#cached.heads.reading((keep) => this.#describeSlice(paths, keep, heads));
-  }
-
-  /**
-   * A list of more than the cache holds would evict what it has just read, and find nothing of it the next time. Of such a
-   * list only as many slices are kept as fit, always the same.
-   */
-  #fits([first = ""]: readonly string[], count: number): boolean {
-    return hashOf(first) / 2 ** 32 < this.#cached.heads.capacity / count;
-  }
-
-  /** `keep` null: nothing is cached. */
-  async #describeSlice(wanted: readonly string[], keep: Keep<Head> | null, listed: Heads): Promise<Described> {
+  async #describe(wanted: readonly string[], listed: Heads, keep: Keep<Head>): Promise<Described> {
     const reading = wanted.map(async (path) => listed.get(path) ?? this.#headOrNone(path));
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
-    const paths = wanted.filter((_, i) => read[i] !== null); // without secrets deleted meanwhile
-    const all = read.filter((head) => head !== null);
-    const described = await this.#keyState.ask({ op: "describe", paths, heads: all });
-    if (keep === null) return described;
-    for (const [i, head] of all.entries()) {
+    const paths = wanted.filter((_, i) => read[i] !== null); // without secrets that were deleted since
+    const heads = read.filter((head) => head !== null);
+    const described = await this.#lockState.ask({ op: "describe", paths, heads });
+    for (const [i, head] of heads.entries()) {
       const length = described.lengths[i] ?? 0;
       if (length > 0) keep(paths[i] ?? "", shortened(head, length));
     }
@@ -129,26 +120,40 @@ export class Lister {
   }
 }
 
+type NameStore = Pick<SecretStore, "list">;
+
+/** Lists names as if nothing existed outside the ranges. */
+export async function listNames(store: NameStore, query: NameQuery, limit: number): Promise<readonly string[]> {
+  const { prefix, after, within } = query;
+  if (within === undefined) return store.list(prefix, after, limit);
+  let found: readonly string[] = [];
+  for (const range of narrowed(within, prefix)) {
+    if (found.length === limit) break;
+    found = found.concat(await namesIn(store, range, after, limit - found.length));
+  }
+  return found;
+}
+
+/** A path sorts before all others that start with it. */
+async function namesIn(
+  store: NameStore,
+  { prefix, exact }: NameRange,
+  after: string,
+  limit: number,
+): Promise<readonly string[]> {
+  if (!exact) return store.list(prefix, after, limit);
+  const [first] = await store.list(prefix, after, 1);
+  return first === prefix ? [first] : [];
+}
+
 /** Cuts a head to the length that the key worker found. */
 function shortened(head: Head, length: number): Head {
   return head.length === length ? head : headOf(Buffer.from(head, "latin1"), length);
 }
 
-/** Content-defined slices: a new secret changes its own slice only, not all that follow. */
-function* slicesOf(paths: readonly string[]): Iterable<readonly string[]> {
-  let from = 0;
-  for (const [i, path] of paths.entries()) {
-    const length = i + 1 - from;
-    if (length < shortestSlice || (length < longestSlice && !endsSlice(path))) continue;
-    yield paths.slice(from, i + 1);
-    from = i + 1;
-  }
-  if (from < paths.length) yield paths.slice(from);
-}
-
-/** True for one path in 32. */
-function endsSlice(path: string): boolean {
-  return (hashOf(path) & 31) === 0;
+function slicesOf(paths: readonly string[]): (readonly string[])[] {
+  const count = Math.ceil(paths.length / sliceEntries);
+  return Array.from({ length: count }, (_, i) => paths.slice(i * sliceEntries, (i + 1) * sliceEntries));
 }
 
 /** From 0 to 2^32 - 1. */

@@ -2,22 +2,22 @@
 import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
-import type { HeaderChanges } from "./header-changes.js";
-import type { KeyState } from "./key-state.js";
-import type { RotationSweep } from "./rotation-sweep.js";
-import { wipingAfter } from "./wiping.js";
+import type { Header } from "./header.js";
+import { wipingAfter } from "./key-worker.js";
+import type { LockState } from "./lock-state.js";
+import type { RotationSweep } from "./rotation.js";
 
-/** What a change of the header is asked for with: a passphrase, or the text of a key, is in the body. */
+/** What a change of the header is requested with: a passphrase, or the text of a key, is in the body. */
 type HeaderChange = Extract<Request, { readonly op: "changePassphrase" | "createKey" | "rotate" }>;
 
 const changeEvents = { changePassphrase: "passphrase-changed", createKey: "key-created", rotate: "rotated" } as const;
 
-/** Throws when a request must not go on, although its passphrase is right. */
+/** Throws when a request must not continue, although its passphrase is right. */
 export type Permit = () => void;
 
 export type KeySlotsOptions = {
-  readonly keyState: KeyState;
-  readonly headerChanges: HeaderChanges;
+  readonly lockState: LockState;
+  readonly header: Header;
   readonly sweep: RotationSweep;
   readonly scryptLogN: number;
   readonly clock: Clock;
@@ -57,35 +57,35 @@ export class KeySlots {
     return reply;
   }
 
-  /** Returns the reply with all keys, the passphrase among them; needs no key. @throws VaultError BAD_REQUEST */
+  /** Returns the reply with all keys, including the passphrase; needs no key. @throws VaultError BAD_REQUEST */
   async list(): Promise<Bytes> {
-    const { keyState, headerChanges } = this.#options;
-    await headerChanges.refresh();
-    return (await keyState.ask({ op: "keys" })).reply;
+    const { lockState, header } = this.#options;
+    await header.refresh();
+    return (await lockState.ask({ op: "keys" })).reply;
   }
 
   /** @throws VaultError VAULT_LOCKED, BAD_REQUEST, NOT_FOUND, UNAVAILABLE */
   async delete(id: string): Promise<Bytes> {
-    const { keyState, headerChanges, log } = this.#options;
-    await headerChanges.refresh();
-    const { header, reply } = await keyState.derive({ op: "deleteKey", id });
-    await headerChanges.replace(header);
+    const { lockState, header, log } = this.#options;
+    await header.refresh();
+    const { header: proposed, reply } = await lockState.derive({ op: "deleteKey", id });
+    await header.replace(proposed);
     log.info({ event: "key-deleted" });
     return reply;
   }
 
   async #changeHeader(request: HeaderChange, permit: Permit): Promise<Bytes> {
-    const { keyState, headerChanges, log } = this.#options;
-    const derived = headerChanges.confirm().then(() => keyState.derive(request));
-    const { header, reply } = await wipingAfter(request.body, derived);
+    const { lockState, header, log } = this.#options;
+    const derived = header.confirm().then(() => lockState.derive(request));
+    const { header: proposed, reply } = await wipingAfter(request.body, derived);
     try {
       try {
         permit();
       } catch (error) {
-        await headerChanges.discard(header);
+        await header.discard(proposed);
         throw error;
       }
-      await headerChanges.replace(header);
+      await header.replace(proposed);
       log.info({ event: changeEvents[request.op] });
       return reply;
     } catch (error) {

@@ -1,8 +1,8 @@
 /** What a batch asks for, checked: canonical paths, conditions, and no path changed twice. */
-import type { PlannedOperation, SharedBytes } from "../../../workers/protocol.js";
-import { VaultError } from "../../errors.js";
-import { canonicalPath } from "../../paths/secret-path.js";
-import { type Condition, type Tags, unconditional } from "../condition.js";
+import type { PlannedOperation, SharedBytes } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import { canonicalPath } from "../paths/secret-path.js";
+import { type Condition, type Tags, unconditional } from "./conditions.js";
 
 /** `condition` is on the secret at `path`; `target` is the one that a put, move or copy writes. */
 type Common = { readonly index: number; readonly path: string; readonly condition: Condition };

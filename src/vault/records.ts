@@ -1,17 +1,17 @@
 /** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
 import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
 import type { SecretStore, StoredDocument } from "../storage/secret-store.js";
-import type { KeyState } from "./key-state.js";
-import type { OtherServers } from "./shared/other-servers.js";
-import type { ReadWriteLock } from "./sync/read-write-lock.js";
+import type { Header } from "./header.js";
+import type { LockState } from "./lock-state.js";
+import type { ReadWriteLock } from "./locks.js";
 
 /** What keeps records in the vault's documents. */
-export interface RecordKeeper {
+export interface RecordStore {
   /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
   verify(): Promise<void> | undefined;
   /** Signs the records again during a rotation of the master key, durably. */
   resign(): Promise<void>;
-  /** A new vault without documents has replaced the one before. */
+  /** A new vault without documents has replaced the previous one. */
   vaultReplaced(): void;
   /** Writes pending changes. */
   close(): Promise<void>;
@@ -19,20 +19,20 @@ export interface RecordKeeper {
 
 export class VaultRecords {
   readonly #store: SecretStore;
-  readonly #keyState: KeyState;
+  readonly #lockState: LockState;
   readonly #lock: ReadWriteLock;
-  readonly #others: OtherServers;
+  readonly #header: Header;
 
-  constructor(store: SecretStore, keyState: KeyState, lock: ReadWriteLock, others: OtherServers) {
+  constructor(store: SecretStore, lockState: LockState, lock: ReadWriteLock, header: Header) {
     this.#store = store;
-    this.#keyState = keyState;
+    this.#lockState = lockState;
     this.#lock = lock;
-    this.#others = others;
+    this.#header = header;
   }
 
-  /** See `OtherServers.refresh`. */
+  /** See `Header.refresh`. */
   refresh(): Promise<void> {
-    return this.#others.refresh();
+    return this.#header.refresh();
   }
 
   /** Runs work on documents while no other vault can take this one's place. */
@@ -62,21 +62,21 @@ export class VaultRecords {
 
   /** Returns a MAC of each text, which only this vault's key worker can make. @throws VaultError VAULT_LOCKED */
   async signRecords(texts: readonly string[]): Promise<readonly string[]> {
-    return (await this.#keyState.ask({ op: "signRecords", texts })).macs;
+    return (await this.#lockState.ask({ op: "signRecords", texts })).macs;
   }
 
   /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
   async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
-    return (await this.#keyState.ask({ op: "verifyRecords", texts, macs })).valid;
+    return (await this.#lockState.ask({ op: "verifyRecords", texts, macs })).valid;
   }
 
   /** Returns a MAC of the text for the audit log, and the name of its key. @throws VaultError VAULT_LOCKED */
   signCheckpoint(text: string): Promise<{ readonly key: string; readonly mac: string }> {
-    return this.#keyState.ask({ op: "signCheckpoint", text });
+    return this.#lockState.ask({ op: "signCheckpoint", text });
   }
 
   /** Judges the MACs that `signCheckpoint` made. @throws VaultError VAULT_LOCKED */
   async verifyCheckpoints(checkpoints: readonly SignedCheckpoint[]): Promise<readonly CheckpointVerdict[]> {
-    return (await this.#keyState.ask({ op: "verifyCheckpoints", checkpoints })).verdicts;
+    return (await this.#lockState.ask({ op: "verifyCheckpoints", checkpoints })).verdicts;
   }
 }

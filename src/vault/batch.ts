@@ -1,0 +1,416 @@
+/**
+ * Batches of operations: each get by itself or, with any change among them, all or nothing. Every operation of a batch sees
+ * the secrets as they were before it.
+ */
+import type { Bytes, PlannedOperation, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import type { Basis, Change, Expected } from "../storage/secret-store.js";
+import {
+  type BatchPermit,
+  type DeleteStep,
+  isRefusal,
+  type MoveStep,
+  mustPermitKinds,
+  mustPermitPaths,
+  type PutStep,
+  pathsOf,
+  refusedAt,
+  type Step,
+  stepOrRefusal,
+  stepsOf,
+} from "./batch-plan.js";
+import type { CachedStore, KeepCurrent, SealedBlob } from "./cache.js";
+import {
+  conflictAt,
+  expectedAs,
+  isConditional,
+  notFound,
+  repeating,
+  requireCondition,
+  requireOf,
+  type TaggedReply,
+  tagOrNone,
+  unconditional,
+} from "./conditions.js";
+import { wipingAfter } from "./key-worker.js";
+import type { LockState } from "./lock-state.js";
+import { type KeyedMutex, Mutex } from "./locks.js";
+
+/** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
+const maxSealedBytes = 256 * 2 ** 20;
+
+/** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
+const stepsAtOnce = 32;
+
+/** Larger blobs go to the key worker in a message each, so that other requests have their turn. */
+const smallBytes = 16 * 1024;
+
+type BatchesOptions = {
+  readonly cached: CachedStore;
+  readonly lockState: LockState;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly paths: KeyedMutex;
+  /** Opens the current version of a secret. */
+  readonly open: (path: string) => Promise<TaggedReply>;
+  /** Most bytes of replies to gets. */
+  readonly maxBatchBytes: number;
+};
+
+/** `reply`: to the operation. `changes`: what its commit makes. `sealed`: the blob among them. `basis`: what it has read. */
+type StepResult = {
+  readonly reply: Bytes;
+  readonly changes: readonly Change[];
+  readonly sealed?: SealedBlob;
+  readonly basis?: Basis;
+};
+
+export class Batches {
+  readonly #cached: CachedStore;
+  readonly #lockState: LockState;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #paths: KeyedMutex;
+  readonly #open: (path: string) => Promise<TaggedReply>;
+  readonly #maxReplyBytes: number;
+
+  constructor({ cached, lockState, clock, log, paths, open, maxBatchBytes }: BatchesOptions) {
+    this.#cached = cached;
+    this.#lockState = lockState;
+    this.#clock = clock;
+    this.#log = log;
+    this.#paths = paths;
+    this.#open = open;
+    this.#maxReplyBytes = maxBatchBytes;
+  }
+
+  /** Returns the response. */
+  async run(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
+    const { operations } = await this.#lockState.ask({ op: "plan", body });
+    mustPermitKinds(operations, permit);
+    if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
+    const steps = stepsOf(operations, body);
+    mustPermitPaths(steps, permit);
+    return this.#paths.run(pathsOf(steps), () => {
+      if (!this.#cached.isShared) return this.#change(steps);
+      return repeating(() => {
+        const copy = new Uint8Array(new SharedArrayBuffer(body.length));
+        copy.set(body);
+        return wipingAfter(copy, this.#change(stepsOf(operations, copy)));
+      });
+    });
+  }
+
+  async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
+    const budget = new ReplyBudget(this.#maxReplyBytes);
+    const results = await inSlices(operations, (slice, from) =>
+      this.#readSlice(
+        slice.map((operation, i) => stepOrRefusal(operation, from + i, body, permit)),
+        budget,
+      ),
+    );
+    return response(results);
+  }
+
+  async #readSlice(
+    steps: readonly (Step | VaultError)[],
+    budget: ReplyBudget,
+  ): Promise<PromiseSettledResult<StepResult>[]> {
+    const paths = steps.flatMap((step) => (step instanceof VaultError ? [] : [step.path]));
+    const opened = (await this.#openMany(paths, budget)).values();
+    const results = steps.map(async (step) => {
+      try {
+        if (step instanceof VaultError) throw step;
+        return await this.#gotten(step, settledValue(opened.next().value));
+      } catch (error) {
+        if (isRefusal(error)) return this.#failed(error);
+        throw error;
+      }
+    });
+    return Promise.allSettled(results);
+  }
+
+  /**
+   * Opens the current versions, with one message for all small secrets, and large ones one after the other; returns an error
+   * for its path. Settles once all have ended.
+   */
+  #openMany(paths: readonly string[], budget: ReplyBudget): Promise<PromiseSettledResult<TaggedReply>[]> {
+    return this.#cached.readingCurrent(async (keep) => {
+      const read = async (path: string) => {
+        budget.mustLast();
+        const blob = this.#cached.current(path) ?? (await this.#cached.readMissed(path));
+        if (blob === null) throw notFound(path);
+        return blob;
+      };
+      const blobs = await Promise.allSettled(paths.map(read));
+      const small = blobs.flatMap((blob, i) => (isSmall(blob) ? [{ path: paths[i] ?? "", blob: blob.value }] : []));
+      const opened = this.#openSmall(small, keep);
+      let at = 0;
+      const replies = paths.map(async (path, i) => {
+        const blob = blobs[i];
+        if (blob?.status === "rejected") throw blob.reason;
+        const place = isSmall(blob) ? at++ : null;
+        const one = place === null ? null : (await opened)[place];
+        if (!one) return budget.take(() => this.#open(path));
+        budget.spend(one.reply);
+        return one;
+      });
+      return Promise.allSettled(replies);
+    });
+  }
+
+  /** Returns null for a damaged one. */
+  async #openSmall(
+    small: readonly { readonly path: string; readonly blob: Bytes }[],
+    keep: KeepCurrent,
+  ): Promise<(TaggedReply | null)[]> {
+    if (small.length === 0) return [];
+    const [paths, blobs] = [small.map(({ path }) => path), small.map(({ blob }) => blob)];
+    const { reply, opened } = await this.#lockState.ask({ op: "openMany", paths, blobs });
+    let at = 0;
+    return small.map(({ path, blob }, i) => {
+      const { length, etag, currentLength } = opened[i] ?? { length: 0, etag: "", currentLength: 0 };
+      const one = reply.subarray(at, at + length);
+      at += length;
+      if (length === 0) return null;
+      keep(path, blob, currentLength);
+      return { reply: one, tag: etag };
+    });
+  }
+
+  async #change(steps: readonly Step[]): Promise<Bytes> {
+    const budget = new ReplyBudget(this.#maxReplyBytes);
+    let sealedBytes = 0;
+    const one = async (step: Step) => {
+      try {
+        const make = () => this.#resultOf(step);
+        const result = await (step.kind === "get" ? budget.take(make) : make());
+        sealedBytes += result.sealed?.blob.length ?? 0;
+        if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
+        return result;
+      } catch (error) {
+        throw refusedAt(step.index, error);
+      }
+    };
+    const results = await inSlices(steps, (slice) => Promise.allSettled(slice.map(one)));
+    return wipingOnFailure(results, async () => {
+      await this.#commit(steps, results);
+      return response(results);
+    });
+  }
+
+  async #commit(steps: readonly Step[], results: readonly StepResult[]): Promise<void> {
+    const { changes, bases } = this.#cached.isShared
+      ? basedCommit(steps, results)
+      : { changes: changesOf(steps, results), bases: [] };
+    const sealed = results.flatMap((result) => result.sealed ?? []);
+    const committed = await this.#cached.commit(
+      changes.map(({ change }) => change),
+      sealed,
+      bases.map(({ change }) => change),
+    );
+    if (committed.committed) return;
+    const { change, step } = [...changes, ...bases][committed.refused] ?? {};
+    if (change === undefined || step === undefined) throw new Error("the store refused a change that is not there");
+    if ("blob" in change && change.blob === null && change.expected === "present")
+      throw refusedAt(step.index, notFound(change.path));
+    throw conflictAt(step.condition, change.path, step.index);
+  }
+
+  /** Changes nothing yet. @throws VaultError as the operation alone */
+  #resultOf(step: Step): Promise<StepResult> {
+    if (step.kind === "get") return this.#gotten(step, this.#open(step.path));
+    if (step.kind === "put") return this.#put(step);
+    return step.kind === "delete" ? this.#delete(step) : this.#moveOrCopy(step);
+  }
+
+  /** Returns the result of a get whose secret is being opened; wipes the reply when the condition does not hold. */
+  async #gotten({ path, condition }: Step, opened: Promise<TaggedReply>): Promise<StepResult> {
+    const { reply, tag } = await opened.catch((error: unknown) => {
+      if (error instanceof VaultError && error.code === "NOT_FOUND") requireCondition(condition, path, null);
+      throw error;
+    });
+    const result: StepResult = { reply, changes: [], basis: { path, tag } };
+    return wipingOnFailure([result], async () => {
+      requireCondition(condition, path, tag);
+      return result;
+    });
+  }
+
+  async #put({ path, condition, body }: PutStep): Promise<StepResult> {
+    const previous = await this.#cached.previous(path);
+    requireOf(condition, path, previous);
+    const sealed = await this.#lockState.ask({ op: "seal", path, body, previous, now: this.#clock.now() });
+    const isBased = this.#cached.isShared || isConditional(condition);
+    return written(path, sealed, isBased ? expectedAs(previous) : undefined);
+  }
+
+  async #delete({ path, condition }: DeleteStep): Promise<StepResult> {
+    const reply = json({ ok: true, path, message: "the secret is deleted" });
+    if (!isConditional(condition)) return { reply, changes: [{ path, blob: null, expected: "present" }] };
+    const tag = tagOrNone(await this.#cached.head(path));
+    requireCondition(condition, path, tag);
+    return { reply, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
+  }
+
+  async #moveOrCopy({ kind, path, condition, to, toCondition }: MoveStep): Promise<StepResult> {
+    const blob = await this.#cached.whole(path);
+    const tag = tagOrNone(blob);
+    requireCondition(condition, path, tag);
+    if (blob === null || tag === null) throw notFound(path);
+    if (isConditional(toCondition)) requireCondition(toCondition, to, tagOrNone(await this.#cached.head(to)));
+    const expected = isConditional(toCondition) ? "absent" : undefined;
+    if (kind === "copy") {
+      const copy = await this.#lockState.ask({ op: "copy", path, to, blob, now: this.#clock.now() });
+      return { ...written(to, copy, expected), basis: { path, tag } };
+    }
+    const moved = written(to, await this.#lockState.ask({ op: "move", path, to, blob }), expected);
+    return { ...moved, changes: [{ path, blob: null, expected: expectedAs(blob) }, ...moved.changes] };
+  }
+
+  /** The result of a get that is refused. */
+  #failed(error: VaultError): StepResult {
+    const { code, message } = error;
+    if (code === "INTEGRITY") this.#log.error({ event: "damaged-secret", code, error });
+    return { reply: json({ code, error: message }), changes: [] };
+  }
+}
+
+function written(path: string, { blob, headLength, reply }: SealReply, expected: Expected | undefined): StepResult {
+  return { reply, changes: [{ path, blob, ...(expected && { expected }) }], sealed: { path, blob, headLength } };
+}
+
+function isSmall(blob: PromiseSettledResult<Bytes> | undefined): blob is PromiseFulfilledResult<Bytes> {
+  return blob?.status === "fulfilled" && blob.value.length <= smallBytes;
+}
+
+async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {
+  if (result?.status !== "fulfilled") throw result?.reason;
+  return result.value;
+}
+
+function tooMuchWritten(): VaultError {
+  const problem = `the batch writes more than ${maxSealedBytes} bytes with the histories`;
+  return new VaultError("BAD_REQUEST", `${problem}: send two batches`);
+}
+
+type OfStep<C> = { readonly change: C; readonly step: Step | undefined };
+
+/** Each with its operation. */
+type BasedCommit = { readonly changes: readonly OfStep<Change>[]; readonly bases: readonly OfStep<Basis>[] };
+
+/**
+ * What a batch has read must be unchanged when it is committed, since other servers may change it: a path that is read and
+ * changed is expected as it was read. @throws Conflict when it changed between two reads
+ */
+function basedCommit(steps: readonly Step[], results: readonly StepResult[]): BasedCommit {
+  const read = results.flatMap(({ basis }, i) => (basis === undefined ? [] : [{ change: basis, step: steps[i] }]));
+  const tags = new Map(read.map(({ change: { path, tag } }) => [path, tag]));
+  const changed = changesOf(steps, results);
+  const paths = new Set(changed.map(({ change }) => change.path));
+  const changes = changed.map(({ change, step }) => ({ change: expectedAsRead(change, tags.get(change.path)), step }));
+  return { changes, bases: read.filter(({ change }) => !paths.has(change.path)) };
+}
+
+function changesOf(steps: readonly Step[], results: readonly StepResult[]): OfStep<Change>[] {
+  return results.flatMap(({ changes }, i) => changes.map((change) => ({ change, step: steps[i] })));
+}
+
+function expectedAsRead(change: Change, tag: string | undefined): Change {
+  if (tag === undefined) return change;
+  const { path, expected } = change;
+  const isOther = expected === "absent" || (typeof expected === "object" && expected.tag !== tag);
+  if (isOther) throw conflictAt(unconditional, path);
+  return typeof expected === "object" ? change : { ...change, expected: { tag } };
+}
+
+/** Bytes that the gets of a batch may reply: those beyond are refused. */
+class ReplyBudget {
+  readonly #most: number;
+  readonly #turns = new Mutex();
+  #spent = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Counts a reply that has been made. */
+  spend(reply: Bytes): void {
+    this.#spent += reply.length;
+  }
+
+  /** @throws VaultError BAD_REQUEST once more than the budget is spent */
+  mustLast(): void {
+    if (this.#spent <= this.#most) return;
+    const problem = `the secrets of this batch have more than ${this.#most} bytes`;
+    throw new VaultError("BAD_REQUEST", `${problem}: read the rest in another batch`);
+  }
+
+  /**
+   * Makes a reply that may be large, after those before it: 32 at once, of a value of 1 MiB that has to be escaped, were 200 MB.
+   * @throws VaultError BAD_REQUEST
+   */
+  take<R extends { readonly reply: Bytes }>(make: () => Promise<R>): Promise<R> {
+    return this.#turns.run(async () => {
+      this.mustLast();
+      const made = await make();
+      this.spend(made.reply);
+      return made;
+    });
+  }
+}
+
+/** Runs work on all items, a slice at a time, and when any fails, wipes what the others replied. */
+async function inSlices<T>(
+  items: readonly T[],
+  work: (slice: readonly T[], from: number) => Promise<PromiseSettledResult<StepResult>[]>,
+): Promise<StepResult[]> {
+  const done: StepResult[] = [];
+  return wipingOnFailure(done, async () => {
+    for (let from = 0; from < items.length; from += stepsAtOnce) {
+      const settled = await work(items.slice(from, from + stepsAtOnce), from);
+      done.push(...settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+      const failure = settled.find((one) => one.status === "rejected");
+      if (failure !== undefined) throw failure.reason;
+    }
+    return done;
+  });
+}
+
+/** Runs work, and wipes the replies when it fails. */
+async function wipingOnFailure<T>(results: readonly StepResult[], work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    for (const { reply } of results) reply.fill(0);
+    throw error;
+  }
+}
+
+const begin = text('{"ok":true,"results":[');
+const comma = text(",");
+const end = text("]}");
+
+/** Returns the response in one piece, because a write to the connection costs more than a copy; wipes the replies. */
+function response(results: readonly StepResult[]): Bytes {
+  const parts = results.flatMap(({ reply }, i) => (i > 0 ? [comma, reply] : [reply]));
+  const pieces = [begin, ...parts, end];
+  const joined = new Uint8Array(new ArrayBuffer(pieces.reduce((sum, piece) => sum + piece.length, 0)));
+  let at = 0;
+  for (const piece of pieces) {
+    joined.set(piece, at);
+    at += piece.length;
+  }
+  for (const { reply } of results) reply.fill(0);
+  return joined;
+}
+
+function json(value: object): Bytes {
+  return text(JSON.stringify(value));
+}
+
+function text(characters: string): Bytes {
+  return new TextEncoder().encode(characters);
+}

@@ -1,0 +1,370 @@
+/**
+ * The main thread's side of the key worker: starts, watches and replaces its thread, and passes messages. It moves bytes and
+ * knows nothing of their content.
+ *
+ * piscina starts and ends the thread; messages use a port of their own, which is cheaper for each get than a piscina task.
+ */
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { Piscina } from "piscina";
+import type {
+  Answer,
+  Bytes,
+  Call,
+  CheckpointSignature,
+  Refusal,
+  Reply,
+  ReplyOf,
+  Request,
+  RequestOf,
+  SentLocks,
+  WorkerSettings,
+  WorkerStart,
+} from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import { keyWorkerFile } from "../program-files.js";
+
+/** Operations that derive a key or change the header. */
+const derivingOperations = [
+  "init",
+  "unlock",
+  "changePassphrase",
+  "createKey",
+  "deleteKey",
+  "rotate",
+  "finishRotation",
+] as const;
+
+export type DerivingRequest = RequestOf<(typeof derivingOperations)[number]>;
+
+/** What an operation replies when it does not refuse. */
+export type Success<R extends Request> = Exclude<ReplyOf<R["op"]>, Refusal>;
+
+/** The audit log's. `end` is called with the signature, or with null when the key worker ended before it could sign. */
+export type LastCheckpoint = {
+  readonly text: string;
+  readonly end: (signed: CheckpointSignature | null) => void;
+};
+
+export type KeyWorkerOptions = {
+  readonly settings: WorkerSettings;
+  readonly clock: Clock;
+  /** Called when the thread has crashed and a new one, without a header, has replaced it. */
+  readonly crashed: () => void;
+  /** Called with the milliseconds that each message took, except for those that may wait for a derivation. */
+  readonly replied?: (ms: number) => void;
+};
+
+/** Delay before a thread is restarted that ended before its first reply: its file may be missing. */
+const retryMs = 1_000;
+
+/** Most requests in one message: with more, waiting for the slowest costs more than a second message. */
+const maxBatch = 32;
+
+/** A value of this size takes the key worker a fraction of a millisecond. */
+const quickBytes = 16 * 1024;
+
+type Waiting = {
+  readonly request: Request;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** One message that was sent, and when, in milliseconds. */
+type Sent = { readonly requests: readonly Waiting[]; readonly at: number };
+
+type Thread = {
+  readonly pool: Piscina;
+  readonly port: MessagePort;
+  readonly sentLocks: SentLocks;
+  readonly sent: Map<number, Sent>;
+  messages: number;
+  hasReplied: boolean;
+  hasEnded: boolean;
+};
+
+export class KeyWorker {
+  readonly #options: KeyWorkerOptions;
+  #thread: Thread | null = null;
+  /** Sent at the end of this turn of the event loop: one message for all halves the cost of the hop. */
+  #batch: Waiting[] = [];
+  #stopped = false;
+  #crashes = 0;
+  /** Whether the current thread has seen a passphrase. */
+  #derived = false;
+  #deriving = 0;
+  /** How many headers were sent, and how many of them are not confirmed yet. */
+  #loads = 0;
+  #loading = 0;
+  /** Proposed headers, and how many loads there had been when they were asked for. */
+  readonly #proposals = new WeakMap<Bytes, number>();
+  #retiring: Promise<void> | null = null;
+
+  private constructor(options: KeyWorkerOptions) {
+    this.#options = options;
+  }
+
+  static start(options: KeyWorkerOptions): KeyWorker {
+    const worker = new KeyWorker(options);
+    worker.#startThread();
+    return worker;
+  }
+
+  /** How often the thread has crashed. */
+  get crashes(): number {
+    return this.#crashes;
+  }
+
+  /** How many requests that derive were sent and have no reply. */
+  get deriving(): number {
+    return this.#deriving;
+  }
+
+  get isLoading(): boolean {
+    return this.#loading > 0;
+  }
+
+  /** Settles when a replaced thread that was still deriving is gone; null when there is none. */
+  get retiring(): Promise<void> | null {
+    return this.#retiring;
+  }
+
+  /**
+   * Sends a request and returns the reply. The key worker takes requests in the order of the calls. A put's body is moved:
+   * the caller's view of it is empty afterwards.
+   * @throws VaultError the worker's refusal, INTERNAL when the thread ended before it replied, UNAVAILABLE when there is
+   * no thread.
+   */
+  async call<R extends Request>(request: R): Promise<Success<R>> {
+    const reply = await new Promise<Reply>((resolve, reject) => {
+      const waiting = { request, resolve, reject };
+      if (isQuick(request)) return this.#enqueue(waiting);
+      this.#flush(); // earlier requests go first
+      this.#post([waiting]);
+    });
+    if (!reply.ok) throw refusal(reply);
+    return reply as Success<R>;
+  }
+
+  /** As `call`. Sends the request before it returns. */
+  async derive<R extends DerivingRequest>(request: R): Promise<Success<R>> {
+    this.#derived = true;
+    const loads = this.#loads;
+    this.#deriving++;
+    try {
+      const reply = await this.call(request);
+      if (reply.header !== null) this.#proposals.set(reply.header, loads);
+      return reply;
+    } finally {
+      this.#deriving--;
+    }
+  }
+
+  /** Passes the header, or null before init, to the thread, which wipes its keys. Returns the header's rotation, or null. */
+  async load(header: Bytes | null): Promise<string | null> {
+    this.#loads++;
+    this.#loading++;
+    try {
+      const { rotation } = await this.call({ op: "load", header: header && new Uint8Array(header) });
+      return rotation;
+    } finally {
+      this.#loading--;
+    }
+  }
+
+  /**
+   * Whether the thread still holds aside the header that it proposed: not after a crash, nor once another was loaded, which
+   * the proposal does not know.
+   */
+  holds(proposed: Bytes): boolean {
+    return this.#proposals.get(proposed) === this.#loads;
+  }
+
+  /**
+   * Signs the audit log's last checkpoint and wipes the keys.
+   * DANGER: the checkpoint's text is part of the message that wipes the keys, so that nothing can come between them.
+   * @throws VaultError as `call`
+   */
+  async signAndWipe(last: LastCheckpoint | null): Promise<void> {
+    let signed: CheckpointSignature | null = null;
+    try {
+      ({ signed } = await this.call({ op: "lock", ...(last && { checkpoint: last.text }) }));
+    } finally {
+      last?.end(signed);
+    }
+  }
+
+  /**
+   * Replaces a thread that has seen a passphrase, and has wiped its keys; returns whether it had. The new one has no header.
+   * Outstanding requests are refused as locked. A derivation that is running keeps the old thread alive until it ends.
+   */
+  replaceIfDerived(isDeriving: boolean): boolean {
+    if (!this.#derived) return false;
+    const old = this.#thread;
+    this.#startThread();
+    const ended = old === null ? Promise.resolve() : end(old, lockedMeanwhile());
+    if (isDeriving) {
+      this.#retiring = ended.finally(() => {
+        this.#retiring = null;
+      });
+    }
+    return true;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const last = this.#thread;
+    this.#thread = null;
+    if (last !== null) await end(last, lockedMeanwhile());
+  }
+
+  /** Sends at once while the thread is idle: then batching gains nothing. */
+  #enqueue(waiting: Waiting): void {
+    this.#batch.push(waiting);
+    if (this.#thread?.sent.size === 0 || this.#batch.length === maxBatch) this.#flush();
+    else if (this.#batch.length === 1) setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    const batch = this.#batch;
+    if (batch.length === 0) return;
+    this.#batch = [];
+    this.#post(batch);
+  }
+
+  #post(waiting: readonly Waiting[]): void {
+    const thread = this.#thread;
+    if (thread === null) {
+      rejectAll(waiting, new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second"));
+      return;
+    }
+    const requests = waiting.map(({ request }) => request);
+    const call: Call = { id: thread.messages++, requests };
+    if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // it is sent alone
+    try {
+      thread.port.postMessage(call, bodiesOf(requests));
+      thread.sent.set(call.id, { requests: waiting, at: this.#options.clock.elapsed() });
+    } catch (cause) {
+      rejectAll(waiting, noReply(cause));
+    }
+  }
+
+  #startThread(): void {
+    const thread = startThread(this.#options.settings, {
+      take: (answer) => this.#take(thread, answer),
+      crashed: () => this.#threadCrashed(thread),
+    });
+    this.#thread = thread;
+    this.#derived = false;
+  }
+
+  #take(thread: Thread, { id, replies }: Answer): void {
+    thread.hasReplied = true;
+    const sent = thread.sent.get(id);
+    if (sent === undefined) return;
+    thread.sent.delete(id);
+    const { clock, replied } = this.#options;
+    if (!mayWait(sent.requests)) replied?.(clock.elapsed() - sent.at);
+    for (const [i, { resolve }] of sent.requests.entries()) resolve(replies[i] as Reply);
+  }
+
+  #threadCrashed(thread: Thread): void {
+    void end(thread, noReply(new Error("the key worker's thread has crashed")));
+    if (this.#stopped || thread !== this.#thread) return;
+    this.#thread = null;
+    this.#crashes++;
+    if (thread.hasReplied) this.#startAgain();
+    else this.#options.clock.after(retryMs, () => this.#startAgain());
+  }
+
+  #startAgain(): void {
+    if (this.#stopped || this.#thread !== null) return;
+    this.#startThread();
+    this.#options.crashed();
+  }
+}
+
+type ThreadEvents = { readonly take: (answer: Answer) => void; readonly crashed: () => void };
+
+function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents): Thread {
+  const { port1, port2 } = new MessageChannel();
+  const pool = new Piscina({
+    filename: keyWorkerFile,
+    name: "serve",
+    minThreads: 1,
+    maxThreads: 1,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    recordTiming: false,
+    env: {}, // the token may be in ours
+    execArgv: [],
+  });
+  const sentLocks: SentLocks = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const port = port1.on("message", take);
+  const thread: Thread = { pool, port, sentLocks, sent: new Map(), messages: 0, hasReplied: false, hasEnded: false };
+  pool.on("error", () => {}); // workerDestroy follows in any case
+  pool.on("workerDestroy", () => {
+    if (!thread.hasEnded) crashed();
+  });
+  const { maxValueBytes, keepVersions, keepVersionBytes, minScryptLogN } = settings; // it needs no others
+  const own = { maxValueBytes, keepVersions, keepVersionBytes, ...(minScryptLogN && { minScryptLogN }) };
+  const start: WorkerStart<MessagePort> = { port: port2, settings: own, sentLocks };
+  pool.run(start, { transferList: [port2] }).catch(() => {}); // it lasts as long as the thread
+  return thread;
+}
+
+/** Ends a thread and rejects what it has not replied to with `reason`. Resolves when the thread is gone. */
+function end(thread: Thread, reason: VaultError): Promise<void> {
+  thread.hasEnded = true;
+  thread.port.close();
+  for (const { requests } of thread.sent.values()) rejectAll(requests, reason);
+  thread.sent.clear();
+  return thread.pool.destroy();
+}
+
+function rejectAll(waiting: readonly Waiting[], error: VaultError): void {
+  for (const { reject } of waiting) reject(error);
+}
+
+const waitingOperations: ReadonlySet<string> = new Set([...derivingOperations, "drain"]);
+
+/** Whether the message may wait for a derivation. */
+function mayWait([first]: readonly Waiting[]): boolean {
+  return first !== undefined && waitingOperations.has(first.request.op);
+}
+
+/** Whether the key worker replies quickly: the rest of the batch waits for it. */
+function isQuick(request: Request): boolean {
+  if (request.op === "open") return request.blob.byteLength <= quickBytes;
+  return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
+}
+
+/** Bodies of puts: they are moved. */
+function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
+  return requests.flatMap((request) => {
+    const memory = request.op === "seal" ? request.body.buffer : null;
+    return memory instanceof ArrayBuffer ? [memory] : [];
+  });
+}
+
+/** Wipes a body that was shared with the key worker, or did not reach it; one that was moved has no bytes left here. */
+export async function wipingAfter<T>(body: Uint8Array, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } finally {
+    if (body.byteLength > 0) body.fill(0);
+  }
+}
+
+function lockedMeanwhile(): VaultError {
+  return new VaultError("VAULT_LOCKED", "the vault was locked while this request was waiting: send it again");
+}
+
+function noReply(cause: unknown): VaultError {
+  return new VaultError("INTERNAL", "the key worker did not answer: check whether the vault is locked", { cause });
+}
+
+function refusal({ code, detail, trace, index }: Refusal): VaultError {
+  const cause =
+    trace === undefined ? {} : { cause: Object.assign(new Error(), { name: "KeyWorkerError", stack: trace }) };
+  return new VaultError(code, detail, { ...cause, index, ...(code === "RATE_LIMITED" && { retryAfter: 1 }) });
+}

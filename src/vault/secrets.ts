@@ -1,0 +1,320 @@
+/**
+ * Operations on the secrets of an unlocked vault: none runs beside a lock or a forced init, and changes of one path take
+ * turns. Each is a sequence of storage and key worker calls; it never looks into a body, nor into a blob beyond its etag.
+ */
+import type { Bytes, Head, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
+import type { Change, Expected, SecretStore } from "../storage/secret-store.js";
+import { Batches } from "./batch.js";
+import type { BatchPermit } from "./batch-plan.js";
+import { CachedStore, type SealedBlob } from "./cache.js";
+import {
+  type Condition,
+  conflictAt,
+  expectedAs,
+  includesTag,
+  isConditional,
+  type MaybeReply,
+  notFound,
+  repeating,
+  requireCondition,
+  requireOf,
+  type TaggedReply,
+  type Tags,
+  tagOrNone,
+  unconditional,
+} from "./conditions.js";
+import { wipingAfter } from "./key-worker.js";
+import { Lister, type ListPart, type ListQuery } from "./list.js";
+import type { LockState } from "./lock-state.js";
+import { KeyedMutex, type ReadWriteLock } from "./locks.js";
+
+export type SecretsOptions = {
+  readonly store: SecretStore;
+  readonly lockState: LockState;
+  readonly lock: ReadWriteLock;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly cacheBytes: number;
+  readonly maxBatchBytes: number;
+  /** Whether a put keeps what it replaces. */
+  readonly keepsHistory: boolean;
+};
+
+export class VaultSecrets {
+  readonly #store: SecretStore;
+  readonly #lockState: LockState;
+  readonly #lock: ReadWriteLock;
+  readonly #clock: Clock;
+  readonly #cached: CachedStore;
+  readonly #paths = new KeyedMutex();
+  readonly #lister: Lister;
+  readonly #batches: Batches;
+  #requests = 0;
+  /** Number of vaults made since the start. */
+  #vaults = 0;
+
+  constructor(options: SecretsOptions) {
+    const { store, lockState, lock, clock } = options;
+    const cached = new CachedStore(options);
+    this.#store = store;
+    this.#lockState = lockState;
+    this.#lock = lock;
+    this.#clock = clock;
+    this.#cached = cached;
+    this.#lister = new Lister(cached, lockState);
+    const open = (path: string) => this.#open(path);
+    this.#batches = new Batches({ ...options, cached, paths: this.#paths, open });
+  }
+
+  /** How many operations there have been. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  get cacheStats(): CachedStore["stats"] {
+    return this.#cached.stats;
+  }
+
+  /** A new, empty vault has replaced the previous one. No other operation may run. */
+  vaultReplaced(): void {
+    this.#vaults++;
+    this.#cached.clear();
+  }
+
+  /**
+   * Counts as activity. Call it for every secret operation before any other check.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
+  admit(): void {
+    this.#lockState.lockIfIdle();
+    this.#lockState.touch();
+    this.#lockState.mustBeUnlocked();
+  }
+
+  /**
+   * The body is checked before the condition.
+   * @throws VaultError VAULT_LOCKED, BAD_REQUEST, PRECONDITION_FAILED, INTEGRITY, UNAVAILABLE
+   */
+  put(path: string, body: Bytes, condition = unconditional): Promise<TaggedReply> {
+    return this.#changeBy(body, path, async (given) => {
+      const previous = await this.#cached.previous(path);
+      const now = this.#clock.now();
+      const sealed = await this.#lockState.ask({ op: "seal", path, body: given, previous, now });
+      return this.#replace(path, condition, previous, sealed);
+    });
+  }
+
+  /**
+   * The reply holds the value: wipe it once it is sent. It is null when the secret still has one of the etags.
+   * @throws VaultError NOT_FOUND, … as put
+   */
+  get(path: string, unlessTagged: Tags | null = null): Promise<MaybeReply> {
+    return this.#whileUnlocked(async () => {
+      if (unlessTagged === null) return this.#open(path);
+      const head = this.#cached.current(path) ?? (await this.#store.read(path, tagHeadBytes));
+      const tag = head && tagOf(head);
+      return tag !== null && includesTag(unlessTagged, tag) ? { reply: null, tag } : this.#open(path);
+    });
+  }
+
+  /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */
+  remove(path: string, condition = unconditional): Promise<void> {
+    return this.#change(path, async () => {
+      const expected = isConditional(condition) ? await this.#expectedBy(condition, path) : "present";
+      const { committed } = await this.#cached.commit([{ path, blob: null, expected }], []);
+      if (!committed) throw expected === "present" ? notFound(path) : conflictAt(condition, path);
+    });
+  }
+
+  /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
+  async judgePut(path: string, body: Bytes): Promise<void> {
+    const now = this.#clock.now();
+    const seal = () => this.#lockState.ask({ op: "seal", path, body, previous: null, now });
+    await wipingAfter(body, this.#whileUnlocked(seal));
+  }
+
+  /** As `judgePut`, of an undo. */
+  async judgeUndo(path: string, body: Bytes): Promise<void> {
+    const now = this.#clock.now();
+    const undo = () => this.#lockState.ask({ op: "undo", path, body, blob: null, now });
+    await wipingAfter(body, this.#whileUnlocked(undo)).catch((error: unknown) => {
+      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+    });
+  }
+
+  /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
+  history(path: string): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = await this.#mustRead(path);
+      return (await this.#lockState.ask({ op: "history", path, blob })).reply;
+    });
+  }
+
+  /** As `get`, of one version. */
+  version(path: string, version: number): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = await this.#mustRead(path);
+      return (await this.#lockState.ask({ op: "openVersion", path, blob, version })).reply;
+    });
+  }
+
+  /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */
+  undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return this.#changeBy(body, path, async (given) => {
+      const previous = await this.#store.read(path);
+      try {
+        const now = this.#clock.now();
+        const sealed = await this.#lockState.ask({ op: "undo", path, body: given, blob: previous, now });
+        return await this.#replace(path, condition, previous, sealed);
+      } catch (error) {
+        if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, previous);
+        throw error;
+      }
+    });
+  }
+
+  /** Removes all earlier versions; returns how many. @throws VaultError NOT_FOUND, … as put */
+  prune(path: string, condition: Condition): Promise<number> {
+    return this.#change(path, async () => {
+      const previous = await this.#store.read(path);
+      requireOf(condition, path, previous);
+      if (previous === null) throw notFound(path);
+      const { blob, removed } = await this.#lockState.ask({ op: "prune", path, blob: previous });
+      if (blob.length < previous.length) {
+        await this.#mustCommit(condition, { path, blob, expected: expectedAs(previous) });
+      }
+      return removed;
+    });
+  }
+
+  /**
+   * Carries out a batch of operations: each get by itself, or with changes all or nothing. The response holds values: wipe
+   * it once it is sent.
+   * @throws VaultError as put and get, with the index of the operation that is refused.
+   */
+  batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
+    const run = () => this.#batches.run(body, permit);
+    return wipingAfter(body, this.#whileUnlocked(run));
+  }
+
+  /**
+   * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
+  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    const parts = this.#lister.list(query);
+    const vaults = this.#vaults;
+    for (;;) {
+      const { value } = await this.#whileUnlocked(() => {
+        if (this.#vaults !== vaults)
+          throw new VaultError("UNAVAILABLE", "a new vault has replaced this one: list again");
+        return parts.next();
+      });
+      if (!value) return;
+      yield value;
+    }
+  }
+
+  /**
+   * Seals a secret again that the old master key sealed; returns false when it is damaged, also on a second read. What a
+   * first read finds damaged is not written: re-sealed, it would be lost, although the disk may still have it.
+   */
+  reseal(path: string): Promise<boolean> {
+    const reseal = async () => (await this.#resealOnce(path, false)) || this.#resealOnce(path, true);
+    return this.#lock.shared(() => this.#paths.run([path], () => this.#repeatingIfShared(reseal)));
+  }
+
+  async #whileUnlocked<T>(work: () => Promise<T>): Promise<T> {
+    this.#requests++;
+    if (!this.#lock.tryEnter()) await this.#lock.enter();
+    try {
+      this.#lockState.mustBeUnlocked();
+      return await work();
+    } finally {
+      this.#lock.leave();
+    }
+  }
+
+  /** Runs a change in its path's turn. */
+  #change<T>(path: string, change: () => Promise<T>): Promise<T> {
+    return this.#whileUnlocked(() => this.#paths.run([path], () => this.#repeatingIfShared(change)));
+  }
+
+  /** As `#change`, of a change that consumes its body: each attempt gets a copy, where there may be several. */
+  #changeBy<T>(body: Bytes, path: string, change: (body: Bytes) => Promise<T>): Promise<T> {
+    const once = () => {
+      if (!this.#cached.isShared) return change(body);
+      const copy = body.slice();
+      return wipingAfter(copy, change(copy));
+    };
+    return wipingAfter(body, this.#change(path, once));
+  }
+
+  #repeatingIfShared<T>(change: () => Promise<T>): Promise<T> {
+    return this.#cached.isShared ? repeating(change) : change();
+  }
+
+  /** Opens the current version, from memory or storage. @throws VaultError NOT_FOUND, INTEGRITY */
+  async #open(path: string): Promise<TaggedReply> {
+    const blob = this.#cached.current(path);
+    if (blob === undefined) return this.#readAndOpen(path);
+    const { reply, etag } = await this.#lockState.ask({ op: "open", path, blob });
+    return { reply, tag: etag };
+  }
+
+  /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
+  #readAndOpen(path: string): Promise<TaggedReply> {
+    return this.#cached.readingCurrent(async (keep) => {
+      const blob = await this.#cached.readMissed(path);
+      if (blob === null) throw notFound(path);
+      const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
+      keep(path, blob, currentLength);
+      return { reply, tag: etag };
+    });
+  }
+
+  async #resealOnce(path: string, asItIs: boolean): Promise<boolean> {
+    const before = await this.#store.read(path);
+    if (before === null) return true;
+    const { blob, intact, ...lengths } = await this.#lockState.ask({ op: "reseal", path, blob: before });
+    if (!intact && !asItIs) return false;
+    if (blob !== null) await this.#cached.commitResealed({ path, blob, ...lengths }, expectedAs(before));
+    else await this.#store.settle(path); // or a power cut may bring back one that the old key sealed
+    return intact;
+  }
+
+  async #replace(
+    path: string,
+    condition: Condition,
+    previous: Bytes | Head | null,
+    { blob, headLength, reply, etag }: SealReply,
+  ): Promise<TaggedReply> {
+    requireOf(condition, path, previous);
+    const isBased = this.#cached.isShared || isConditional(condition);
+    const change = { path, blob, ...(isBased && { expected: expectedAs(previous) }) };
+    await this.#mustCommit(condition, change, { path, blob, headLength });
+    return { reply, tag: etag };
+  }
+
+  async #mustRead(path: string): Promise<Bytes> {
+    const blob = await this.#store.read(path);
+    if (blob === null) throw notFound(path);
+    return blob;
+  }
+
+  async #expectedBy(condition: Condition, path: string): Promise<Expected> {
+    const tag = tagOrNone(await this.#store.read(path, tagHeadBytes));
+    requireCondition(condition, path, tag);
+    return tag === null ? "present" : { tag };
+  }
+
+  /** @throws Conflict when another program has changed what the change is based on */
+  async #mustCommit(condition: Condition, change: Change, ...sealed: SealedBlob[]): Promise<void> {
+    const { committed } = await this.#cached.commit([change], sealed);
+    if (!committed) throw conflictAt(condition, change.path);
+  }
+}

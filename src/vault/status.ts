@@ -1,0 +1,141 @@
+/** Status of the vault for clients, and its figures for metrics. */
+import { type Clock, inTime } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { LockReason } from "../observer.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import type { Header } from "./header.js";
+import type { DerivationStats, LockState } from "./lock-state.js";
+import type { RotationProgress, RotationSweep } from "./rotation.js";
+import type { VaultSecrets } from "./secrets.js";
+
+export type VaultStatus = {
+  readonly initialized: boolean;
+  readonly locked: boolean;
+  readonly secretCount: number;
+  readonly vaultPath: string;
+  readonly idleTimeoutMs: number;
+  readonly lastActivity: string;
+  /** While unlocked: the one before. */
+  readonly lastLock: { readonly reason: LockReason; readonly at: string };
+  /** While the master key is being rotated. */
+  readonly rotation?: RotationProgress;
+  /** False while storage does not answer: `secretCount` is then the last known number. */
+  readonly storageAvailable?: boolean;
+};
+
+/** For metrics; of this moment, or since the start. Times in milliseconds. */
+export type VaultFigures = {
+  readonly initialized: boolean;
+  readonly unlocked: boolean;
+  /** Null while storage does not answer. */
+  readonly secrets: number | null;
+  /** Since the last activity. */
+  readonly idleMs: number;
+  readonly derivations: DerivationStats;
+  /** Threads that replaced one that had crashed. */
+  readonly keyWorkerCrashes: number;
+  readonly caches: VaultSecrets["cacheStats"];
+};
+
+type VaultReportParts = {
+  readonly store: SecretStore;
+  readonly header: Header;
+  readonly lockState: LockState;
+  readonly secrets: VaultSecrets;
+  readonly sweep: RotationSweep;
+  readonly clock: Clock;
+  readonly idleTimeoutMs: number;
+};
+
+/** `available`: false when storage does not answer; `count` is then the last known one. */
+type KnownCount = { readonly count: number; readonly available: boolean };
+
+/** Time limit for counting in a shared store, in milliseconds. */
+const longestCountMs = 1_000;
+
+export class VaultReport {
+  readonly #parts: VaultReportParts;
+  #lastCount = 0;
+  /** Whether a count that has taken too long is still running. */
+  #isCounting = false;
+
+  constructor(parts: VaultReportParts) {
+    this.#parts = parts;
+  }
+
+  async status(): Promise<VaultStatus> {
+    const { store, header, lockState, sweep, idleTimeoutMs } = this.#parts;
+    lockState.lockIfIdle();
+    const { count: secretCount, available } = await this.count();
+    const rotation = sweep.progress(secretCount);
+    const { reason, at } = lockState.lastLock;
+    return {
+      initialized: header.exists,
+      locked: !lockState.unlocked,
+      secretCount,
+      vaultPath: store.vaultPath,
+      idleTimeoutMs,
+      lastActivity: new Date(lockState.lastActivity).toISOString(),
+      lastLock: { reason, at: new Date(at).toISOString() },
+      ...(rotation && { rotation }),
+      ...(!available && { storageAvailable: false }),
+    };
+  }
+
+  async figures(): Promise<VaultFigures> {
+    const { header, lockState, secrets, clock } = this.#parts;
+    lockState.lockIfIdle();
+    const counted = await this.count().catch(() => null); // metrics are printed all the same
+    return {
+      initialized: header.exists,
+      unlocked: lockState.unlocked,
+      secrets: counted?.available ? counted.count : null,
+      idleMs: Math.max(0, clock.now() - lockState.lastActivity),
+      derivations: lockState.derivations,
+      keyWorkerCrashes: lockState.crashes,
+      caches: secrets.cacheStats,
+    };
+  }
+
+  /** Returns the number of secrets; of a shared store, within the time limit. */
+  async count(): Promise<KnownCount> {
+    const { store } = this.#parts;
+    if (store.shared === undefined) return { count: await store.count(), available: true };
+    const count = this.#isCounting ? null : await this.#countInTime();
+    this.#lastCount = count ?? this.#lastCount;
+    return { count: this.#lastCount, available: count !== null };
+  }
+
+  /** Returns null when storage does not answer in time. */
+  async #countInTime(): Promise<number | null> {
+    const counting = this.#countOrNull();
+    const count = await inTime(this.#parts.clock, longestCountMs, counting);
+    if (count !== "late") return count;
+    this.#isCounting = true;
+    const ended = () => {
+      this.#isCounting = false;
+    };
+    counting.then(ended, ended);
+    return null;
+  }
+
+  async #countOrNull(): Promise<number | null> {
+    try {
+      return await this.#countOfCurrent();
+    } catch (error) {
+      if (error instanceof VaultError) return null;
+      throw error;
+    }
+  }
+
+  async #countOfCurrent(): Promise<number> {
+    const { store, header } = this.#parts;
+    try {
+      return await store.count();
+    } catch (error) {
+      if (header.loading === null) throw error;
+      await header.loading;
+      return store.count();
+    }
+  }
+}
