@@ -11,7 +11,7 @@ module.exports = {
   reporter: "dist/test/support/reporter.js",
   parallel: true,
   jobs: 3,
-  timeout: 60000,
+  timeout: 180_000, // only for what hangs: at a load of 15 a test of several processes takes a minute
   exit: false,
   forbidOnly: true,
 };
