@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { StrongroomError } from "strongroom/client";
 import { later, temporaryDirectory } from "../support/clean-up.js";
+import { turns } from "../support/latch.js";
 import { clientOf, mustFail, proxiedClient } from "../support/library.js";
 import { shareTestServer } from "../support/server.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -31,7 +32,8 @@ describe("the client library's requests", () => {
     proxy.silence();
     const controller = new AbortController();
     const work = client.get("a", { signal: controller.signal });
-    setTimeout(() => controller.abort(new Error("enough")), 50);
+    await turns();
+    controller.abort(new Error("enough"));
     const error = await mustFail(work, "ABORTED", /caller cancelled/);
     expect(error.cause).to.deep.include({ message: "enough" });
     await mustFail(client.delete("a", { signal: AbortSignal.abort() }), "ABORTED", /check before/);

@@ -1,8 +1,9 @@
 /** docs/http-api.md, States: transitions, and what each state refuses. */
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { untilDerivationsWait } from "../support/scrape.js";
 import { passphrase, shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import {
   type Answer,
@@ -166,7 +167,7 @@ describe("lock", () => {
     const server = await startTestServer({ scryptLogN: 16 });
     await mustInit(server);
     const unlocks = Array.from({ length: 6 }, () => send(server, requests.unlock));
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await untilDerivationsWait(server);
     await mustLock(server);
     const statuses = (await Promise.all(unlocks)).map(outcome);
     expect(statuses).to.include("403 VAULT_LOCKED");
@@ -175,14 +176,13 @@ describe("lock", () => {
 });
 
 describe("forced re-init", () => {
-  const server = shareTestServer();
   let message = "";
-
-  before(async () => {
-    await mustInit(server());
-    await mustPut(server(), "old/secret", "old value");
-    message = String((await mustInit(server(), { passphrase: "second", force: true }))["message"]);
-  });
+  const initializeTwice = async (fresh: TestServer) => {
+    await mustInit(fresh);
+    await mustPut(fresh, "old/secret", "old value");
+    message = String((await mustInit(fresh, { passphrase: "second", force: true }))["message"]);
+  };
+  const server = shareTestServer({}, initializeTwice);
 
   it("creates a new empty vault", async () => {
     expect((await mustStatus(server()))["secretCount"]).to.equal(0);
@@ -208,9 +208,9 @@ describe("forced re-init", () => {
   });
 
   it("leaves the old vault under its old passphrase, ready to be restored", async () => {
-    const home = server().home;
-    await server().stop();
-    const { writeFileSync } = await import("node:fs");
+    const { home, ...own } = await startTestServer();
+    await initializeTwice({ home, ...own });
+    await own.stop();
     writeFileSync(join(home, "vault", "current"), "gen-1\n");
     const restored = await startTestServer({ home });
     mustRefuse(await send(restored, { ...requests.unlock, body: { passphrase: "second" } }), 401, "UNAUTHORIZED");
@@ -234,7 +234,7 @@ describe("concurrent lifecycle", () => {
     const server = await startTestServer({ scryptLogN: 17 });
     await mustInit(server);
     const unlocks = Array.from({ length: 3 }, () => send(server, requests.unlock));
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await untilDerivationsWait(server);
     mustSucceed(await send(server, requests.shutdown));
     for (const answer of (await Promise.all(unlocks)).slice(1)) mustRefuse(answer, 503, "UNAVAILABLE");
   });

@@ -7,7 +7,7 @@ import { namesOf } from "../../src/storage/files/name-index.js";
 import { Tree } from "../../src/storage/files/tree.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { failingFiles } from "../support/failing-files.js";
-import { closedGate } from "../support/latch.js";
+import { closedGate, turns } from "../support/latch.js";
 
 /** The first fsync of `directory` fails after a subdirectory was created, and only then can that be looked at. */
 function failingOnce(directory: string): FileOperations {
@@ -29,7 +29,7 @@ function failingOnce(directory: string): FileOperations {
   const lstat = async (path: string) => {
     made.open();
     await failed.passed;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await turns();
     return systemFiles.lstat(path);
   };
   return { ...systemFiles, open: open as FileOperations["open"], lstat: lstat as FileOperations["lstat"] };

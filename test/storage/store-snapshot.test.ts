@@ -6,7 +6,7 @@ import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { enterHolder, removeHolder } from "../../src/storage/files/claim.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
-import { closedGate } from "../support/latch.js";
+import { closedGate, turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { remove, write } from "../support/store-changes.js";
 
@@ -25,7 +25,7 @@ function heldUpLinks() {
     },
     /** Slow, so that the write links first. */
     async mkdir(...args: Parameters<typeof systemFiles.mkdir>) {
-      if (String(args[0]).includes("snapshot-")) await new Promise((resolve) => setTimeout(resolve, 30));
+      if (String(args[0]).includes("snapshot-")) await turns();
       return systemFiles.mkdir(...args);
     },
   } as FileOperations;
@@ -49,7 +49,7 @@ async function snapshotAndWrite() {
   });
   const written = write(store, "b", Buffer.from("new b") as Uint8Array<ArrayBuffer>);
   await links.begun;
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await turns();
   return { links, store, snapshot, written, ended: () => ended };
 }
 
@@ -121,7 +121,7 @@ describe("a snapshot", () => {
     const snapshot = store.snapshot();
     await links.begun;
     const removals = Promise.all([remove(store, "b"), remove(store, "c")]);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await turns();
     expect(existsSync(join(store.vaultPath, "gen-1", "secrets", "b.sealed")), "before its link is there").to.equal(
       true,
     );

@@ -17,6 +17,11 @@ export async function mustScrape(server: TestServer, token?: string): Promise<Sc
   return parsed(text);
 }
 
+/** Waits until key derivations queue behind a running one. */
+export async function untilDerivationsWait(server: TestServer): Promise<void> {
+  while (((await mustScrape(server)).value("strongroom_derivations_waiting") ?? 0) === 0);
+}
+
 export function parsed(text: string): Scrape {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const values = new Map(lines.map((line) => [line.replace(/ \S+$/, ""), Number(line.replace(/^.* /, ""))]));

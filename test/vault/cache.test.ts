@@ -1,12 +1,11 @@
 /** The vault's caches: never stale, never a blob that does not open, within their limit. */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { systemFiles } from "../../src/files/durable.js";
 import { CiphertextCache } from "../../src/vault/cache.js";
 import { blobFile, damage, flipped } from "../support/damage.js";
 import { heldFiles } from "../support/held-files.js";
-import { closedGate } from "../support/latch.js";
+import { closedGate, turns } from "../support/latch.js";
 import { FakeClock } from "../support/manual-clock.js";
 import { Random } from "../support/random.js";
 import { passphrase, startTestServer, uncached } from "../support/server.js";
@@ -79,7 +78,7 @@ describe("the vault's cache", () => {
         answered = true;
       });
       await reading.passed;
-      await sleep(200);
+      await turns();
       expect(answered).to.equal(false);
       released.open();
       mustRefuse(await list, 503, "UNAVAILABLE");
@@ -87,16 +86,14 @@ describe("the vault's cache", () => {
   }
 
   it("does not keep what a get read that began before a put", async () => {
-    let release: () => void = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const [opened, released] = [closedGate(), closedGate()];
     let slow = false;
     const open: typeof systemFiles.open = async (...args) => {
       const handle = await systemFiles.open(...args);
       if (slow && String(args[0]).endsWith("a.sealed")) {
         slow = false; // the put reads what it replaces, too
-        await released; // the old file is open already
+        opened.open();
+        await released.passed; // the old file is open already
       }
       return handle;
     };
@@ -105,9 +102,9 @@ describe("the vault's cache", () => {
     await mustPut(server, "a", "old");
     slow = true;
     const early = mustGet(server, "a");
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await opened.passed;
     await mustPut(server, "a", "new");
-    release();
+    released.open();
     expect((await early)["value"]).to.be.oneOf(["old", "new"]);
     for (let reading = 0; reading < 3; reading++) expect((await mustGet(server, "a"))["value"]).to.equal("new");
   });
