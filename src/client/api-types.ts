@@ -1,58 +1,58 @@
 /** Types of the HTTP API, generated from openapi.yaml by `npm run contract`. */
 
-/** Body of init. Other fields are ignored. */
+/** Body of init. */
 export interface InitRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8. */
+  /** The vault's passphrase. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** Replace an existing vault with a new, empty one; the old one is kept whole beside it. */
+  /** Replace an existing vault with a new, empty one. The old one is kept beside it. */
   readonly force?: boolean;
 }
 
-/** Body of unlock. Other fields are ignored. */
+/** Body of unlock. */
 export interface UnlockRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
+  /** The vault's passphrase or one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
 }
 
-/** Body of a change of the passphrase. Other fields are ignored. */
+/** Body of a change of the passphrase. */
 export interface PassphraseRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
+  /** The vault's passphrase or one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** The passphrase from now on. At most 1024 bytes of UTF-8. */
+  /** The new passphrase. At most 1024 bytes of UTF-8. */
   readonly newPassphrase: string;
 }
 
-/** Body of a rotation of the master key. Other fields are ignored. */
+/** Body of a rotation of the master key. */
 export interface RotateRequest {
-  /** The vault's master passphrase. At most 1024 bytes of UTF-8. */
+  /** The vault's passphrase. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** The texts of the keys that open the vault from now on, too; all others open nothing any more. */
+  /** The keys to keep. The others no longer unlock the vault. */
   readonly keys: readonly string[];
 }
 
-/** Body of a new key. Other fields are ignored. */
+/** Body of a new key. */
 export interface KeyRequest {
-  /** The vault's passphrase, or the text of one of its keys. At most 1024 bytes of UTF-8. */
+  /** The vault's passphrase or one of its keys. At most 1024 bytes of UTF-8. */
   readonly passphrase: string;
-  /** Name of the key, for people: unique, without control characters and outer white space. At most 64 bytes of UTF-8. */
+  /** Unique name of the key, without control characters or leading or trailing white space. At most 64 bytes of UTF-8. */
   readonly label: string;
 }
 
-/** Body of undo. Other fields are ignored. */
+/** Body of undo. */
 export interface UndoRequest {
-  /** The number of a version that is kept. */
+  /** Number of a stored version. */
   readonly version: number;
 }
 
-/** Body of a check of checkpoints. Other fields are ignored. */
+/** Body of a check of checkpoints. */
 export interface AuditVerifyRequest {
-  /** At most 1000. */
+  /** The checkpoints to check. */
   readonly checkpoints: readonly AuditCheckpoint[];
 }
 
-/** Body of a batch. Other fields are ignored. */
+/** Body of a batch. */
 export interface BatchRequest {
-  /** What to do; an operation has one of get, put, delete, move and copy. */
+  /** The operations. Each has exactly one of get, put, delete, move and copy. */
   readonly operations: readonly (BatchGet | BatchPut | BatchDelete | BatchMove | BatchCopy)[];
 }
 
@@ -60,7 +60,7 @@ export interface BatchRequest {
 export interface BatchGet {
   /** Path of the secret to read, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly get: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
@@ -72,11 +72,11 @@ export interface BatchPut {
   readonly put: string;
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
   readonly value: string;
-  /** What kind of secret it is. */
+  /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in plain words. At most 4096 bytes of UTF-8. */
+  /** Description for people. At most 4096 bytes of UTF-8. */
   readonly description?: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
@@ -86,71 +86,71 @@ export interface BatchPut {
 export interface BatchDelete {
   /** Path of the secret to delete, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly delete: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
-/** Moves or renames a secret; its times, versions and history stay. */
+/** Moves or renames a secret with its times, versions and history. */
 export interface BatchMove {
   /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly move: string;
-  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8. */
+  /** The new path, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly to: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
-/** Stores the present value and metadata of a secret as a new secret at another path. */
+/** Stores the current value and metadata of a secret as a new secret at another path. */
 export interface BatchCopy {
   /** Path of the secret to copy, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly copy: string;
-  /** The path that it gets, not percent-encoded. At most 1024 bytes of UTF-8. */
+  /** The new path, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly to: string;
-  /** Tag without quotes that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
   readonly ifNoneMatch?: "*";
 }
 
-/** Body of put. Other fields are ignored. */
+/** Body of put. */
 export interface PutRequest {
   /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
   readonly value: string;
-  /** What kind of secret it is. */
+  /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
-  /** What it is for, in plain words. At most 4096 bytes of UTF-8. */
+  /** Description for people. At most 4096 bytes of UTF-8. */
   readonly description?: string;
 }
 
-/** Body of a new token. Other fields are ignored. */
+/** Body of a new token. */
 export interface TokenRequest {
-  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token can do. */
+  /** What the token may do. */
   readonly can?: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
-  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths?: readonly string[];
-  /** Seconds until it ends; 0: never. */
+  /** Seconds until the token expires. 0: never. */
   readonly ttlSeconds?: number;
 }
 
-/** Body of a rotation of a token. Other fields are ignored. */
+/** Body of a rotation of a token. */
 export interface RotationRequest {
-  /** Seconds for which the old text stays valid. */
+  /** Grace period for the old value, in seconds. */
   readonly overlapSeconds?: number;
 }
 
-/** A record of the audit log; the members depend on the event. */
+/** A record of the audit log. Its fields depend on the event. */
 export interface AuditRecord {
   /** Number of the record. */
   readonly seq: number;
   /** ISO 8601, UTC, with milliseconds. */
   readonly time: string;
-  /** What was done, or happened. */
+  /** What happened. */
   readonly event: string;
   /** Name of the token; `root` is the root token. */
   readonly token?: string;
@@ -162,37 +162,37 @@ export interface AuditRecord {
   readonly path?: string;
   /** Target of a move or copy. */
   readonly to?: string;
-  /** The client token, or the key's id, that was made, changed or removed. */
+  /** Client token, or id of the key, that was created, changed or deleted. */
   readonly name?: string;
-  /** The version that was asked for. */
+  /** The requested version. */
   readonly version?: number;
-  /** Tag of the secret that was read or stored. */
+  /** Etag of the secret that was read or stored. */
   readonly etag?: string;
-  /** Of a list. */
+  /** Prefix of a list. */
   readonly prefix?: string;
-  /** Secrets in a list, or records that a gap stands for. */
+  /** Number of secrets in a list, or of records lost in a gap. */
   readonly count?: number;
   /** Present in the records of a batch. */
   readonly batch?: true;
-  /** Status of the response; 0: the client was gone. */
+  /** Status of the response. 0: the client disconnected. */
   readonly status?: number;
   /** Code of the error. */
   readonly code?: string;
-  /** Why the vault was locked, or a checkpoint made. */
+  /** Why the vault was locked or a checkpoint was made. */
   readonly reason?: string;
-  /** Of a lockout: what was wrong. */
+  /** For a lockout: which credential was wrong. */
   readonly credential?: string;
-  /** When the first of a gap's records was lost. ISO 8601, UTC, with milliseconds. */
+  /** When the first record of a gap was lost. ISO 8601, UTC, with milliseconds. */
   readonly since?: string;
-  /** Name of the key. */
+  /** Name of the signing key. */
   readonly key?: string;
   /** The MAC. */
   readonly mac?: string;
 }
 
-/** Where the log ends: keep it elsewhere, and no earlier part can be changed or cut unseen. */
+/** Where the log ends. A copy kept elsewhere reveals any later change or removal of earlier records. */
 export interface AuditHead {
-  /** Name of the log, made when its first file was. */
+  /** Name of the log, chosen when its first file was created. */
   readonly log: string;
   /** Number of the record. */
   readonly seq: number;
@@ -202,7 +202,7 @@ export interface AuditHead {
 
 /** A checkpoint. `chain` is the value before it. */
 export interface AuditCheckpoint {
-  /** Name of the log, made when its first file was. */
+  /** Name of the log, chosen when its first file was created. */
   readonly log: string;
   /** Number of the record. */
   readonly seq: number;
@@ -210,7 +210,7 @@ export interface AuditCheckpoint {
   readonly time: string;
   /** Value of the hash chain. */
   readonly chain: string;
-  /** Name of the key. */
+  /** Name of the signing key. */
   readonly key: string;
   /** The MAC. */
   readonly mac: string;
@@ -225,163 +225,163 @@ export interface AuditPage {
 
 /** Verdicts on checkpoints. */
 export interface AuditVerdicts {
-  /** In the order of the checkpoints. `unknown`: made under another key than the vault's. */
+  /** In the order of the checkpoints. `unknown`: signed with a key that is not this vault's. */
   readonly verdicts: readonly ("valid" | "wrong" | "unknown")[];
 }
 
-/** A token without its text. */
+/** A token without its value. */
 export interface Token {
-  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token can do. */
+  /** What the token may do. */
   readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
-  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths: readonly string[];
-  /** When it was created; null for the root token. ISO 8601, UTC, with milliseconds. */
+  /** When the token was created; null for the root token. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string | null;
-  /** When it ends; null: never. ISO 8601, UTC, with milliseconds. */
+  /** When the token expires; null: never. ISO 8601, UTC, with milliseconds. */
   readonly expiresAt: string | null;
-  /** When it was last used, within a minute; null: not yet, and for the root token. ISO 8601, UTC, with milliseconds. */
+  /** When the token was last used, to the minute; null if never, and for the root token. ISO 8601, UTC, with milliseconds. */
   readonly lastUsedAt: string | null;
 }
 
-/** A token with its text, which is never shown again. */
+/** A token with its value, which is returned only once. */
 export interface NewToken {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** The text, for `Authorization: Bearer`. */
+  /** The value, for `Authorization: Bearer`. */
   readonly token: string;
-  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What the token can do. */
+  /** What the token may do. */
   readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
-  /** Secrets, or with a slash at the end subtrees, that it can see and change; none: all. */
+  /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths: readonly string[];
-  /** When it was created; null for the root token. ISO 8601, UTC, with milliseconds. */
+  /** When the token was created; null for the root token. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string | null;
-  /** When it ends; null: never. ISO 8601, UTC, with milliseconds. */
+  /** When the token expires; null: never. ISO 8601, UTC, with milliseconds. */
   readonly expiresAt: string | null;
-  /** When it was last used, within a minute; null: not yet, and for the root token. ISO 8601, UTC, with milliseconds. */
+  /** When the token was last used, to the minute; null if never, and for the root token. ISO 8601, UTC, with milliseconds. */
   readonly lastUsedAt: string | null;
 }
 
 /** The client tokens. */
 export interface TokenList {
-  /** Ascending by name. */
+  /** In ascending order of names. */
   readonly tokens: readonly Token[];
 }
 
 /** Confirms that a token was revoked. */
 export interface Revoked {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** Its name: 1 to 64 of a-z, 0-9, dot, dash, underscore; `root` is the root token's. */
+  /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
 }
 
 /** Confirms an operation on the vault. */
 export interface Acknowledgement {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
 }
 
 /** Confirms that a vault was created. */
 export interface Initialized {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
   /** Directory of the vault, or host and name of its database. */
   readonly vaultPath: string;
 }
 
-/** State of the vault that anyone on this machine may read. */
+/** State of the vault, which anyone on this machine may read. */
 export interface VaultStatus {
   /** Whether a vault exists. */
   readonly initialized: boolean;
   /** Whether the vault is locked; true before init. */
   readonly locked: boolean;
-  /** Number of stored secrets, also while locked. */
+  /** Number of stored secrets, also while the vault is locked. */
   readonly secretCount: number;
   /** Directory of the vault, or host and name of its database. */
   readonly vaultPath: string;
-  /** False once the server has begun to shut down. */
+  /** False once the server is shutting down. */
   readonly serverRunning: boolean;
   /** The listening port. */
   readonly port: number;
-  /** Milliseconds without activity after which the vault locks; 0 means never. */
+  /** Milliseconds of inactivity after which the vault locks. 0: never. */
   readonly idleTimeoutMs: number;
-  /** Time of the last successful init or unlock, or of the last authenticated secret operation; before any, the server's start. ISO 8601, UTC, with milliseconds. */
+  /** Time of the last successful init or unlock, or of the last authenticated operation on secrets; before any of them, the server's start. ISO 8601, UTC, with milliseconds. */
   readonly lastActivity: string;
   readonly lastLock: LastLock;
   /** Version of the server. */
   readonly version: string;
   readonly rotation?: RotationProgress;
-  /** False while a database does not answer: `secretCount` is then the last number that it told. */
+  /** False while the database does not respond. `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;
 }
 
-/** Why and when the vault was locked last; while it is unlocked, the time before. */
+/** Why and when the vault was last locked. While it is unlocked: the time before. */
 export interface LastLock {
-  /** On request, after the idle timeout, because the key worker ended or the stored header took another key, because the server started, or because it is stopping. */
+  /** On request; after the idle timeout; because the key worker crashed or the stored header got another key; because the server started or is stopping. */
   readonly reason: "request" | "idle" | "crash" | "start" | "shutdown";
-  /** When it was locked, or the server started. ISO 8601, UTC, with milliseconds. */
+  /** When the vault was locked, or the server started. ISO 8601, UTC, with milliseconds. */
   readonly at: string;
 }
 
-/** A way into the vault. */
+/** The passphrase or a key. */
 export interface Key {
-  /** Identifies the key; `passphrase` is the passphrase. */
+  /** Identifies the key; `passphrase` for the passphrase. */
   readonly id: string;
-  /** The passphrase, or a generated key. */
+  /** The passphrase or a generated key. */
   readonly kind: "passphrase" | "key";
-  /** Its name, for people; `passphrase` is the passphrase's. */
+  /** Name for people; `passphrase` for the passphrase. */
   readonly label: string;
-  /** When it was created, or the passphrase last changed. ISO 8601, UTC, with milliseconds. */
+  /** When the key was created or the passphrase was last changed. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
 }
 
-/** The ways into the vault. */
+/** The passphrase and the keys. */
 export interface KeyList {
-  /** The passphrase first, then the keys by age. */
+  /** The passphrase first, then the keys, oldest first. */
   readonly keys: readonly Key[];
 }
 
 /** A new key. */
 export interface CreatedKey {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** Identifies the key; `passphrase` is the passphrase. */
+  /** Identifies the key; `passphrase` for the passphrase. */
   readonly id: string;
-  /** Its name, for people; `passphrase` is the passphrase's. */
+  /** Name for people; `passphrase` for the passphrase. */
   readonly label: string;
-  /** Its text, which opens the vault. Case and dashes do not matter. The last letter of each group checks the group. */
+  /** The key, which unlocks the vault. Case and dashes do not matter. The last character of each group is a checksum. */
   readonly key: string;
 }
 
-/** Confirms that the master key is rotated. */
+/** Confirms that the master key was rotated. */
 export interface Rotated {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
-  /** The labels of the keys that open nothing any more. */
+  /** The labels of the keys that no longer unlock the vault. */
   readonly removed: readonly string[];
 }
 
 /** Progress of a rotation of the master key. */
 export interface RotationProgress {
-  /** Number of secrets sealed under the new key, as far as checked since the server started. */
+  /** Number of secrets encrypted with the new key, as far as checked since the server started. */
   readonly done: number;
   /** Number of secrets. */
   readonly total: number;
 }
 
-/** Metadata stored with the value; a field that was not supplied is absent. */
+/** Metadata of the secret. A field that was not given is absent. */
 export interface Metadata {
   /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
@@ -391,16 +391,16 @@ export interface Metadata {
 
 /** Confirms that a secret was stored. */
 export interface Stored {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
   /** The value's length in bytes of UTF-8. */
   readonly bytes: number;
   readonly metadata: Metadata;
-  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  /** Number of the version: 1 at first, and one more after each put that changes something. */
   readonly version: number;
-  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  /** Names this state of the secret, for If-Match and If-None-Match, which take it in quotes. */
   readonly etag: string;
 }
 
@@ -413,11 +413,11 @@ export interface Secret {
   readonly metadata: Metadata;
   /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was last stored. Never decreases. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
-  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  /** Number of the version: 1 at first, and one more after each put that changes something. */
   readonly version: number;
-  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  /** Names this state of the secret, for If-Match and If-None-Match, which take it in quotes. */
   readonly etag: string;
 }
 
@@ -428,11 +428,11 @@ export interface SecretEntry {
   readonly metadata: Metadata;
   /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
-  /** When the secret was last stored; never goes backwards. ISO 8601, UTC, with milliseconds. */
+  /** When the secret was last stored. Never decreases. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
-  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  /** Number of the version: 1 at first, and one more after each put that changes something. */
   readonly version: number;
-  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  /** Names this state of the secret, for If-Match and If-None-Match, which take it in quotes. */
   readonly etag: string;
 }
 
@@ -443,9 +443,9 @@ export interface SecretVersion {
   readonly createdAt: string;
   /** When this version was last stored. ISO 8601, UTC, with milliseconds. */
   readonly updatedAt: string;
-  /** Number of the version: 1 at creation, one more with each put that changes something. */
+  /** Number of the version: 1 at first, and one more after each put that changes something. */
   readonly version: number;
-  /** Tag of this state of the secret, for If-Match and If-None-Match, where it stands in quotes. */
+  /** Names this state of the secret, for If-Match and If-None-Match, which take it in quotes. */
   readonly etag: string;
 }
 
@@ -453,49 +453,49 @@ export interface SecretVersion {
 export interface SecretHistory {
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** Newest first, the present included. */
+  /** Newest first, including the current version. */
   readonly versions: readonly SecretVersion[];
-  /** How many earlier versions cannot be decrypted; they are not among the versions. */
+  /** Number of earlier versions that cannot be decrypted. They are not among the versions. */
   readonly damaged?: number;
 }
 
 /** Secrets in ascending order of the UTF-8 bytes of their paths. */
 export interface SecretList {
-  /** Matching secrets; empty when nothing matches. */
+  /** The matching secrets. */
   readonly entries: readonly SecretEntry[];
-  /** Present when more secrets follow: continue with `after` set to this path. */
+  /** Present if more secrets follow: continue `after` this path. */
   readonly next?: string;
-  /** Paths whose stored metadata cannot be decrypted; they are not among the entries. */
+  /** Paths whose metadata cannot be decrypted. They are not among the entries. */
   readonly damaged?: readonly string[];
 }
 
 /** Confirms a deletion. */
 export interface Deleted {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
 }
 
 /** Confirms that a snapshot was taken. */
 export interface Snapshot {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** What was done, for people. */
+  /** What happened, for people. */
   readonly message: string;
   /** Directory of the snapshot. */
   readonly directory: string;
   /** Number of secrets in it. */
   readonly secretCount: number;
-  /** Present when it is the vault's own directory: nothing in it may be changed or removed. */
+  /** Present if this is the vault's own directory. Do not change or remove anything in it. */
   readonly direct?: true;
 }
 
 /** Why a request was refused. */
 export interface Refusal {
-  /** What was wrong and what to do, for people. */
+  /** What is wrong and what to do, for people. */
   readonly error: string;
   /** Error code, for programs. */
   readonly code:
@@ -511,34 +511,34 @@ export interface Refusal {
   readonly credential?: "token" | "passphrase";
   /** With UNAUTHORIZED, for 30 days: why a client token is no longer valid. */
   readonly reason?: "expired" | "revoked" | "rotated";
-  /** Which operation of a batch was refused, counted from 0. */
+  /** Index of the operation in the batch that was refused, from 0. */
   readonly index?: number;
 }
 
 /** Why the server failed. */
 export interface Failure {
-  /** What was wrong and what to do, for people. */
+  /** What is wrong and what to do, for people. */
   readonly error: string;
   /** Error code, for programs. */
   readonly code: "INTERNAL" | "INTEGRITY" | "UNAVAILABLE";
   /** Identifies the request in the server's log. */
   readonly requestId: string;
-  /** Which operation of a batch was refused, counted from 0. */
+  /** Index of the operation in the batch that was refused, from 0. */
   readonly index?: number;
 }
 
 /** The results of a batch. */
 export interface BatchResults {
-  /** Always true; a failure has an error and a code instead. */
+  /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** One for each operation, in order: the secret of a get, or why it is refused; of a put, move or copy what was stored; of a delete a confirmation. */
+  /** One for each operation, in order. For a get: the secret, or why it was refused; for a put, move or copy: what was stored; for a delete: a confirmation. */
   readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
 }
 
-/** Why a get of a batch without changes is refused. */
+/** Why a get was refused, in a batch of gets. */
 export interface BatchRefusal {
   /** Error code, for programs. */
   readonly code: "BAD_REQUEST" | "FORBIDDEN" | "NOT_FOUND" | "PRECONDITION_FAILED" | "INTEGRITY";
-  /** What was wrong and what to do, for people. */
+  /** What is wrong and what to do, for people. */
   readonly error: string;
 }
