@@ -1,17 +1,14 @@
 /** Failures and lockouts by key: 10 failures within 60 s lock a key out for 300 s. */
-import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 const maxFailures = 10;
-export const windowMs = 60_000;
+const windowMs = 60_000;
 const lockoutMs = 300_000;
 
 /** Most keys with failures, and most lockouts. Beyond that, the key that failed longest ago is dropped, but no lockout. */
 const maxKeys = 10_000;
 
-/** Reports 2 hits to express-rate-limit for a locked-out key, 1 for any other. */
-export class FailureStore implements Store {
-  readonly localKeys = true;
+export class FailureStore {
   readonly #clock: Clock;
   /** Times of the failures, in order of the last one. */
   readonly #failures = new Map<string, readonly number[]>();
@@ -43,17 +40,6 @@ export class FailureStore implements Store {
 
   get hasLockouts(): boolean {
     return this.#lockouts.size > 0;
-  }
-
-  increment(key: string): ClientRateLimitInfo {
-    return { totalHits: this.secondsLeft(key) > 0 ? 2 : 1, resetTime: undefined };
-  }
-
-  decrement(): void {}
-
-  resetKey(key: string): void {
-    this.#failures.delete(key);
-    this.#lockouts.delete(key);
   }
 
   #lockOut(key: string, now: number): void {

@@ -7,9 +7,9 @@ import { VaultError } from "../errors.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import type { LogHead } from "./audit-format.js";
-import { type AuditedMode, recordsOf, textOfRecord } from "./audit-record.js";
+import { type AuditedEvent, type AuditedMode, recordsOf, textOfRecord } from "./audit-record.js";
 import type { AuditWriter } from "./audit-writer.js";
-import type { LastCheckpoint, Signer } from "./checkpoint-signing.js";
+import type { CheckpointReason, LastCheckpoint, Signer } from "./checkpoint-signing.js";
 import { type AuditRecord, readRecords } from "./log-reader.js";
 
 export type AuditLogOptions = {
@@ -68,10 +68,16 @@ export class AuditLog {
     throw new VaultError("UNAVAILABLE", "the audit log cannot be written: free space on the server's disk");
   }
 
-  requestFinished(request: FinishedRequest): void {
+  /** `audited`: the endpoint's, null for one that is not recorded. */
+  requestFinished(audited: AuditedEvent | null, request: FinishedRequest): void {
+    if (audited === null) return;
     const { writer, mode } = this.#options;
-    for (const text of recordsOf(request, mode, this.#timeNow)) writer.add(text);
-    if (request.route === "/v1/rotate" && request.status === 200) writer.checkpoint("key");
+    for (const text of recordsOf(audited, request, mode, this.#timeNow)) writer.add(text);
+  }
+
+  /** Makes a checkpoint of everything so far, while the vault is unlocked. */
+  checkpoint(reason: CheckpointReason): void {
+    this.#options.writer.checkpoint(reason);
   }
 
   serverStarted(): void {
@@ -89,7 +95,7 @@ export class AuditLog {
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
   vaultUnlocked(): void {
     this.#options.writer.setSigner(this.#signer);
-    this.#options.writer.checkpoint("unlock");
+    this.checkpoint("unlock");
   }
 
   /** Returns the last checkpoint, see `AuditWriter.lastCheckpoint`: the message that wipes the key carries it. */

@@ -13,62 +13,33 @@ export function textOfRecord(time: string, members: object): string {
   return `,"time":"${time}",${JSON.stringify(members).slice(1)}\n`;
 }
 
-const changes: Readonly<Record<string, string>> = {
-  "PUT /v1/secrets/:path": "put",
-  "DELETE /v1/secrets/:path": "delete",
-  "POST /v1/versions/:path": "undo",
-  "DELETE /v1/versions/:path": "prune",
-  "POST /v1/batch": "batch",
-  "POST /v1/init": "init",
-  "POST /v1/unlock": "unlock",
-  "POST /v1/lock": "lock",
-  "POST /v1/shutdown": "shutdown",
-  "POST /v1/snapshot": "snapshot",
-  "POST /v1/passphrase": "passphrase",
-  "POST /v1/rotate": "rotate",
-  "POST /v1/keys": "key-create",
-  "DELETE /v1/keys/:id": "key-delete",
-  "POST /v1/tokens": "token-create",
-  "POST /v1/tokens/:name": "token-rotate",
-  "DELETE /v1/tokens/:name": "token-revoke",
-};
+/** The records' `event` for an endpoint. `mode`: from which mode on it is recorded. */
+export type AuditedEvent = { readonly event: string; readonly mode: AuditedMode };
 
-const reads: Readonly<Record<string, string>> = {
-  "GET /v1/secrets": "list",
-  "GET /v1/secrets/:path": "get",
-  "GET /v1/versions/:path": "versions",
-};
+export function change(event: string): AuditedEvent {
+  return { event, mode: "changes" };
+}
 
-/** The records' `event`, by route and method. A request without a row, such as the status, has no record. */
-const eventsOf = { changes: byRoute(changes), all: byRoute({ ...changes, ...reads }) };
-
-function byRoute(rows: Readonly<Record<string, string>>): ReadonlyMap<string, Readonly<Record<string, string>>> {
-  const events = new Map<string, Record<string, string>>();
-  for (const [row, event] of Object.entries(rows)) {
-    const [method = "", route = ""] = row.split(" ");
-    events.set(route, { ...events.get(route), [method]: event });
-  }
-  return events;
+export function read(event: string): AuditedEvent {
+  return { event, mode: "all" };
 }
 
 /**
  * Returns the texts of a request's records: one, or one for each operation of a batch. A request without a valid token has
  * none, or anyone could fill the log until its oldest files are gone.
  */
-export function recordsOf(request: FinishedRequest, mode: AuditedMode, timeNow: () => string): readonly string[] {
-  const { method, route, caller, operations } = request;
-  const event = eventsOf[mode].get(route)?.[method];
-  if (event === undefined || caller === null) return [];
+export function recordsOf(
+  audited: AuditedEvent,
+  request: FinishedRequest,
+  mode: AuditedMode,
+  timeNow: () => string,
+): readonly string[] {
+  const { caller, operations } = request;
+  if (caller === null || (audited.mode === "all" && mode !== "all")) return [];
   const time = timeNow();
-  if (operations === null || operations.length === 0) return [textOfRequest(request, eventOf(request, event), time)];
+  if (operations === null || operations.length === 0) return [textOfRequest(request, audited.event, time)];
   const recorded = mode === "all" ? operations : operations.filter(({ kind }) => kind !== "get");
   return recordsOfBatch(request, recorded, time);
-}
-
-/** A list may be asked for as a secret without a path, and a version of a secret as its versions. */
-function eventOf({ prefix, version }: FinishedRequest, event: string): string {
-  if (prefix !== null) return "list";
-  return version !== null && event === "versions" ? "get-version" : event;
 }
 
 /** By hand: `JSON.stringify` of an object takes three times as long, and this runs for each get. */

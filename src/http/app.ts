@@ -1,62 +1,173 @@
-/** The order of checks on a request, as a chain of Express middleware. */
-import type { IncomingMessage, ServerResponse } from "node:http";
-import express, { type Request } from "express";
+/** Application: the checks of a request, in their order, its handler, and the error as a response. */
+import { IncomingMessage, ServerResponse } from "node:http";
+import express, { type Express, type Request, type Response } from "express";
 import { keyOfAddress, keyOfOrigin } from "../access/address.js";
-import { createLockout, type LockoutRules } from "../access/lockout.js";
+import type { Caller } from "../access/credentials.js";
+import { addressOf, createLockout, type Lockout, type LockoutRules } from "../access/lockout.js";
+import { requireScope } from "../access/scopes.js";
+import { rootName } from "../access/token-request.js";
+import type { AuditLog } from "../audit/audit-log.js";
 import type { Clock } from "../clock.js";
-import type { Observers } from "../observer.js";
-import { requireBearer } from "./bearer.js";
-import type { Service } from "./endpoint.js";
-import { sendErrors } from "./error-responses.js";
-import { adoptMessageClasses, type MessageClasses } from "./express-prototypes.js";
-import { reporter, requestLog } from "./finished-requests.js";
-import { type GuardSettings, guardOrigin } from "./host-guard.js";
-import { discardBody } from "./plaintext-hygiene.js";
-import { isAfterClose } from "./request-body.js";
-import { contextOf } from "./request-context.js";
-import { dispatch, routeOf, serveStatus, takesPassphrase } from "./routes.js";
+import { VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import type { FinishedRequest, Observer, Observers } from "../observer.js";
+import { isAfterClose } from "./body.js";
+import type { EndpointTable, Service } from "./endpoint.js";
+import { BearerCheck, type GuardSettings, OriginGuard } from "./guards.js";
+import { discardBody } from "./memory.js";
+import { beginContext, contextOf, type Report } from "./request.js";
+import { sendError } from "./response.js";
+import { parseTarget } from "./target.js";
 
-export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** `messages`: the classes of the HTTP server's requests and responses. */
 export function createApp(
+  table: EndpointTable,
   service: Omit<Service, "passphraseLockout">,
   settings: GuardSettings,
   clock: Clock,
   messages: MessageClasses,
   observers: Observers,
-): Handler {
-  const { log } = service;
-  const token = { failures: "wrong tokens", credential: "token", keyOf: keyOfAddress, applies: () => true } as const;
-  const passphrase = {
-    failures: "wrong passphrases",
-    credential: "passphrase",
-    keyOf: keyOfOrigin,
-    applies: takesPassphrase,
-  } as const;
+): Handle {
+  const { log, audit, credentials, tokens } = service;
   const lockoutOf = (rules: LockoutRules) =>
     createLockout(clock, log, rules, (event, address) => {
-      if (event === "lockout") service.audit?.lockedOut(rules.credential, address);
+      if (event === "lockout") audit?.lockedOut(rules.credential, address);
       observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
     });
-  const [tokenLockout, passphraseLockout] = [lockoutOf(token), lockoutOf(passphrase)];
-  const full = { ...service, passphraseLockout };
+  const tokenLockout = lockoutOf({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress });
+  const passphraseLockout = lockoutOf({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin });
+  const checks: Checks = {
+    table,
+    service: { ...service, passphraseLockout },
+    origin: new OriginGuard(settings),
+    bearer: new BearerCheck(credentials, tokens, tokenLockout, clock),
+    tokenLockout,
+  };
   if (log.writes("debug")) observers.add(requestLog(log));
-  const report = reporter(service.audit, observers, routeOf);
-  const app = express();
+  const report = reporter(audit, observers);
+  const app = express().disable("x-powered-by").disable("etag");
   adoptMessageClasses(app, messages);
-  app.disable("x-powered-by").disable("etag");
-  app.use(guardOrigin(settings));
-  app.use(serveStatus(full));
-  app.use(tokenLockout.gate);
-  app.use(requireBearer(service.credentials, service.tokens, tokenLockout, clock));
-  app.use(passphraseLockout.gate);
-  app.use(dispatch(full));
-  app.use(sendErrors(service.log, routeOf));
+  app.use((req, res) => {
+    try {
+      serve(checks, req, res)?.catch((error: unknown) => sendError(req, res, error, log));
+    } catch (error) {
+      sendError(req, res, error, log);
+    }
+  });
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
-    contextOf(req as Request).report = report;
+    const target = parseTarget(req.url ?? "");
+    beginContext(req, target, table.find(req.method ?? "", target), report);
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };
+}
+
+type Checks = {
+  readonly table: EndpointTable;
+  readonly service: Service;
+  readonly origin: OriginGuard;
+  readonly bearer: BearerCheck;
+  readonly tokenLockout: Lockout;
+};
+
+/**
+ * Checks in this order: another site 400, lockout 429, token 401, lockout of passphrases 429, unknown endpoint 404, shutting
+ * down 503, token's scope 403, vault locked 403; then calls the handler. DANGER: not async. What is refused here is refused
+ * before the request's body is parsed.
+ */
+function serve(checks: Checks, req: Request, res: Response): Promise<void> | void {
+  const { service, origin, bearer, tokenLockout } = checks;
+  const { found } = contextOf(req);
+  origin.check(req);
+  if (found?.endpoint?.scope === "open") return found.endpoint.handle(service, req, res, found.parameter);
+  tokenLockout.check(req);
+  const caller = bearer.check(req, res);
+  if (!(caller instanceof Promise)) return dispatch(checks, req, res, caller);
+  return caller.then((known) => dispatch(checks, req, res, known));
+}
+
+/** Continues after the token's check. */
+function dispatch({ table, service }: Checks, req: Request, res: Response, caller: Caller): Promise<void> | void {
+  const { found, target } = contextOf(req);
+  const endpoint = found?.endpoint ?? null;
+  if (endpoint?.guard === "passphrase") service.passphraseLockout.check(req);
+  if (endpoint === null) throw noEndpoint(table.methodsOf(target.path));
+  if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
+  if (caller !== "root") requireScope(caller.token, endpoint.scope);
+  if (endpoint.guard === "unlocked") {
+    service.vault.secrets.admit();
+    service.audit?.mustAccept();
+  }
+  return endpoint.handle(service, req, res, found?.parameter ?? "");
+}
+
+function noEndpoint(allow: readonly string[]): VaultError {
+  if (allow.length === 0)
+    return new VaultError("NOT_FOUND", "there is no such endpoint: GET /v1/openapi.json lists them");
+  return new VaultError("NOT_FOUND", `this endpoint supports only ${allow.join(", ")}`, { allow });
+}
+
+/** Returns what reports a finished request to the audit log and the observers. */
+function reporter(audit: AuditLog | null, observers: Observers): Report {
+  return (context, req, status, etag) => {
+    const { found, started, caller } = context; // no rest pattern: the copy would cost more than all else here
+    const { secretPath: path, subject, version, prefix, count, operations, code, requestId } = context;
+    const finished: FinishedRequest = {
+      method: req.method,
+      route: found?.route.pattern ?? "unknown",
+      status,
+      code,
+      caller: caller && (caller === "root" ? rootName : caller.token.name),
+      address: addressOf(req),
+      requestId,
+      path,
+      etag,
+      subject,
+      version,
+      prefix,
+      count,
+      operations,
+      durationMs: performance.now() - started,
+    };
+    if (found?.endpoint) audit?.requestFinished(found.endpoint.audit, finished);
+    observers.requestFinished(finished);
+  };
+}
+
+/** Writes one debug line for each finished request. DANGER: never its path. */
+function requestLog(log: Log): Observer {
+  return {
+    requestFinished({ method, route, status, durationMs }) {
+      log.debug({ event: "request", method, route, status, durationMs: Math.round(durationMs) });
+    },
+  };
+}
+
+export type MessageClasses = {
+  readonly IncomingMessage: typeof IncomingMessage;
+  readonly ServerResponse: typeof ServerResponse;
+};
+
+/**
+ * Returns request and response classes that already have Express's prototypes, for a server's options. Express sets the
+ * prototype of every request and response, which makes V8 drop the object's hidden class; here it sets what is there already.
+ * For one app only, because an app marks its prototypes as its own.
+ */
+export function createMessageClasses(): MessageClasses {
+  class AppRequest extends IncomingMessage {}
+  class AppResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {}
+  Object.setPrototypeOf(AppRequest.prototype, express.request);
+  Object.setPrototypeOf(AppResponse.prototype, express.response);
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse };
+}
+
+/** Makes the app use the prototypes of these classes. */
+function adoptMessageClasses(app: Express, { IncomingMessage, ServerResponse }: MessageClasses): void {
+  for (const { prototype } of [IncomingMessage, ServerResponse]) {
+    Object.defineProperty(prototype, "app", { value: app, configurable: true, enumerable: true, writable: true });
+  }
+  Object.assign(app, { request: IncomingMessage.prototype, response: ServerResponse.prototype });
 }

@@ -1,12 +1,16 @@
-/** What an endpoint is, and what all of them work with. */
+/** What an endpoint is, what all of them work with, and how a request finds its own. */
 import type { Request, Response } from "express";
 import type { ClientTokens } from "../access/client-tokens.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
 import type { RootRotation } from "../access/root-rotation.js";
+import type { Need } from "../access/scopes.js";
 import type { AuditLog } from "../audit/audit-log.js";
+import type { AuditedEvent } from "../audit/audit-record.js";
+import type { OperationId } from "../contract/operations.js";
 import type { Log } from "../log.js";
 import type { Vault } from "../vault/vault.js";
+import { hasParameter, type Target } from "./target.js";
 
 export type Service = {
   readonly vault: Vault;
@@ -32,5 +36,122 @@ export type Service = {
   readonly shutDown: () => void;
 };
 
-/** `rest`: the raw target behind the root of the resource and a slash. */
-export type Endpoint = (service: Service, req: Request, res: Response, rest: string) => Promise<void> | void;
+/** `parameter`: the raw text in the place of the path's parameter; "" for a path without one. */
+export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
+
+type Method = "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
+
+/** Everything that is decided for an endpoint: what is forgotten does not compile. */
+export type Endpoint = {
+  /** The operation in openapi.json. */
+  readonly operation: OperationId;
+  /**
+   * Method and path. The path may have one parameter (`:name`), which may contain slashes. A query (`?version`) gives the
+   * requests with this parameter a row of their own.
+   */
+  readonly at: `${Method} /v1/${string}`;
+  /** What the caller's token must be able to do. */
+  readonly scope: Need;
+  /**
+   * `unlocked`: works on secrets or keys, so it is refused while the vault is locked or the audit log must not miss it, and
+   * counts as activity. `passphrase`: its body has a passphrase that is checked, so wrong ones count towards the lockout.
+   */
+  readonly guard: "unlocked" | "passphrase" | "none";
+  /** Its record in the audit log; null: it is not recorded. */
+  readonly audit: AuditedEvent | null;
+  readonly handle: Handler;
+};
+
+/** A path with its endpoints. */
+export type Route = {
+  /** For the log and the metrics: it has the parameter's name, never its text. */
+  readonly pattern: string;
+  /** The path before and behind its parameter; all of a path without one. */
+  readonly before: string;
+  readonly behind: string;
+  /** By method. Rows with a query parameter come first. */
+  readonly methods: Map<string, Endpoint[]>;
+};
+
+/** `endpoint` null: the route has none for this method. */
+export type Found = { readonly route: Route; readonly endpoint: Endpoint | null; readonly parameter: string };
+
+/** The endpoints of one listener. */
+export class EndpointTable {
+  readonly #fixed = new Map<string, Route>();
+  /** Routes with a parameter by the root of their paths, the longest first. */
+  readonly #byRoot = new Map<string, Route[]>();
+
+  constructor(rows: readonly Endpoint[]) {
+    for (const row of rows) {
+      const [, method = "", path = "", query] = /^(\w+) ([^?]*)(\?.*)?$/.exec(row.at) ?? [];
+      const { methods } = this.#routeAt(path);
+      const others = methods.get(method) ?? [];
+      methods.set(method, query === undefined ? [...others, row] : [row, ...others]);
+    }
+  }
+
+  /** The patterns of all routes, each once. */
+  get patterns(): readonly string[] {
+    const routes = [...this.#fixed.values(), ...[...this.#byRoot.values()].flat()];
+    return [...new Set(routes.map(({ pattern }) => pattern))];
+  }
+
+  /** Returns null for a path that no route has. */
+  find(method: string, { path, query }: Target): Found | null {
+    const fixed = this.#fixed.get(path);
+    const route = fixed?.methods.has(method) ? fixed : (this.#withParameter(path, method) ?? fixed);
+    if (route === undefined) return null;
+    const endpoint = route.methods.get(method)?.find((row) => isFor(row, query)) ?? null;
+    return { route, endpoint, parameter: path.slice(route.before.length, path.length - route.behind.length) };
+  }
+
+  /** Returns the methods of a path. */
+  methodsOf(path: string): readonly string[] {
+    const routes = [this.#fixed.get(path), ...this.#matching(path)];
+    return [...new Set(routes.flatMap((route) => [...(route?.methods.keys() ?? [])]))];
+  }
+
+  #routeAt(path: string): Route {
+    const [before = "", name, behind = ""] = path.split(/(:\w+)/);
+    const found = name === undefined ? this.#fixed.get(path) : this.#withPattern(path);
+    if (found !== undefined) return found;
+    const route = { pattern: path.replace(/\/$/, ""), before, behind, methods: new Map<string, Endpoint[]>() };
+    if (name === undefined) this.#fixed.set(path, route);
+    else {
+      const all = [...(this.#byRoot.get(rootOf(path)) ?? []), route];
+      this.#byRoot.set(
+        rootOf(path),
+        all.sort((a, b) => b.pattern.length - a.pattern.length),
+      );
+    }
+    return route;
+  }
+
+  #withPattern(pattern: string): Route | undefined {
+    return this.#byRoot.get(rootOf(pattern))?.find((route) => route.pattern === pattern);
+  }
+
+  #withParameter(path: string, method: string): Route | undefined {
+    const routes = this.#matching(path);
+    return routes.find(({ methods }) => methods.has(method)) ?? routes[0];
+  }
+
+  #matching(path: string): readonly Route[] {
+    return this.#byRoot.get(rootOf(path))?.filter((route) => matches(route, path)) ?? [];
+  }
+}
+
+/** Returns the first two segments with a slash at the end; "" for a path that has no more. */
+function rootOf(path: string): string {
+  return path.slice(0, path.indexOf("/", 4) + 1);
+}
+
+function matches({ before, behind }: Route, path: string): boolean {
+  return path.length >= before.length + behind.length && path.startsWith(before) && path.endsWith(behind);
+}
+
+function isFor({ at }: Endpoint, query: string): boolean {
+  const mark = at.indexOf("?");
+  return mark < 0 || (query !== "" && hasParameter(query, at.slice(mark + 1)));
+}

@@ -4,11 +4,10 @@ import { createServer, type Server, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { StartError, systemCode } from "../errors.js";
 import type { Log } from "../log.js";
-import type { MessageClasses } from "./express-prototypes.js";
-import { refuseMalformedRequests } from "./malformed-requests.js";
-import { OpenConnections } from "./open-connections.js";
-import { addPipeline, type Handle, inTurn, isResponding } from "./pipeline.js";
-import { cleansePlaintext } from "./plaintext-hygiene.js";
+import type { MessageClasses } from "./app.js";
+import { addPipeline, type Handle, inTurn, isResponding, OpenConnections } from "./connections.js";
+import { refuseMalformedRequests } from "./malformed.js";
+import { cleansePlaintext } from "./memory.js";
 
 export type Credentials = { readonly cert: string; readonly key: string };
 

@@ -4,11 +4,11 @@
  */
 import { createServer, type Server } from "node:http";
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
-import type { MessageClasses } from "./express-prototypes.js";
+import type { MessageClasses } from "./app.js";
+import { addPipeline } from "./connections.js";
 import { closeStalled, type Drainable, type Limits } from "./listener.js";
-import { refuseMalformedRequests } from "./malformed-requests.js";
-import { addPipeline } from "./pipeline.js";
-import { ownMemory } from "./plaintext-hygiene.js";
+import { refuseMalformedRequests } from "./malformed.js";
+import { ownMemory } from "./memory.js";
 
 /** Only the owner can take them. */
 const maxConnections = 256;

@@ -3,7 +3,7 @@ import { chmod } from "node:fs/promises";
 import { isLoopback } from "../access/address.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
-import type { MessageClasses } from "../http/express-prototypes.js";
+import type { MessageClasses } from "../http/app.js";
 import { createListener, type Drainable, defaultLimits, type Listener, listen } from "../http/listener.js";
 import { createLocalListener, listenLocally } from "../http/local-listener.js";
 import type { Log } from "../log.js";

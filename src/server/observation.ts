@@ -1,9 +1,9 @@
 /** What watches a server: the metrics, which observe, and the audit log, which each step calls by name. */
-import { routes } from "../access/scopes.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedMode } from "../audit/audit-record.js";
 import type { Settings } from "../config/definitions.js";
 import type { Home } from "../files/home.js";
+import { endpointTable } from "../http/endpoints.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
 import type { CompleteSurroundings } from "./server-handle.js";
@@ -21,7 +21,7 @@ export async function startObserving(
 ): Promise<Observation> {
   const { clock, log, observer } = around;
   const observers = new Observers(log);
-  const metrics = new ServerMetrics(routes, clock);
+  const metrics = new ServerMetrics(endpointTable.patterns, clock);
   const audit = settings.audit === "off" ? null : await openAuditLog(home, settings.audit, settings, around);
   for (const each of [metrics, observer]) if (each) observers.add(each);
   return { observers, metrics, audit };

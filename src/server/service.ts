@@ -7,8 +7,8 @@ import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
-import { createApp } from "../http/app.js";
-import { createMessageClasses } from "../http/express-prototypes.js";
+import { createApp, createMessageClasses } from "../http/app.js";
+import { endpointTable } from "../http/endpoints.js";
 import { drain, handleRequests } from "../http/listener.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
@@ -52,7 +52,7 @@ export async function serveStore(
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
   };
-  const app = createApp(service, { ...settings, address }, clock, messages, observed.observers);
+  const app = createApp(endpointTable, service, { ...settings, address }, clock, messages, observed.observers);
   observed.audit?.serverStarted();
   observed.observers.vaultEvent({ event: "start", at: clock.now() });
   for (const each of [listeners.secure, listeners.local]) handleRequests(each, app);

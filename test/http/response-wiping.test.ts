@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
-import { sendBytes } from "../../src/http/responses.js";
+import { sendBytes } from "../../src/http/response.js";
 import { untilWiped } from "../support/bytes.js";
 import { later } from "../support/clean-up.js";
 

@@ -1,7 +1,7 @@
 /** docs/operations.md, Metrics and alerts: what `GET /v1/metrics` counts, and what it never shows. */
 import { spawnSync } from "node:child_process";
 import { expect } from "chai";
-import { needs } from "../../src/access/scopes.js";
+import { endpointTable } from "../../src/http/endpoints.js";
 import { storageCalls } from "../../src/observer.js";
 import { crashKeyWorkers } from "../support/crash-key-worker.js";
 import { failingFiles } from "../support/failing-files.js";
@@ -130,7 +130,7 @@ describe("GET /v1/metrics", () => {
     const scrape = await mustScrape(fresh, token);
     expect(scrape.text).not.to.match(/canary|127\.0\.0\.1|src_|srt_/i);
     const allowed: Readonly<Record<string, readonly string[]>> = {
-      route: [...new Set(Object.keys(needs).map((row) => row.split(/[ ?]/)[1] ?? "")), "unknown"],
+      route: [...endpointTable.patterns, "unknown"],
       method: ["GET", "PUT", "POST", "DELETE", "other"],
       operation: storageCalls,
     };

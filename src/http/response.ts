@@ -1,10 +1,17 @@
-/** Responses: JSON of known length that is never cached, and whose bytes are wiped once they are sent. */
+/**
+ * Responses: JSON of known length that is never cached, and whose bytes are wiped once they are sent; and the one place that
+ * turns an error into status, code and message.
+ */
+import { randomUUID } from "node:crypto";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import type { Response } from "express";
+import type { Request, Response } from "express";
 import helmet from "helmet";
-import { reportFinished } from "./finished-requests.js";
-import { closeIfUnread } from "./request-body.js";
+import { statusOf, VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import { ClientGone, closeIfUnread } from "./body.js";
+import { discardBody } from "./memory.js";
+import { contextOf, reportFinished } from "./request.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
 const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control", "no-store"];
@@ -149,4 +156,41 @@ function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Arr
     return;
   }
   res.end(pieces.at(-1));
+}
+
+/** Sends what went wrong. A client that is gone, or has the beginning of a response, loses its connection instead. */
+export function sendError(req: Request, res: Response, error: unknown, log: Log): void {
+  if (error instanceof ClientGone) return void abandon(req, 0);
+  const refusal = error instanceof VaultError ? error : unexpected(error);
+  const context = contextOf(req);
+  context.code = refusal.code;
+  if (res.headersSent) return void abandon(req, res.statusCode);
+  const { code, message, retryAfter, allow, credential, reason, index } = refusal;
+  const status = statusOf[code];
+  if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
+  if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
+  if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
+  discardBody(req);
+  if (status < 500) {
+    sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
+    return;
+  }
+  const requestId = randomUUID();
+  context.requestId = requestId;
+  const level = code === "UNAVAILABLE" && refusal.cause === undefined ? "warn" : "error";
+  // DANGER: the route's pattern, never the path.
+  const route = context.found?.route.pattern ?? "unknown";
+  log[level]({ event: "request-failed", requestId, method: req.method, route, code, error: refusal });
+  sendJson(res, status, { error: message, code, requestId, index });
+}
+
+function abandon(req: Request, status: number): void {
+  req.socket.destroy();
+  reportFinished(req, status);
+}
+
+function unexpected(cause: unknown): VaultError {
+  return new VaultError("INTERNAL", "something failed inside the server: look for this request id in its log", {
+    cause,
+  });
 }

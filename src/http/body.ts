@@ -8,9 +8,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
-import { endInput } from "./pipeline.js";
-import { overwriteStackSoon } from "./plaintext-hygiene.js";
-import { contextOf } from "./request-context.js";
+import { endInput } from "./connections.js";
+import { overwriteStackSoon } from "./memory.js";
+import { isAuthenticatedRequest } from "./request.js";
 
 /** The client disconnected before its request was complete. */
 export class ClientGone extends Error {}
@@ -130,7 +130,7 @@ export function closeIfUnread(res: ServerResponse): void {
 function mustClose(req: IncomingMessage): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = req.headers;
   if (req.complete || (length === undefined && encoding === undefined)) return false;
-  return contextOf(req as Request).caller === null || encoding !== undefined || Number(length) > discardableBytes;
+  return !isAuthenticatedRequest(req) || encoding !== undefined || Number(length) > discardableBytes;
 }
 
 /** How long a closing connection goes on discarding input, in milliseconds. */

@@ -1,17 +1,22 @@
-/** Endpoints that take a passphrase or the text of a key, and those of the keys. */
+/** Handlers that take a passphrase or the text of a key, and those of the keys. */
 import type { Request, Response } from "express";
-import type { Bytes, SharedBytes } from "../../../workers/protocol.js";
-import { VaultError } from "../../errors.js";
-import type { Endpoint, Service } from "../endpoint.js";
-import { sharedMemory } from "../plaintext-hygiene.js";
-import { readBody } from "../request-body.js";
-import { contextOf } from "../request-context.js";
-import { sendBytes } from "../responses.js";
+import type { Bytes, SharedBytes } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import { readBody } from "./body.js";
+import type { Handler, Service } from "./endpoint.js";
+import { sharedMemory } from "./memory.js";
+import { contextOf } from "./request.js";
+import { sendBytes } from "./response.js";
 
 export const unlock = withPassphrase(({ vault }, body, permit) => vault.unlock(body, permit));
 export const changePassphrase = withPassphrase(({ vault }, body, permit) => vault.keys.changePassphrase(body, permit));
 export const createKey = withPassphrase(({ vault }, body, permit) => vault.keys.create(body, permit));
-export const rotate = withPassphrase(({ vault }, body, permit) => vault.keys.rotate(body, permit));
+const rotateKey = withPassphrase(({ vault }, body, permit) => vault.keys.rotate(body, permit));
+
+export async function rotate(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  await rotateKey(service, req, res, parameter);
+  service.audit?.checkpoint("key");
+}
 
 export async function keys({ vault }: Service, _req: Request, res: Response): Promise<void> {
   sendBytes(res, 200, [await vault.keys.list()]);
@@ -26,7 +31,7 @@ export async function deleteKey({ vault }: Service, req: Request, res: Response,
 type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;
 
 /** Counts a wrong passphrase towards the lockout. */
-function withPassphrase(attempt: Attempt): Endpoint {
+function withPassphrase(attempt: Attempt): Handler {
   return async (service, req, res) => {
     const { passphraseLockout } = service;
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);

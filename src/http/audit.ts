@@ -1,13 +1,12 @@
-/** Endpoints of the audit log: its records, and the judgement of its checkpoints. */
+/** Handlers of the audit log: its records, and the check of its checkpoints. */
 import type { Request, Response } from "express";
-import { readCheckpoints } from "../../audit/checkpoint-request.js";
-import { VaultError } from "../../errors.js";
-import type { Service } from "../endpoint.js";
-import { ownMemory } from "../plaintext-hygiene.js";
-import { readBody } from "../request-body.js";
-import { callerOf, contextOf } from "../request-context.js";
-import { parseQuery } from "../request-target.js";
-import { sendJson } from "../responses.js";
+import { readCheckpoints } from "../audit/checkpoint-request.js";
+import { VaultError } from "../errors.js";
+import { readBody } from "./body.js";
+import type { Service } from "./endpoint.js";
+import { ownMemory } from "./memory.js";
+import { callerOf, queryOf } from "./request.js";
+import { sendJson } from "./response.js";
 
 const defaultLimit = 100;
 const maxBodyBytes = 1024 * 1024;
@@ -15,7 +14,7 @@ const maxBodyBytes = 1024 * 1024;
 export async function readAudit({ audit, tokens }: Service, req: Request, res: Response): Promise<void> {
   const caller = callerOf(req);
   if (caller !== "root") tokens.mustBeGenuine(caller);
-  const parameters = parseQuery(contextOf(req).target.query, ["after", "limit"]);
+  const parameters = queryOf(req, ["after", "limit"]);
   const after = numberOf(parameters.get("after"), "after", 0, 999_999_999_999_999) ?? 0;
   const limit = numberOf(parameters.get("limit"), "limit", 1, 1000) ?? defaultLimit;
   if (audit === null)

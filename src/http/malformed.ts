@@ -7,9 +7,9 @@ import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { systemCode } from "../errors.js";
-import { endInput } from "./pipeline.js";
-import { endLingering } from "./request-body.js";
-import { headersFor } from "./responses.js";
+import { endLingering } from "./body.js";
+import { endInput } from "./connections.js";
+import { headersFor } from "./response.js";
 
 type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };
 

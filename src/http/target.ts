@@ -1,4 +1,4 @@
-/** Request target parser (RFC 9112, section 3.2) that works on the raw target, before any library normalizes it. */
+/** Request target (RFC 9112, section 3.2), parsed raw, before any library normalizes it. */
 import { VaultError } from "../errors.js";
 import { percentDecode } from "../paths/secret-path.js";
 
@@ -40,15 +40,4 @@ export function hasParameter(query: string, wanted: string): boolean {
       return false; // parseQuery refuses the whole query
     }
   });
-}
-
-/** Returns the value of a header that may occur once; null when it is missing or repeated. */
-export function onlyHeader(rawHeaders: readonly string[], name: string): string | null {
-  let value: string | null = null;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() !== name) continue;
-    if (value !== null) return null;
-    value = rawHeaders[i + 1] ?? null;
-  }
-  return value;
 }

@@ -1,13 +1,13 @@
-/** Endpoints of tokens: the root token creates, lists, rotates and revokes; every token may ask who it is. */
+/** Handlers of tokens: the root token creates, lists, rotates and revokes; every token may ask who it is. */
 import type { Request, Response } from "express";
-import type { NewToken } from "../../access/client-tokens.js";
-import { scopes } from "../../access/scopes.js";
-import { readRotation, readTokenRequest, rootName } from "../../access/token-request.js";
-import type { Service } from "../endpoint.js";
-import { ownMemory } from "../plaintext-hygiene.js";
-import { readBody } from "../request-body.js";
-import { callerOf, contextOf } from "../request-context.js";
-import { sendJson } from "../responses.js";
+import type { NewToken } from "../access/client-tokens.js";
+import { scopes } from "../access/scopes.js";
+import { readRotation, readTokenRequest, rootName } from "../access/token-request.js";
+import { readBody } from "./body.js";
+import type { Service } from "./endpoint.js";
+import { ownMemory } from "./memory.js";
+import { callerOf, contextOf } from "./request.js";
+import { sendJson } from "./response.js";
 
 /** Longer than any valid body, with every character escaped. */
 const maxBodyBytes = 512 * 1024;

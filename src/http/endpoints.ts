@@ -1,0 +1,49 @@
+/** Endpoints of the API: a row each. */
+import { change, read } from "../audit/audit-record.js";
+import { readAudit, verifyAudit } from "./audit.js";
+import { type Endpoint, EndpointTable } from "./endpoint.js";
+import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
+import { batch, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
+import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
+import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
+
+// biome-ignore format: one line a row, so that the columns can be compared
+export const endpoints: readonly Endpoint[] = [
+  { operation: "status", at: "GET /v1/status", scope: "open", guard: "none", audit: null, handle: status },
+  { operation: "openapi", at: "GET /v1/openapi.json", scope: "any", guard: "none", audit: null, handle: openapi },
+  { operation: "metrics", at: "GET /v1/metrics", scope: "metrics", guard: "none", audit: null, handle: metrics },
+  { operation: "shutdown", at: "POST /v1/shutdown", scope: "root", guard: "none", audit: change("shutdown"), handle: shutdown },
+  { operation: "snapshot", at: "POST /v1/snapshot", scope: "root", guard: "none", audit: change("snapshot"), handle: snapshot },
+
+  { operation: "init", at: "POST /v1/init", scope: "root", guard: "none", audit: change("init"), handle: init },
+  { operation: "unlock", at: "POST /v1/unlock", scope: "unlock", guard: "passphrase", audit: change("unlock"), handle: unlock },
+  { operation: "lock", at: "POST /v1/lock", scope: "lock", guard: "none", audit: change("lock"), handle: lock },
+
+  { operation: "changePassphrase", at: "POST /v1/passphrase", scope: "root", guard: "passphrase", audit: change("passphrase"), handle: changePassphrase },
+  { operation: "rotate", at: "POST /v1/rotate", scope: "root", guard: "passphrase", audit: change("rotate"), handle: rotate },
+  { operation: "keys", at: "GET /v1/keys", scope: "root", guard: "none", audit: null, handle: keys },
+  { operation: "createKey", at: "POST /v1/keys", scope: "root", guard: "passphrase", audit: change("key-create"), handle: createKey },
+  { operation: "deleteKey", at: "DELETE /v1/keys/:id", scope: "root", guard: "none", audit: change("key-delete"), handle: deleteKey },
+
+  { operation: "readAudit", at: "GET /v1/audit", scope: "audit", guard: "none", audit: null, handle: readAudit },
+  { operation: "verifyAudit", at: "POST /v1/audit/verify", scope: "audit", guard: "none", audit: null, handle: verifyAudit },
+
+  { operation: "listTokens", at: "GET /v1/tokens", scope: "root", guard: "none", audit: null, handle: listTokens },
+  { operation: "createToken", at: "POST /v1/tokens", scope: "root", guard: "none", audit: change("token-create"), handle: createToken },
+  { operation: "showSelf", at: "GET /v1/tokens/self", scope: "any", guard: "none", audit: null, handle: showSelf },
+  { operation: "rotateToken", at: "POST /v1/tokens/:name", scope: "root", guard: "none", audit: change("token-rotate"), handle: rotateToken },
+  { operation: "revokeToken", at: "DELETE /v1/tokens/:name", scope: "root", guard: "none", audit: change("token-revoke"), handle: revokeToken },
+
+  { operation: "list", at: "GET /v1/secrets", scope: "list", guard: "unlocked", audit: read("list"), handle: list },
+  { operation: "list", at: "GET /v1/secrets/", scope: "list", guard: "unlocked", audit: read("list"), handle: list },
+  { operation: "get", at: "GET /v1/secrets/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: get },
+  { operation: "put", at: "PUT /v1/secrets/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: put },
+  { operation: "delete", at: "DELETE /v1/secrets/:path", scope: "delete", guard: "unlocked", audit: change("delete"), handle: remove },
+  { operation: "versions", at: "GET /v1/versions/:path", scope: "list", guard: "unlocked", audit: read("versions"), handle: history },
+  { operation: "versions", at: "GET /v1/versions/:path?version", scope: "get", guard: "unlocked", audit: read("get-version"), handle: version },
+  { operation: "undo", at: "POST /v1/versions/:path", scope: "put", guard: "unlocked", audit: change("undo"), handle: undo },
+  { operation: "prune", at: "DELETE /v1/versions/:path", scope: "delete", guard: "unlocked", audit: change("prune"), handle: prune },
+  { operation: "batch", at: "POST /v1/batch", scope: ["get", "put", "delete"], guard: "unlocked", audit: change("batch"), handle: batch },
+];
+
+export const endpointTable = new EndpointTable(endpoints);

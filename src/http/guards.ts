@@ -1,0 +1,194 @@
+/** Checks of a request: where it comes from, whose token it has, and which paths that token may reach. */
+import type { Request, Response } from "express";
+import { isLoopback } from "../access/address.js";
+import { type ClientTokens, textPrefix } from "../access/client-tokens.js";
+import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
+import type { Lockout } from "../access/lockout.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import { includesPath, type NameRange } from "../paths/path-scope.js";
+import { parseSecretPath } from "../paths/secret-path.js";
+import { markAuthenticated } from "./connections.js";
+import type { Service } from "./endpoint.js";
+import { callerOf, contextOf, onlyHeader } from "./request.js";
+
+export type GuardSettings = {
+  /** The listening address, as the system reports it. */
+  readonly address: string;
+  /** The `host` setting: an address or a name. */
+  readonly host: string;
+  /** Additional host names of the server. */
+  readonly serverNames: readonly string[];
+};
+
+/**
+ * Guard against other web sites: neither a host name that points at this machine (DNS rebinding) nor a cross-origin
+ * request reaches the vault. It comes before authentication, and a refusal is no failed authentication.
+ */
+export class OriginGuard {
+  readonly #names: ReadonlySet<string>;
+  readonly #allowsAnyName: boolean;
+
+  constructor({ address, host, serverNames }: GuardSettings) {
+    const own = [address, host, ...serverNames].map(bracketed);
+    this.#names = new Set(["localhost", "127.0.0.1", "[::1]", ...own]);
+    this.#allowsAnyName = !isLoopback(address);
+  }
+
+  /** @throws VaultError BAD_REQUEST */
+  check(req: Request): void {
+    const authority = contextOf(req).target.authority ?? onlyHeader(req.rawHeaders, "host") ?? "";
+    if (authority === "" || !(this.#allowsAnyName || this.#names.has(nameIn(authority))))
+      throw new VaultError(
+        "BAD_REQUEST",
+        "the Host header does not name this server: use localhost, or add the name with --server-names",
+      );
+    const { origin, "sec-fetch-site": site = "none" } = req.headers;
+    if (origin !== undefined && origin.toLowerCase() !== `https://${authority.toLowerCase()}`)
+      throw new VaultError(
+        "BAD_REQUEST",
+        "the Origin header names another site: only this server's own origin is allowed",
+      );
+    // A browser sends it with every request of a page, also with those that carry no `Origin`.
+    if (site !== "none" && site !== "same-origin")
+      throw new VaultError(
+        "BAD_REQUEST",
+        "the Sec-Fetch-Site header shows a request of another site: only this server's own pages may call it",
+      );
+  }
+}
+
+/** Returns the host of an authority in lower case, without its port. */
+function nameIn(authority: string): string {
+  return authority.toLowerCase().replace(/:\d*$/, "");
+}
+
+function bracketed(name: string): string {
+  return name.includes(":") ? `[${name.toLowerCase()}]` : name.toLowerCase();
+}
+
+const credential = /^bearer +([^\s,]+)$/i;
+
+/** Milliseconds before its end from which a token's responses say when it ends. */
+const warningMs = 7 * 24 * 3600 * 1000;
+
+/** Bearer token check (RFC 6750), constant time. */
+export class BearerCheck {
+  readonly #credentials: Credentials;
+  readonly #tokens: ClientTokens;
+  readonly #lockout: Lockout;
+  readonly #clock: Clock;
+
+  constructor(credentials: Credentials, tokens: ClientTokens, lockout: Lockout, clock: Clock) {
+    this.#credentials = credentials;
+    this.#tokens = tokens;
+    this.#lockout = lockout;
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the caller; a promise only where other servers may have changed the token.
+   * @throws VaultError UNAUTHORIZED, UNAVAILABLE, RATE_LIMITED
+   */
+  check(req: Request, res: Response): Caller | Promise<Caller> {
+    const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
+    const caller = this.#callerOf(presented);
+    // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
+    const refreshed = presented?.startsWith(textPrefix) ? this.#tokens.refresh() : undefined;
+    if (refreshed === undefined) return this.#admit(req, res, caller);
+    return refreshed
+      .then(
+        () => null,
+        (error: unknown) => error,
+      )
+      .then((problem) => {
+        this.#lockout.check(req); // others may have failed since
+        const current = this.#callerOf(presented);
+        if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw problem;
+        return this.#admit(req, res, current);
+      });
+  }
+
+  #callerOf(presented: string | undefined): Caller | null {
+    return presented === undefined ? null : this.#credentials.authenticate(presented);
+  }
+
+  /** A token that has ended is no guess: `authenticate` throws, and it does not count as a failure. */
+  #admit(req: Request, res: Response, caller: Caller | null): Caller {
+    if (caller === null) {
+      this.#lockout.fail(req);
+      throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
+    }
+    contextOf(req).caller = caller;
+    markAuthenticated(req.socket);
+    if (caller !== "root") {
+      this.#tokens.touch(caller);
+      warnOfEnd(res, caller, this.#clock.now());
+    }
+    return caller;
+  }
+}
+
+/** A lock must work while the database does not answer: what is known of the token here counts then. */
+function isLock(req: Request): boolean {
+  return contextOf(req).found?.endpoint?.operation === "lock";
+}
+
+function warnOfEnd(res: Response, { until }: ClientCaller, now: number): void {
+  if (until === null || until - now > warningMs) return;
+  res.setHeader("Strongroom-Token-Expires", new Date(until).toISOString());
+}
+
+/** Returns the canonical path, and notes it for the report. @throws VaultError BAD_REQUEST */
+export function secretPathOf(req: Request, parameter: string): string {
+  const path = parseSecretPath(parameter);
+  contextOf(req).secretPath = path;
+  return path;
+}
+
+/** Call it before storage is asked, so that existence never shows. @throws VaultError FORBIDDEN */
+export function authorizePath(req: Request, path: string): void {
+  if (isOutside(req, path)) throw outside();
+}
+
+/** After a body was read: the token may have been revoked while the client took its time. @throws VaultError UNAUTHORIZED */
+export function requireValidToken({ credentials }: Service, req: Request, body: Uint8Array): void {
+  try {
+    credentials.mustStillBeValid(callerOf(req));
+  } catch (error) {
+    body.fill(0);
+    throw error;
+  }
+}
+
+/**
+ * As `authorizePath`, after a body was read. `validate` wipes the body, and rejects with BAD_REQUEST when it is invalid, which
+ * comes first. @throws VaultError FORBIDDEN, UNAUTHORIZED
+ */
+export async function authorizeBody(
+  service: Service,
+  req: Request,
+  path: string,
+  body: Uint8Array,
+  validate: () => Promise<void>,
+): Promise<void> {
+  requireValidToken(service, req, body);
+  if (!isOutside(req, path)) return;
+  await validate();
+  throw outside();
+}
+
+/** Returns the paths that a list may show; undefined: all. */
+export function visibleRanges(req: Request): { readonly within?: readonly NameRange[] } {
+  const caller = callerOf(req);
+  return caller === "root" ? {} : { within: caller.ranges };
+}
+
+function isOutside(req: Request, path: string): boolean {
+  const caller = callerOf(req);
+  return caller !== "root" && !includesPath(caller.ranges, path);
+}
+
+function outside(): VaultError {
+  return new VaultError("FORBIDDEN", "the path is outside of this token's paths: use another token");
+}

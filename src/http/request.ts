@@ -1,0 +1,133 @@
+/** A request's context, which its checks and its handler share, and its headers. */
+import type { IncomingMessage } from "node:http";
+import type { Request } from "express";
+import type { Caller } from "../access/credentials.js";
+import { type ErrorCode, VaultError } from "../errors.js";
+import type { BatchItem } from "../observer.js";
+import type { Condition, Tags } from "../vault/conditions.js";
+import type { Found } from "./endpoint.js";
+import { parseQuery, type Target } from "./target.js";
+
+export interface RequestContext {
+  readonly target: Target;
+  readonly started: number;
+  /** Null: no endpoint has this path. */
+  readonly found: Found | null;
+  /** Whose token was accepted. */
+  caller: Caller | null;
+  /** Reports the finished request; null once that is done. See `reportFinished`. */
+  report: Report | null;
+  // What else the report says.
+  secretPath: string | null;
+  subject: string | null;
+  version: number | null;
+  prefix: string | null;
+  count: number | null;
+  operations: BatchItem[] | null;
+  code: ErrorCode | null;
+  requestId: string | null;
+}
+
+export type Report = (context: RequestContext, req: Request, status: number, etag: string | null) => void;
+
+const key = Symbol("context");
+type WithContext = IncomingMessage & { [key]?: RequestContext };
+
+/** Call it once for each request, before its checks. */
+export function beginContext(req: WithContext, target: Target, found: Found | null, report: Report): void {
+  // A property, because a WeakMap entry per request is expensive to collect.
+  req[key] = {
+    target,
+    started: performance.now(),
+    found,
+    caller: null,
+    report,
+    secretPath: null,
+    subject: null,
+    version: null,
+    prefix: null,
+    count: null,
+    operations: null,
+    code: null,
+    requestId: null,
+  };
+}
+
+export function contextOf(req: WithContext): RequestContext {
+  if (req[key] === undefined) throw new Error("the request has no context yet");
+  return req[key];
+}
+
+/** The caller of an authenticated request. */
+export function callerOf(req: Request): Caller {
+  const { caller } = contextOf(req);
+  if (caller === null) throw new Error("the request has not been authenticated");
+  return caller;
+}
+
+/** As `parseQuery`, of the request's query. */
+export function queryOf(req: Request, names: readonly string[]): ReadonlyMap<string, string> {
+  return parseQuery(contextOf(req).target.query, names);
+}
+
+/** Whether the request has presented a valid token. */
+export function isAuthenticatedRequest(req: WithContext): boolean {
+  return req[key] !== undefined && req[key].caller !== null;
+}
+
+/** Reports the request, at most once. `etag`: of the secret that was read or written. */
+export function reportFinished(req: WithContext, status: number, etag: string | null = null): void {
+  const { [key]: context } = req;
+  if (!context?.report) return;
+  const { report } = context;
+  context.report = null;
+  report(context, req as Request, status, etag);
+}
+
+/** Returns the value of a header that may occur once; null when it is missing or repeated. */
+export function onlyHeader(rawHeaders: readonly string[], name: string): string | null {
+  let value: string | null = null;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() !== name) continue;
+    if (value !== null) return null;
+    value = rawHeaders[i + 1] ?? null;
+  }
+  return value;
+}
+
+/** Returns the condition of a change. @throws VaultError BAD_REQUEST for a malformed header */
+export function conditionOf({ headers }: IncomingMessage): Condition {
+  return { ifMatch: ifMatch(headers["if-match"]), ifNoneMatch: ifNoneMatch(headers["if-none-match"]) };
+}
+
+/** Returns the If-None-Match of a read. @throws VaultError BAD_REQUEST for a malformed header */
+export function unlessTagged({ headers }: IncomingMessage): Tags | null {
+  return ifNoneMatch(headers["if-none-match"]);
+}
+
+/** Compares strongly: a weak etag matches nothing. */
+function ifMatch(header: string | undefined): Tags | null {
+  const etags = header === undefined ? null : entityTags(header, "If-Match");
+  return etags === null || etags === "*" ? etags : etags.filter((etag) => etag.startsWith('"')).map(unquoted);
+}
+
+/** Compares weakly. */
+function ifNoneMatch(header: string | undefined): Tags | null {
+  const etags = header === undefined ? null : entityTags(header, "If-None-Match");
+  return etags === null || etags === "*" ? etags : etags.map(unquoted);
+}
+
+/** A list may have empty elements (RFC 9110, section 5.6.1.2). An etag may contain commas. */
+const list = /^[ \t]*(?:,[ \t]*)*(?:W\/)?"[!#-~\x80-\xff]*"(?:[ \t]*,(?:[ \t]*(?:W\/)?"[!#-~\x80-\xff]*")?)*[ \t]*$/;
+const entityTag = /(?:W\/)?"[^"]*"/g;
+
+function entityTags(header: string, name: string): Tags {
+  if (header.trim() === "*") return "*";
+  if (!list.test(header))
+    throw new VaultError("BAD_REQUEST", `${name} must be * or etags in quotes, separated by commas`);
+  return header.match(entityTag) ?? [];
+}
+
+function unquoted(etag: string): string {
+  return etag.slice(etag.indexOf('"') + 1, -1);
+}

@@ -1,0 +1,142 @@
+/** Handlers of secrets: one, its versions, the list and batches. */
+import type { Request, Response } from "express";
+import { type BatchKind, requireBatchScopes } from "../access/scopes.js";
+import { VaultError } from "../errors.js";
+import type { BatchItem } from "../observer.js";
+import { isSecretPath } from "../paths/secret-path.js";
+import type { BatchPermit } from "../vault/batch-plan.js";
+import type { ListPart, ListQuery } from "../vault/list.js";
+import { readBody } from "./body.js";
+import type { Service } from "./endpoint.js";
+import { authorizeBody, authorizePath, requireValidToken, secretPathOf, visibleRanges } from "./guards.js";
+import { ownMemory, sharedMemory } from "./memory.js";
+import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
+import { sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
+
+export async function put(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
+  const { reply, tag } = await service.vault.secrets.put(path, body, condition);
+  sendBytes(res, 200, [reply], tag);
+}
+
+export async function get({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const unless = unlessTagged(req);
+  authorizePath(req, path);
+  const { reply, tag } = await vault.secrets.get(path, unless);
+  if (reply === null) sendNotModified(res, tag);
+  else sendBytes(res, 200, [reply], tag);
+}
+
+export async function remove({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  authorizePath(req, path);
+  await vault.secrets.remove(path, condition);
+  sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
+}
+
+export async function history({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  authorizePath(req, path);
+  sendBytes(res, 200, [await vault.secrets.history(path)]);
+}
+
+export async function version({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const number = queryOf(req, ["version"]).get("version") ?? "";
+  if (!/^[1-9]\d{0,14}$/.test(number)) {
+    throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
+  }
+  contextOf(req).version = Number(number);
+  authorizePath(req, path);
+  sendBytes(res, 200, [await vault.secrets.version(path, Number(number))]);
+}
+
+export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeUndo(path, body));
+  const { reply, tag } = await service.vault.secrets.undo(path, body, condition);
+  sendBytes(res, 200, [reply], tag);
+}
+
+export async function prune({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  authorizePath(req, path);
+  const removed = await vault.secrets.prune(path, condition);
+  const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
+  sendJson(res, 200, { ok: true, path, message });
+}
+
+export async function batch(service: Service, req: Request, res: Response): Promise<void> {
+  const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
+  requireValidToken(service, req, body);
+  const permit = { kind: permittedKind(req), path: (path: string) => authorizePath(req, path), permitted: noted(req) };
+  sendBytes(res, 200, [await service.vault.secrets.batch(body, permit)]);
+}
+
+function permittedKind(req: Request): (kind: BatchKind) => void {
+  const caller = callerOf(req);
+  return (kind) => {
+    if (caller !== "root") requireBatchScopes(caller.token, kind);
+  };
+}
+
+/** Notes the operations for the report. DANGER: not the steps, which hold the body. */
+function noted(req: Request): BatchPermit["permitted"] {
+  const operations: BatchItem[] = [];
+  contextOf(req).operations = operations;
+  return (step) => operations.push({ kind: step.kind, path: step.path, ...("to" in step && { to: step.to }) });
+}
+
+/** Streams a long list in parts. */
+export async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
+  const context = contextOf(req);
+  const query = listQuery(req);
+  context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
+  const parts = vault.secrets.list({ ...query, ...visibleRanges(req) });
+  const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
+  context.count = count;
+  if (last) sendBytes(res, 200, pieces);
+  else await sendParts(res, pieces, counted(parts, count, context));
+}
+
+const maxListLimit = 1000;
+
+function listQuery(req: Request): ListQuery {
+  const parameters = queryOf(req, ["prefix", "after", "limit"]);
+  const limit = parameters.get("limit");
+  if (limit !== undefined && !/^(?:[1-9]\d{0,2}|1000)$/.test(limit)) {
+    throw new VaultError("BAD_REQUEST", `the parameter limit must be a whole number from 1 to ${maxListLimit}`);
+  }
+  return {
+    prefix: (parameters.get("prefix") ?? "").normalize("NFC"),
+    after: (parameters.get("after") ?? "").normalize("NFC"),
+    limit: limit === undefined ? null : Number(limit),
+  };
+}
+
+/** DANGER: any other text must not get into the audit log; it may be a secret in the wrong place. */
+function canBeginPath(prefix: string): boolean {
+  return isSecretPath(prefix) || isSecretPath(`${prefix}x`);
+}
+
+/** Counts the secrets for the report, from those of the first part on. */
+async function* counted(
+  parts: AsyncIterable<ListPart>,
+  first: number,
+  context: RequestContext,
+): AsyncGenerator<ListPart, void, void> {
+  let count = first;
+  for await (const part of parts) {
+    count += part.count;
+    context.count = count;
+    yield part;
+  }
+}
