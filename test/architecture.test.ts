@@ -116,6 +116,7 @@ const entrances: readonly string[] = [
   "src/client/client",
   "src/client/discovery",
   "src/contract/document",
+  "src/contract/operations",
   "src/http/app",
   "src/http/endpoints",
   "src/http/listener",
