@@ -1,0 +1,97 @@
+/** The broker's thread: it listens on loopback, holds no token and no file, and asks the main thread about every request. */
+import { createServer, type Server, type Socket } from "node:net";
+import { parentPort, workerData } from "node:worker_threads";
+import { SessionAuthority } from "./authority.js";
+import { systemResolve } from "./egress.js";
+import type { Answer, Ask, BrokerStart, FromBroker, QuestionKind, ToBroker } from "./messages.js";
+import { type ProxyDependencies, serveClient } from "./proxy.js";
+import { Upstreams } from "./upstream.js";
+
+type Waiting = (answer: Answer<QuestionKind>) => void;
+
+class BrokerThread {
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #authorities = new Map<string, Promise<SessionAuthority>>();
+  readonly #sockets = new Map<string, Set<Socket>>();
+  readonly #server: Server;
+  #questions = 0;
+
+  constructor(start: BrokerStart) {
+    const deps = this.#dependencies(start);
+    this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+      socket.on("error", () => {}); // a close follows
+      serveClient(socket, deps).catch(() => socket.destroy());
+    });
+    this.#server.on("error", (error: NodeJS.ErrnoException) =>
+      send({ kind: "failed", code: error.code ?? error.name }),
+    );
+    this.#server.listen(start.port, start.host, () => send({ kind: "listening", port: this.#port }));
+  }
+
+  take(message: ToBroker): void {
+    if (message.kind === "answer") this.#settle(message.id, message.answer);
+    if (message.kind === "authority") void this.#showAuthority(message);
+    if (message.kind === "end") this.#endSession(message.session);
+  }
+
+  get #port(): number {
+    const address = this.#server.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  #dependencies({ upstreamCa }: BrokerStart): ProxyDependencies {
+    return {
+      ask: (kind, ask) => this.#ask(kind, ask),
+      used: (permit, status) => send({ kind: "used", permit, status }),
+      authority: ({ id, bound }) => this.#authority(id, [...new Set(bound.map(({ host }) => host))]),
+      upstreams: new Upstreams(systemResolve, upstreamCa),
+      isOwnHost: (host) => [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`].includes(host.toLowerCase()),
+      track: (session, socket) => this.#track(session, socket),
+    };
+  }
+
+  #ask<K extends QuestionKind>(kind: K, ask: Ask<K>): Promise<Answer<K>> {
+    const id = this.#questions++;
+    return new Promise((resolve) => {
+      this.#waiting.set(id, resolve as Waiting);
+      send({ kind, id, ask }, "fields" in ask ? [ask.fields.buffer] : []);
+    });
+  }
+
+  #settle(id: number, answer: Answer<QuestionKind>): void {
+    this.#waiting.get(id)?.(answer);
+    this.#waiting.delete(id);
+  }
+
+  async #authority(session: string, hosts: readonly string[]): Promise<SessionAuthority> {
+    const known = await this.#authorities.get(session);
+    if (known?.isValid(Date.now()) === true) return known;
+    const made = SessionAuthority.make(hosts, Date.now());
+    this.#authorities.set(session, made);
+    return made;
+  }
+
+  async #showAuthority({ id, session, hosts }: ToBroker & { readonly kind: "authority" }): Promise<void> {
+    const { certificate } = await this.#authority(session, hosts);
+    send({ kind: "certificate", id, certificate });
+  }
+
+  #track(session: string, socket: Socket): void {
+    const sockets = this.#sockets.get(session) ?? new Set();
+    this.#sockets.set(session, sockets.add(socket));
+    socket.once("close", () => sockets.delete(socket));
+  }
+
+  #endSession(session: string): void {
+    for (const socket of this.#sockets.get(session) ?? []) socket.destroy();
+    this.#sockets.delete(session);
+    this.#authorities.delete(session);
+  }
+}
+
+function send(message: FromBroker, moved: ArrayBuffer[] = []): void {
+  parentPort?.postMessage(message, moved);
+}
+
+const thread = new BrokerThread(workerData as BrokerStart);
+parentPort?.on("message", (message: ToBroker) => thread.take(message));

@@ -1,0 +1,120 @@
+/** A socket read piece by piece, with back pressure, and written so that what was written can be wiped. */
+import type { Duplex } from "node:stream";
+import { headLength, maxHeadBytes } from "./head.js";
+
+/** Bytes that are held for a reader that is busy, before the socket is paused. */
+const highWater = 256 * 1024;
+
+export class ByteStream {
+  readonly socket: Duplex;
+  readonly #pieces: Uint8Array[] = [];
+  #held = 0;
+  #ended = false;
+  #wake: (() => void) | null = null;
+
+  readonly #onData = (piece: Uint8Array) => this.#take(piece);
+  readonly #onEnd = () => this.#end();
+
+  constructor(socket: Duplex) {
+    this.socket = socket;
+    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onEnd).on("error", this.#onEnd);
+  }
+
+  /** Whether the connection is open and has nothing to be read. */
+  get isIdle(): boolean {
+    return !this.#ended && !this.socket.destroyed && this.#pieces.length === 0;
+  }
+
+  /** Stops reading, so that another can read the socket. Returns whether nothing had been received that was not read. */
+  release(): boolean {
+    this.socket.pause();
+    this.socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd);
+    return this.#pieces.length === 0;
+  }
+
+  /** Returns the next bytes, or null when there are no more. */
+  async read(): Promise<Uint8Array | null> {
+    while (this.#pieces.length === 0) {
+      if (this.#ended) return null;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const piece = this.#pieces.shift() ?? new Uint8Array();
+    this.#held -= piece.length;
+    if (this.#held < highWater && this.socket.isPaused()) this.socket.resume();
+    return piece;
+  }
+
+  /** Puts back what was read too far. */
+  unread(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#pieces.unshift(bytes);
+    this.#held += bytes.length;
+  }
+
+  /**
+   * Returns the next message's head, its blank line included; null when the connection ends before one begins.
+   * @throws HeadError for a head that is too long or cut off
+   */
+  async readHead(): Promise<Uint8Array | null> {
+    let head: Uint8Array = new Uint8Array();
+    for (;;) {
+      const length = headLength(head);
+      if (length !== null) {
+        this.unread(head.subarray(length));
+        return head.subarray(0, length);
+      }
+      const piece = await this.read();
+      if (piece === null) return null;
+      head = Buffer.concat([head, piece.subarray(0, maxHeadBytes + 1)]);
+      this.unread(piece.subarray(maxHeadBytes + 1));
+    }
+  }
+
+  /** Writes, and waits while the other side does not take more. Returns false when the connection is closed. */
+  async write(bytes: Uint8Array): Promise<boolean> {
+    const { socket } = this;
+    if (socket.destroyed || !socket.writable) return false;
+    if (socket.write(bytes)) return true;
+    return new Promise((resolve) => {
+      const done = () => {
+        socket.off("drain", done).off("close", done);
+        resolve(!socket.destroyed);
+      };
+      socket.on("drain", done).on("close", done);
+    });
+  }
+
+  /**
+   * Writes bytes that are secret and wipes them. DANGER: on a TLS connection whose handshake is not complete, or on which
+   * another write is waiting, Node would copy them into memory that it frees unwiped.
+   */
+  async writeAndWipe(bytes: Uint8Array): Promise<boolean> {
+    const { socket } = this;
+    try {
+      if (socket.destroyed || !socket.writable) return false;
+      if (socket.writableLength > 0) throw new Error("a secret may be written only when nothing else is waiting");
+      return await new Promise((resolve) => socket.write(bytes, (error) => resolve(!error)));
+    } finally {
+      bytes.fill(0);
+    }
+  }
+
+  #take(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+    this.#held += piece.length;
+    if (this.#held >= highWater) this.socket.pause();
+    this.#notify();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#wake?.();
+    this.#wake = null;
+  }
+}

@@ -1,0 +1,137 @@
+/** One request and its response on their way through the broker: only the head that carries a credential is changed. */
+import { type BodyReader, readerOf } from "./body.js";
+import type { ByteStream } from "./byte-stream.js";
+import { HeadError, type RequestHead, type ResponseHead, readResponseHead } from "./head.js";
+import type { Bytes } from "./messages.js";
+
+/** Meant for the connection to this proxy alone, or written anew by the broker (RFC 9110, section 7.6.1). */
+const dropped = new Set([
+  "connection",
+  "host",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "upgrade",
+]);
+
+/**
+ * Returns the header lines that go to the upstream, each ended by CR LF.
+ * @param alsoDropped names of headers that carry the broker's own token
+ */
+export function fieldsFor(head: RequestHead, alsoDropped: ReadonlySet<string>): Bytes {
+  const kept = head.fields.filter(({ name }) => !dropped.has(name) && !alsoDropped.has(name));
+  const own = head.asksWebSocket
+    ? ["Connection: Upgrade", "Upgrade: websocket"]
+    : head.asksClose
+      ? ["Connection: close"]
+      : [];
+  const lines = [...kept.map(({ line }) => line), ...own.map((line) => Buffer.from(line))];
+  const bytes = new Uint8Array(new ArrayBuffer(lines.reduce((sum, line) => sum + line.length + 2, 0)));
+  let at = 0;
+  for (const line of lines) {
+    bytes.set(line, at);
+    bytes.set([0x0d, 0x0a], at + line.length);
+    at += line.length + 2;
+  }
+  return bytes;
+}
+
+/**
+ * Sends the request's body, relays the response, and returns whether both connections can carry another request.
+ * @param answered called with the upstream's status
+ */
+export async function relay(
+  client: ByteStream,
+  upstream: ByteStream,
+  head: RequestHead,
+  answered: (status: number) => void,
+): Promise<boolean> {
+  const abort = () => upstream.socket.destroy();
+  client.socket.once("close", abort);
+  try {
+    const sending = sendBody(client, upstream, head);
+    const response = await relayResponse(upstream, client, head, answered);
+    if (response === "upgraded") return await joinStreams(client, upstream);
+    // An upstream may answer before it has read the whole body: the rest has no one to go to.
+    return response === "whole" && (await within(sending)) && !head.asksClose;
+  } finally {
+    client.socket.off("close", abort);
+  }
+}
+
+/** How long the end of a request's body may come after the response, in milliseconds. */
+const bodyEndMs = 1_000;
+
+async function within(sending: Promise<boolean>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, bodyEndMs, false);
+  });
+  return Promise.race([sending, late]).finally(() => clearTimeout(timer));
+}
+
+/** Returns whether the body was sent whole. An invalid or cut off one ends the upstream's connection. */
+async function sendBody(client: ByteStream, upstream: ByteStream, head: RequestHead): Promise<boolean> {
+  try {
+    if (await pump(client, upstream, readerOf(head.body))) return true;
+  } catch (error) {
+    if (!(error instanceof HeadError)) throw error;
+  }
+  upstream.socket.destroy();
+  return false;
+}
+
+type Relayed = "whole" | "cut" | "upgraded";
+
+async function relayResponse(
+  upstream: ByteStream,
+  client: ByteStream,
+  request: RequestHead,
+  answered: (status: number) => void,
+): Promise<Relayed> {
+  for (;;) {
+    const { raw, response } = await nextResponse(upstream, request);
+    const isInterim = response.status < 200 && response.status !== 101;
+    if (!isInterim) answered(response.status);
+    if (!(await client.write(raw))) return "cut";
+    if (response.status === 101) return "upgraded";
+    if (!isInterim) return await relayBody(upstream, client, response);
+  }
+}
+
+/** @throws HeadError when there is none, or one that two clients could read in two ways; nothing of it is sent then */
+async function nextResponse(upstream: ByteStream, { method, asksWebSocket }: RequestHead) {
+  const raw = await upstream.readHead();
+  if (raw === null) throw new HeadError("the upstream closed the connection without a response");
+  const response = readResponseHead(raw, method);
+  if (response.status === 101 && !asksWebSocket) throw new HeadError("the upstream upgraded a connection unasked");
+  return { raw, response };
+}
+
+async function relayBody(upstream: ByteStream, client: ByteStream, { body, closes }: ResponseHead): Promise<Relayed> {
+  const isWhole = await pump(upstream, client, readerOf(body));
+  return isWhole && !closes ? "whole" : "cut";
+}
+
+/** Returns whether the body ended where it said; one that lasts until the connection closes does not. */
+async function pump(from: ByteStream, to: ByteStream, reader: BodyReader): Promise<boolean> {
+  while (!reader.ended) {
+    const piece = await from.read();
+    if (piece === null) return false;
+    const taken = reader.take(piece);
+    from.unread(piece.subarray(taken));
+    if (taken > 0 && !(await to.write(piece.subarray(0, taken)))) return false;
+  }
+  return true;
+}
+
+/** After an upgrade: bytes in both directions until one side ends. */
+async function joinStreams(client: ByteStream, upstream: ByteStream): Promise<false> {
+  const endless = () => readerOf("until-close");
+  await Promise.race([pump(client, upstream, endless()), pump(upstream, client, endless())]);
+  upstream.socket.destroy();
+  return false;
+}

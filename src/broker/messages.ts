@@ -1,0 +1,84 @@
+/** Messages between the broker's thread and the main thread: types only. Bytes in them are moved. */
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** How the broker is started. */
+export type BrokerStart = {
+  readonly host: string;
+  readonly port: number;
+  /** PEM of roots beside Node's own. */
+  readonly upstreamCa: string | null;
+};
+
+/** A host that a session may reach with a credential; `name`: its route `/r/NAME/`, if it has one. */
+export type BoundHost = {
+  readonly host: string;
+  readonly port: number;
+  readonly allowsPrivate: boolean;
+  readonly name: string | null;
+  /** Name of the header that carries the credential, in lower case. */
+  readonly header: string;
+};
+
+/** What one token may do at the broker. `id`: names the session in later messages. */
+export type Session = {
+  readonly id: string;
+  readonly bound: readonly BoundHost[];
+  /** Hosts that are reached through a tunnel, without a credential. */
+  readonly allowed: readonly string[];
+  readonly egress: "any" | "listed";
+};
+
+/** One request of a program, as far as it decides about its credential. */
+export type Use = {
+  readonly session: string;
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  readonly target: string;
+};
+
+export type BrokerRefusal = {
+  readonly ok: false;
+  readonly status: 400 | 403 | 407 | 429 | 502 | 503;
+  readonly code: string;
+  readonly error: string;
+};
+
+/**
+ * Questions of the broker's thread.
+ *
+ * - `session`: whose token this is.
+ * - `permit`: whether a request gets a credential; it may wait for an approval.
+ * - `render`: the head of a permitted request, with its credential. `fields`: its header lines, each ended by CR LF.
+ */
+export type Questions = {
+  session: {
+    ask: { readonly token: string; readonly address: string };
+    answer: { readonly ok: true; readonly session: Session };
+  };
+  permit: { ask: Use; answer: { readonly ok: true; readonly permit: number } };
+  render: {
+    ask: { readonly permit: number; readonly fields: Bytes };
+    answer: { readonly ok: true; readonly head: Bytes };
+  };
+};
+
+export type QuestionKind = keyof Questions;
+export type Ask<K extends QuestionKind> = Questions[K]["ask"];
+export type Answer<K extends QuestionKind> = Questions[K]["answer"] | BrokerRefusal;
+
+export type FromBroker =
+  | { readonly kind: "listening"; readonly port: number }
+  | { readonly kind: "failed"; readonly code: string }
+  | { readonly kind: QuestionKind; readonly id: number; readonly ask: Ask<QuestionKind> }
+  /** The upstream's status, or the broker's own; for the audit log. */
+  | { readonly kind: "used"; readonly permit: number; readonly status: number }
+  | { readonly kind: "certificate"; readonly id: number; readonly certificate: string };
+
+export type ToBroker =
+  | { readonly kind: "answer"; readonly id: number; readonly answer: Answer<QuestionKind> }
+  /** Makes the session's authority, or returns the one there is. */
+  | { readonly kind: "authority"; readonly id: number; readonly session: string; readonly hosts: readonly string[] }
+  /** The session has ended: its authority goes, and its connections are closed. */
+  | { readonly kind: "end"; readonly session: string };

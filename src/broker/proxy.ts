@@ -1,0 +1,328 @@
+/**
+ * The broker's connections: `CONNECT` to a bound host, whose TLS ends here and begins again at the upstream; `CONNECT` to
+ * any other, which is tunnelled untouched or refused; and `/r/NAME/…`, for programs that take a base URL.
+ */
+import { isIP, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import type { SessionAuthority } from "./authority.js";
+import { ByteStream } from "./byte-stream.js";
+import { fieldsFor, relay } from "./exchange.js";
+import { HeadError, latin1, type RequestHead, readRequestHead } from "./head.js";
+import type { Answer, Ask, BoundHost, QuestionKind, Questions, Session } from "./messages.js";
+import { badRequest, forbidden, Refused, refusalOf, refuse } from "./refusal.js";
+import { openTunnel, type Upstreams } from "./upstream.js";
+
+export type ProxyDependencies = {
+  /** Asks the main thread. */
+  readonly ask: <K extends QuestionKind>(kind: K, ask: Ask<K>) => Promise<Answer<K>>;
+  readonly used: (permit: number, status: number) => void;
+  /** The session's certificate authority, made at its first use. */
+  readonly authority: (session: Session) => Promise<SessionAuthority>;
+  readonly upstreams: Upstreams;
+  /** The broker's own addresses, as a Host header names them. */
+  readonly isOwnHost: (host: string) => boolean;
+  /** Remembers a session's connection, which ends with the session. */
+  readonly track: (session: string, socket: Socket) => void;
+};
+
+/** An upstream's connection is used again for this long after its last response, in milliseconds. */
+const reuseMs = 3_000;
+
+/** How long a client may take for its handshake, in milliseconds. */
+const handshakeMs = 10_000;
+
+/** Where a request goes, under which rights, and which of its headers carried the broker's token. */
+type Route = {
+  readonly session: Session;
+  readonly bound: BoundHost;
+  readonly target: string;
+  readonly tokenHeaders: ReadonlySet<string>;
+};
+
+type FindRoute = (head: RequestHead) => Promise<Route>;
+
+const none: ReadonlySet<string> = new Set();
+
+/** Serves one client's connection until it ends. */
+export async function serveClient(socket: Socket, deps: ProxyDependencies): Promise<void> {
+  const client = new ByteStream(socket);
+  const address = socket.remoteAddress ?? "";
+  try {
+    const raw = await client.readHead();
+    if (raw === null) return;
+    const head = readRequestHead(raw);
+    if (head.method === "CONNECT") return await serveConnect(client, socket, head, address, deps);
+    client.unread(raw);
+    await serveRequests(client, (each) => findNamedRoute(each, socket, address, deps), deps);
+  } catch (error) {
+    refuse(client, refusalOf(error, false));
+  }
+}
+
+async function serveConnect(
+  client: ByteStream,
+  socket: Socket,
+  head: RequestHead,
+  address: string,
+  deps: ProxyDependencies,
+): Promise<void> {
+  const { host, port } = readAuthority(head);
+  const session = await sessionOf(proxyToken(head), address, deps);
+  deps.track(session.id, socket);
+  const bound = session.bound.find((one) => one.host === host && one.port === port);
+  if (bound === undefined) return tunnel(client, socket, session, host, port, deps);
+  const authority = await deps.authority(session);
+  const secureContext = await authority.contextOf(host);
+  await establish(client);
+  const secure = await handshake(socket, secureContext);
+  if (secure === null) return;
+  const { servername } = secure.socket as TLSSocket & { servername?: string | false };
+  const isNamed = typeof servername === "string" && servername !== "";
+  const findRoute: FindRoute = async (each) => {
+    if (isNamed && servername.toLowerCase() !== host)
+      throw badRequest("the TLS server name is not the host of CONNECT");
+    if (!each.target.startsWith("/")) throw badRequest("inside a tunnel the target must begin with /");
+    if (!namesHost(each.host, host, port)) throw badRequest("the Host header is not the host of CONNECT");
+    return { session, bound, target: each.target, tokenHeaders: none };
+  };
+  await serveRequests(secure, findRoute, deps);
+}
+
+/** Answers a CONNECT, and leaves the socket to the next reader. @throws Refused when the client did not wait for it */
+async function establish(client: ByteStream): Promise<void> {
+  if (!client.release()) throw badRequest("bytes followed CONNECT before its response: wait for it");
+  await client.write(Buffer.from("HTTP/1.1 200 Connection established\r\n\r\n"));
+}
+
+/** Ends the client's TLS here; null when its handshake fails. */
+async function handshake(
+  socket: Socket,
+  secureContext: Awaited<ReturnType<SessionAuthority["contextOf"]>>,
+): Promise<ByteStream | null> {
+  const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ["http/1.1"] });
+  secure.on("error", () => {}); // a close follows
+  const isOpen = await new Promise<boolean>((resolve) => {
+    const timer = setTimeout(() => secure.destroy(), handshakeMs);
+    secure.once("secure", () => resolve(true)).once("close", () => resolve(false));
+    secure.once("secure", () => clearTimeout(timer)).once("close", () => clearTimeout(timer));
+  });
+  return isOpen ? new ByteStream(secure) : null;
+}
+
+/** Passes bytes untouched, to a host without a binding that the session may reach. */
+async function tunnel(
+  client: ByteStream,
+  socket: Socket,
+  { egress, allowed }: Session,
+  host: string,
+  port: number,
+  { upstreams }: ProxyDependencies,
+): Promise<void> {
+  if (egress !== "any" && !allowed.includes(host)) {
+    throw forbidden(
+      `no binding for ${host}, port ${port}: add one with strongroom use add, or start the program with --allow-host ${host}`,
+    );
+  }
+  const upstream = await openTunnel({ host, port, allowsPrivate: false }, upstreams.resolve);
+  await establish(client);
+  for (const [from, to] of [
+    [socket, upstream],
+    [upstream, socket],
+  ] as const) {
+    from.pipe(to);
+    from.on("error", () => to.destroy()).once("close", () => to.destroy());
+  }
+}
+
+/** Serves the requests of one connection in turn, each with a credential. */
+async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: ProxyDependencies): Promise<void> {
+  const connection = new UpstreamConnection(deps.upstreams);
+  let isUpstream = false;
+  try {
+    for (;;) {
+      isUpstream = false;
+      const raw = await client.readHead();
+      if (raw === null) break;
+      const head = readRequestHead(raw);
+      const route = await findRoute(head);
+      isUpstream = true;
+      if (!(await serveRequest(client, head, route, connection, deps))) break;
+    }
+    client.socket.end();
+  } catch (error) {
+    refuse(client, refusalOf(error, isUpstream));
+  } finally {
+    connection.close();
+  }
+}
+
+/** Returns whether both connections can carry another request. */
+async function serveRequest(
+  client: ByteStream,
+  head: RequestHead,
+  { session, bound, target, tokenHeaders }: Route,
+  connection: UpstreamConnection,
+  deps: ProxyDependencies,
+): Promise<boolean> {
+  const { host, port } = bound;
+  const { permit } = await granted(deps, "permit", { session: session.id, host, port, method: head.method, target });
+  let status = 502;
+  let hasBegun = false;
+  try {
+    const upstream = await connection.open(bound);
+    // Only now, so that the credential is in memory for the shortest time, and never waits for a handshake.
+    const rendered = await granted(deps, "render", { permit, fields: fieldsFor(head, tokenHeaders) });
+    if (!(await upstream.writeAndWipe(rendered.head))) throw new HeadError("the upstream closed the connection");
+    const answered = (found: number) => {
+      status = found;
+      hasBegun = true;
+    };
+    const isWhole = await relay(client, upstream, head, answered);
+    connection.rest(isWhole);
+    return isWhole;
+  } catch (error) {
+    connection.close();
+    if (error instanceof Refused) status = error.refusal.status;
+    if (!hasBegun) throw error;
+    client.socket.destroy(); // nothing can be said any more
+    return false;
+  } finally {
+    deps.used(permit, status);
+  }
+}
+
+async function granted<K extends QuestionKind>(
+  { ask }: ProxyDependencies,
+  kind: K,
+  question: Ask<K>,
+): Promise<Questions[K]["answer"]> {
+  const answer = await ask(kind, question);
+  if (answer.ok) return answer;
+  throw new Refused(answer);
+}
+
+/** The upstream's connection of one client's, opened when it is needed. */
+class UpstreamConnection {
+  readonly #upstreams: Upstreams;
+  #stream: ByteStream | null = null;
+  #host = "";
+  #restedAt = 0;
+
+  constructor(upstreams: Upstreams) {
+    this.#upstreams = upstreams;
+  }
+
+  /** @throws EgressError, UpstreamError */
+  async open(bound: BoundHost): Promise<ByteStream> {
+    const host = `${bound.host}:${bound.port}`;
+    const isFresh = performance.now() - this.#restedAt < reuseMs && host === this.#host;
+    if (this.#stream !== null && isFresh && this.#stream.isIdle) return this.#stream;
+    this.close();
+    this.#host = host;
+    this.#stream = await this.#upstreams.open(bound);
+    return this.#stream;
+  }
+
+  rest(isReusable: boolean): void {
+    if (isReusable) this.#restedAt = performance.now();
+    else this.close();
+  }
+
+  close(): void {
+    this.#stream?.socket.destroy();
+    this.#stream = null;
+  }
+}
+
+/** @throws Refused 407 */
+async function sessionOf(token: string | null, address: string, deps: ProxyDependencies): Promise<Session> {
+  if (token === null) {
+    throw new Refused({
+      ok: false,
+      status: 407,
+      code: "UNAUTHORIZED",
+      error: "no token: start the program with strongroom agent run, or give a token as the proxy's password",
+    });
+  }
+  return (await granted(deps, "session", { token, address })).session;
+}
+
+/** `/r/NAME/rest` becomes `/rest` at the host whose binding has this name. */
+async function findNamedRoute(
+  head: RequestHead,
+  socket: Socket,
+  address: string,
+  deps: ProxyDependencies,
+): Promise<Route> {
+  const [, name, rest] = /^\/r\/([^/?]+)(\/.*|\?.*)?$/.exec(head.target) ?? [];
+  if (name === undefined) {
+    if (head.target.startsWith("/")) throw badRequest("nothing is here: use this port as a proxy, or /r/NAME/");
+    throw forbidden("cleartext HTTP carries no credential: use https");
+  }
+  if (head.host === null || !deps.isOwnHost(head.host)) throw badRequest("the Host header is not the broker's address");
+  if (head.fields.some((field) => field.name === "origin")) throw badRequest("web pages may not use the broker");
+  const { token, tokenHeaders } = routeToken(head);
+  const session = await sessionOf(token, address, deps);
+  deps.track(session.id, socket);
+  const bound = session.bound.find((one) => one.name === name);
+  if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
+  const target = rest === undefined ? "/" : rest.startsWith("/") ? rest : `/${rest}`;
+  return { session, bound, target, tokenHeaders };
+}
+
+const routeTokenHeaders = ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"];
+
+/** A program that takes a base URL sends the broker's token where it would send its own key. */
+function routeToken({ fields }: RequestHead): {
+  readonly token: string | null;
+  readonly tokenHeaders: ReadonlySet<string>;
+} {
+  const found = fields.filter(({ name }) => routeTokenHeaders.includes(name));
+  const tokens = new Set(found.map(({ value }) => credentialOf(latin1(value))));
+  if (tokens.size > 1) throw badRequest("several headers carry different credentials: send the token in one");
+  const [token = null] = tokens;
+  return { token, tokenHeaders: new Set(found.map(({ name }) => name)) };
+}
+
+function proxyToken({ fields }: RequestHead): string | null {
+  const found = fields.filter(({ name }) => name === "proxy-authorization");
+  if (found.length > 1) throw badRequest("there is more than one Proxy-Authorization header");
+  return found[0] ? credentialOf(latin1(found[0].value)) : null;
+}
+
+/** The password of Basic authentication, a bearer token, or the text alone. */
+function credentialOf(value: string): string {
+  const [, scheme = "", rest = ""] = /^(basic|bearer) +([^\s,]+)$/i.exec(value) ?? [];
+  if (scheme === "") return value;
+  if (scheme.toLowerCase() === "bearer") return rest;
+  const pair = Buffer.from(rest, "base64").toString("utf8");
+  return pair.slice(pair.indexOf(":") + 1);
+}
+
+/** @throws Refused */
+function readAuthority({ target, host: named }: RequestHead): { readonly host: string; readonly port: number } {
+  const [, bracketed, name, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(target) ?? [];
+  const host = canonicalHost(bracketed ?? name ?? "");
+  const port = Number(digits);
+  if (host === null || !(port >= 1 && port <= 65_535)) throw badRequest("the target of CONNECT must be HOST:PORT");
+  if (named !== null && !namesHost(named, host, port)) throw badRequest("the Host header is not the target of CONNECT");
+  return { host, port };
+}
+
+/** Whether a Host header names this host and port; 443 may be left out. */
+function namesHost(header: string | null, host: string, port: number): boolean {
+  const [, bracketed, name, digits] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+))(?::(\d{1,5}))?$/.exec(header ?? "") ?? [];
+  return (
+    canonicalHost(bracketed ?? name ?? "") === host && (digits === undefined ? port === 443 : Number(digits) === port)
+  );
+}
+
+/** Lower case, without the dot of the root; null for what is neither a DNS name nor an IP address. */
+export function canonicalHost(text: string): string | null {
+  if (isIP(text) !== 0) return text.toLowerCase();
+  const name = text.toLowerCase().replace(/\.$/, "");
+  return name.length <= 253 && /^(?!\d+(?:\.|$)[\d.]*$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_-]{1,63})*$/.test(name)
+    ? name
+    : null;
+}

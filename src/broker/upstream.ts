@@ -1,0 +1,77 @@
+/** TLS connections to the hosts of bindings: verified certificates, checked addresses, no second look-up. */
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, rootCertificates, type TLSSocket } from "node:tls";
+import { ByteStream } from "./byte-stream.js";
+import { addressesOf, type Resolve } from "./egress.js";
+
+/** How long look-up, connection and handshake may take together, in milliseconds. */
+const connectMs = 15_000;
+const keepAliveMs = 60_000;
+
+export type Target = { readonly host: string; readonly port: number; readonly allowsPrivate: boolean };
+
+/** The upstream could not be reached or did not prove its name. The text is for the client. */
+export class UpstreamError extends Error {
+  override readonly name = "UpstreamError";
+}
+
+/** Connects without TLS, for a tunnel. @throws EgressError, UpstreamError */
+export async function openTunnel({ host, port, allowsPrivate }: Target, resolve: Resolve): Promise<Socket> {
+  const addresses = await addressesOf(host, allowsPrivate, resolve);
+  for (const address of addresses) {
+    const socket = connectTcp({ host: address, port });
+    if (await opened(socket, "connect")) return socket.setKeepAlive(true, keepAliveMs).setNoDelay();
+  }
+  throw new UpstreamError(`cannot connect to ${host}, port ${port}: check that it is reachable from this machine`);
+}
+
+export class Upstreams {
+  readonly #resolve: Resolve;
+  readonly #roots: string[] | undefined;
+
+  /** @param ca PEM of roots beside the public ones, or null */
+  constructor(resolve: Resolve, ca: string | null) {
+    this.#resolve = resolve;
+    this.#roots = ca === null ? undefined : [...rootCertificates, ca];
+  }
+
+  get resolve(): Resolve {
+    return this.#resolve;
+  }
+
+  /** Connects and completes the handshake. @throws EgressError, UpstreamError */
+  async open(target: Target): Promise<ByteStream> {
+    const tcp = await openTunnel(target, this.#resolve);
+    const { host } = target;
+    const socket = connectTls({
+      socket: tcp,
+      host,
+      ...(isIP(host) === 0 && { servername: host }),
+      ...(this.#roots && { ca: this.#roots }),
+      minVersion: "TLSv1.2",
+      rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED must not send a secret to anyone
+      ALPNProtocols: ["http/1.1"],
+    });
+    if (await opened(socket, "secureConnect")) return new ByteStream(socket);
+    throw new UpstreamError(
+      `no trusted TLS connection to ${host}, port ${target.port}: its certificate must be valid for this name; for a private root start the server with --upstream-ca`,
+    );
+  }
+}
+
+/** Whether the connection came about in time; it is destroyed otherwise. */
+function opened(socket: Socket | TLSSocket, event: "connect" | "secureConnect"): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (isOpen: boolean) => {
+      clearTimeout(timer);
+      socket.off(event, onOpen).off("close", onClose);
+      if (!isOpen) socket.destroy();
+      resolve(isOpen);
+    };
+    const onOpen = () => settle(true);
+    const onClose = () => settle(false);
+    const timer = setTimeout(onClose, connectMs);
+    socket.on("error", () => {}); // a close follows
+    socket.once(event, onOpen).once("close", onClose);
+  });
+}
