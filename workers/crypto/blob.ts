@@ -4,7 +4,7 @@
  *
  *   offset  size  content
  *   0       4     magic, "SRVB"
- *   4       1     format version, 2
+ *   4       1     format version: 2, or 3 where a program that knows only 2 would misread a plaintext
  *   5       …     versions: the current version, then the earlier ones, newest first, at most 100. Each:
  *                   4  m, length of the metadata box, big endian
  *                   m  metadata box: nonce (24) ‖ ciphertext ‖ tag (16), XAES-256-GCM under the master key
@@ -17,7 +17,8 @@
  * While the master key is being rotated, each version may be under the old key or the new one.
  *
  * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
- *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1
+ *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1; in format
+ *             version 3 a line feed and a second object may follow, the private attributes, which no response contains
  *   value     a JSON string as JSON.stringify writes it
  *
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
@@ -40,7 +41,8 @@ import { type Box, nonceBytes, open, type Sealed, seal, sealAnew, tagBytes, type
 
 const magic = utf8("SRVB");
 const formatVersion = 2;
-const formatByte = bytesOf(formatVersion);
+const privateFormat = 3;
+const lineFeed = 0x0a;
 const versionsAt = 5;
 const lengthBytes = 4;
 const boxesAt = versionsAt + lengthBytes;
@@ -56,8 +58,9 @@ export function blobOf(
   metadata: readonly Uint8Array[],
   value: readonly Uint8Array[],
   earlier: readonly SealedVersion[],
+  format: number = formatVersion,
 ): Bytes {
-  return concat([magic, formatByte, ...lengthAnd(metadata), ...lengthAnd(value), ...earlier.flatMap(piecesOf)]);
+  return concat([magic, bytesOf(format), ...lengthAnd(metadata), ...lengthAnd(value), ...earlier.flatMap(piecesOf)]);
 }
 
 function lengthAnd(box: readonly Uint8Array[]): Uint8Array[] {
@@ -73,9 +76,26 @@ export function lengthOfVersion({ metadata, value }: SealedVersion): number {
   return 2 * lengthBytes + metadata.length + value.length;
 }
 
-/** Whether a blob is of the newest format, of which each version has a number. */
-export function isNumbered(blob: Uint8Array): boolean {
-  return blob[magic.length] === formatVersion;
+/** Whether a blob is of a format of which each version has a number. */
+function isNumbered(blob: Uint8Array): boolean {
+  return blob[magic.length] === formatVersion || isPrivate(blob);
+}
+
+/** Whether a version in the blob may have private attributes. */
+export function isPrivate(blob: Uint8Array): boolean {
+  return blob[magic.length] === privateFormat;
+}
+
+/** Returns the part of opened metadata that responses contain. */
+export function publicPart(metadata: Uint8Array): Uint8Array {
+  const end = metadata.indexOf(lineFeed);
+  return end < 0 ? metadata : metadata.subarray(0, end);
+}
+
+/** Returns the private attributes of opened metadata, a JSON object; null when it has none. */
+export function privatePart(metadata: Uint8Array): Uint8Array | null {
+  const end = metadata.indexOf(lineFeed);
+  return end < 0 ? null : metadata.subarray(end + 1);
 }
 
 type SplitBlob = {
@@ -151,7 +171,7 @@ export function faultOf(head: Uint8Array, length: number): BlobFault | null {
   if (head.length < boxesAt) return "length";
   if (!magic.every((byte, i) => head[i] === byte)) return "foreign";
   const format = head[magic.length];
-  if (format !== 1 && format !== formatVersion) return "version";
+  if (format !== 1 && format !== formatVersion && format !== privateFormat) return "version";
   const behind = (format === 1 ? 0 : lengthBytes) + shortestBox;
   return readUint32(head, versionsAt) >= shortestBox && metadataEnd(head) + behind <= length ? null : "length";
 }
@@ -179,16 +199,21 @@ export type SealingKey = {
   readonly label?: Bytes;
 };
 
-/** Seals the current version, with the earlier versions as they are behind it. */
+/**
+ * Seals the current version, with the earlier versions as they are behind it.
+ * @param hasPrivate whether an earlier version may have private attributes
+ */
 export function sealBlob(
   key: SealingKey,
   path: string,
   metadata: Uint8Array,
   value: Uint8Array,
   earlier: readonly SealedVersion[] = [],
+  hasPrivate = false,
 ): Bytes {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
-  return blobOf(sealedMetadata, sealedValue, earlier);
+  const format = hasPrivate || privatePart(metadata) !== null ? privateFormat : formatVersion;
+  return blobOf(sealedMetadata, sealedValue, earlier, format);
 }
 
 /** Seals a version that goes behind another, into scratch memory. */
@@ -279,14 +304,14 @@ export function openCurrents(key: SealingKey, blobs: readonly PathAndBlob[]): (O
   });
 }
 
-/** A blob whose format byte was changed could pass for the other format: only version 2 has the number of the version. */
+/** A blob whose format byte was changed could pass for the other format: versions 2 and 3 have the number of the version. */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
   return blob !== undefined && hasNumber(metadata) === isNumbered(blob) ? metadata : null;
 }
 
-/** Whether opened metadata ends with the number of its version. */
+/** Whether the public part of opened metadata ends with the number of its version. */
 export function hasNumber(metadata: Uint8Array): boolean {
-  return metadata.at(-2) !== 0x22; // the quote after `updatedAt`
+  return publicPart(metadata).at(-2) !== 0x22; // the quote after `updatedAt`
 }
 
 export function metadataAad(key: SealingKey, path: string): Uint8Array {

@@ -4,11 +4,14 @@
 import {
   etagOfCurrent,
   hasNumber,
+  isPrivate,
   lengthOfVersion,
   metadataEnd,
   type OpenedVersion,
   openMetadata,
   openVersion,
+  privatePart,
+  publicPart,
   type SealedVersion,
   type SealingKey,
   sealBlob,
@@ -31,19 +34,36 @@ function suppliedMetadata(body: PutBody): string {
   });
 }
 
-/** What a version's sealed metadata says. */
-type Described = Times & { readonly metadata: object; readonly version: number };
+/** Sealed with the metadata and in no response. `secret`: of the secret; every new version takes it over. */
+export type Attributes = { readonly secret?: SecretAttributes };
 
-/** Sealed metadata, in scratch memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}`. */
-export function metadataText(supplied: string, { createdAt, updatedAt }: Times, version: number): Uint8Array {
-  return scratchOf(
-    `{"metadata":${supplied},"createdAt":"${createdAt}","updatedAt":"${updatedAt}","version":${version}}`,
-  );
+/** `uses`: the hosts that requests with this secret may go to. */
+export type SecretAttributes = { readonly uses?: readonly object[] };
+
+/** What a version's sealed metadata says. */
+type Described = Times & { readonly metadata: object; readonly version: number; readonly attributes: Attributes };
+
+/**
+ * Sealed metadata, in scratch memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}`, and on a second line
+ * the attributes, if there are any.
+ */
+export function metadataText(
+  supplied: string,
+  { createdAt, updatedAt }: Times,
+  version: number,
+  attributes: Attributes = {},
+): Uint8Array {
+  const shown = `{"metadata":${supplied},"createdAt":"${createdAt}","updatedAt":"${updatedAt}","version":${version}}`;
+  const hidden = JSON.stringify(attributes);
+  return scratchOf(hidden === "{}" ? shown : `${shown}\n${hidden}`);
 }
 
 /** Reads opened metadata; a secret of format version 1 has the version 1. */
 export function readMetadata(opened: Uint8Array): Described {
-  return { version: 1, ...(JSON.parse(textOf(opened)) as Times & { readonly metadata: object }) };
+  const shown = JSON.parse(textOf(publicPart(opened))) as Times & { readonly metadata: object };
+  const hidden = privatePart(opened);
+  const attributes = hidden === null ? {} : (JSON.parse(textOf(hidden)) as Attributes);
+  return { version: 1, ...shown, attributes };
 }
 
 /** The times of a put: `createdAt` is kept, and `updatedAt` never runs backwards, even when the clock does. */
@@ -79,7 +99,7 @@ export function versionEntry(metadata: Uint8Array, etag: string): (Uint8Array | 
 /** The members of opened metadata, the version's number also where none is sealed, the tag, and the end of the object. */
 function restOfEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
   const number = hasNumber(metadata) ? "" : ',"version":1';
-  return [metadata.subarray(1, -1), `${number},"etag":"${etag}"}`];
+  return [publicPart(metadata).subarray(1, -1), `${number},"etag":"${etag}"}`];
 }
 
 /** The value as it is sealed: a JSON string, in scratch memory. */
@@ -102,7 +122,9 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const { earlier, isSame } = history(key, place, content, last && JSON.stringify(last.metadata), limits);
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
   const { value, valueBytes, supplied } = content;
-  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, last), version), value, earlier);
+  const { secret } = last?.attributes ?? {};
+  const metadata = metadataText(supplied, nextTimes(now, last), version, secret && { secret });
+  const blob = sealBlob(key, path, metadata, value, earlier, previous !== null && isPrivate(previous));
   return sealReply(path, blob, { valueBytes, supplied, version });
 }
 

@@ -3,6 +3,7 @@ import { maxOperations } from "../body-limits.js";
 import {
   etagOfCurrent,
   faultOf,
+  isPrivate,
   metadataEnd,
   openCurrent,
   openCurrents,
@@ -113,15 +114,10 @@ export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">
     const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
     if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
     const { value, valueBytes, supplied } = contentOf(current);
-    const { version, ...times } = readMetadata(current.metadata);
-    const metadata = metadataText(supplied, times, version);
-    const moved = sealBlob(
-      key,
-      to,
-      metadata,
-      value,
-      earlier.filter((sealed) => sealed !== null),
-    );
+    const { version, attributes, ...times } = readMetadata(current.metadata);
+    const metadata = metadataText(supplied, times, version, attributes);
+    const intact = earlier.filter((sealed) => sealed !== null);
+    const moved = sealBlob(key, to, metadata, value, intact, isPrivate(blob));
     return sealReply(to, moved, { valueBytes, supplied, version });
   });
 }
