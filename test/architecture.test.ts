@@ -68,6 +68,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     rules,
     protocol,
   ],
+  "src/broker": ["node:*", "@peculiar/x509"],
   "src/cli": [
     "node:*",
     "bcrypt-pbkdf",

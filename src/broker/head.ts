@@ -116,13 +116,20 @@ function readLines(bytes: Uint8Array): Uint8Array[] {
   return lines;
 }
 
+/** Origin form, absolute form, or an authority; a fragment has no meaning in a request. */
+const requestTarget = /^(?:\/[!"$-~]*|https?:\/\/[!"$-~]+|[0-9A-Za-z_.[\]:-]+:\d+)$/;
+
 function readRequestLine(line: Uint8Array): { readonly method: string; readonly target: string } {
-  const [, method, target, version] =
-    /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/(\d\.\d)$/.exec(latin1(line)) ?? [];
+  const parts = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/(\d\.\d)$/.exec(latin1(line)) ?? [];
+  const [, method, target, version] = parts;
   if (method === undefined || target === undefined) throw new HeadError("the request line is invalid");
+  if (!requestTarget.test(target) || (method === "CONNECT") !== /^[^/]*$/.test(target)) {
+    throw new HeadError("the request's target is invalid");
+  }
   // Python before 3.12 opens its tunnels with HTTP/1.0; nothing of a CONNECT is passed on.
-  if (version !== "1.1" && !(version === "1.0" && method === "CONNECT"))
+  if (version !== "1.1" && !(version === "1.0" && method === "CONNECT")) {
     throw new HeadError("only HTTP/1.1 is supported");
+  }
   return { method, target };
 }
 
