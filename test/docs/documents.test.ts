@@ -29,6 +29,13 @@ describe("the documents", () => {
     expect([...reached].sort()).to.deep.equal([...documentFiles].sort());
   });
 
+  it("name files that exist", () => {
+    const named = [...texts.values()].flatMap(codeIn);
+    const files = named.filter((code) => /^(?:src|workers|test|docs|bench|demo)\/[\w./-]+$/.test(code));
+    expect(files).to.have.lengthOf.above(20);
+    expect(files.filter((file) => !existsSync(file))).to.deep.equal([]);
+  });
+
   it("name commands and flags that exist", async () => {
     const flags = await flagsByCommand();
     const code = [...texts.values()].flatMap(codeIn).join("\n");

@@ -1,6 +1,6 @@
 /**
  * Servers in hostile surroundings: few descriptors, no standard streams, little memory, stopped, killed while deriving.
- * What was seen: docs/decisions/torture.md.
+ * Results: docs/torture.md.
  */
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
