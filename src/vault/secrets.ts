@@ -7,10 +7,10 @@ import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
-import type { Change, Expected, SecretStore } from "../storage/secret-store.js";
+import type { Expected, SecretStore } from "../storage/secret-store.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
-import { CachedStore, type SealedBlob } from "./cache.js";
+import { CachedStore } from "./cache.js";
 import {
   type Condition,
   conflictAt,
@@ -133,17 +133,17 @@ export class VaultSecrets {
   /** Checks the body of a put that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
   async judgePut(path: string, body: Bytes): Promise<void> {
     const now = this.#clock.now();
-    const seal = () => this.#lockState.ask({ op: "seal", path, body, previous: null, now });
-    await wipingAfter(body, this.#whileUnlocked(seal));
+    await this.#whileUnlocked(() => this.#lockState.ask({ op: "seal", path, body, previous: null, now }), body);
   }
 
   /** As `judgePut`, of an undo. */
   async judgeUndo(path: string, body: Bytes): Promise<void> {
     const now = this.#clock.now();
-    const undo = () => this.#lockState.ask({ op: "undo", path, body, blob: null, now });
-    await wipingAfter(body, this.#whileUnlocked(undo)).catch((error: unknown) => {
+    try {
+      await this.#whileUnlocked(() => this.#lockState.ask({ op: "undo", path, body, blob: null, now }), body);
+    } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
-    });
+    }
   }
 
   /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
@@ -185,7 +185,8 @@ export class VaultSecrets {
       if (previous === null) throw notFound(path);
       const { blob, removed } = await this.#lockState.ask({ op: "prune", path, blob: previous });
       if (blob.length < previous.length) {
-        await this.#mustCommit(condition, { path, blob, expected: expectedAs(previous) });
+        const { committed } = await this.#cached.commit([{ path, blob, expected: expectedAs(previous) }], []);
+        if (!committed) throw conflictAt(condition, path);
       }
       return removed;
     });
@@ -197,8 +198,7 @@ export class VaultSecrets {
    * @throws VaultError as put and get, with the index of the operation that is refused.
    */
   batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
-    const run = () => this.#batches.run(body, permit);
-    return wipingAfter(body, this.#whileUnlocked(run));
+    return this.#whileUnlocked(() => this.#batches.run(body, permit), body);
   }
 
   /**
@@ -228,14 +228,19 @@ export class VaultSecrets {
     return this.#lock.shared(() => this.#paths.run([path], () => this.#repeatingIfShared(reseal)));
   }
 
-  async #whileUnlocked<T>(work: () => Promise<T>): Promise<T> {
+  /** Wipes the body at the end, unless it was moved. */
+  async #whileUnlocked<T>(work: () => Promise<T>, body: Bytes | SharedBytes | null = null): Promise<T> {
     this.#requests++;
-    if (!this.#lock.tryEnter()) await this.#lock.enter();
     try {
-      this.#lockState.mustBeUnlocked();
-      return await work();
+      if (!this.#lock.tryEnter()) await this.#lock.enter();
+      try {
+        this.#lockState.mustBeUnlocked();
+        return await work();
+      } finally {
+        this.#lock.leave();
+      }
     } finally {
-      this.#lock.leave();
+      if (body !== null && body.byteLength > 0) body.fill(0);
     }
   }
 
@@ -246,12 +251,12 @@ export class VaultSecrets {
 
   /** As `#change`, of a change that consumes its body: each attempt gets a copy, where there may be several. */
   #changeBy<T>(body: Bytes, path: string, change: (body: Bytes) => Promise<T>): Promise<T> {
+    if (!this.#cached.isShared) return this.#whileUnlocked(() => this.#paths.run([path], () => change(body)), body);
     const once = () => {
-      if (!this.#cached.isShared) return change(body);
       const copy = body.slice();
       return wipingAfter(copy, change(copy));
     };
-    return wipingAfter(body, this.#change(path, once));
+    return this.#whileUnlocked(() => this.#paths.run([path], () => repeating(once)), body);
   }
 
   #repeatingIfShared<T>(change: () => Promise<T>): Promise<T> {
@@ -296,7 +301,8 @@ export class VaultSecrets {
     requireOf(condition, path, previous);
     const isBased = this.#cached.isShared || isConditional(condition);
     const change = { path, blob, ...(isBased && { expected: expectedAs(previous) }) };
-    await this.#mustCommit(condition, change, { path, blob, headLength });
+    const { committed } = await this.#cached.commit([change], [{ path, blob, headLength }]);
+    if (!committed) throw conflictAt(condition, path);
     return { reply, tag: etag };
   }
 
@@ -310,11 +316,5 @@ export class VaultSecrets {
     const tag = tagOrNone(await this.#store.read(path, tagHeadBytes));
     requireCondition(condition, path, tag);
     return tag === null ? "present" : { tag };
-  }
-
-  /** @throws Conflict when another program has changed what the change is based on */
-  async #mustCommit(condition: Condition, change: Change, ...sealed: SealedBlob[]): Promise<void> {
-    const { committed } = await this.#cached.commit([change], sealed);
-    if (!committed) throw conflictAt(condition, change.path);
   }
 }
