@@ -3,12 +3,11 @@
  * once or are cancelled.
  */
 import type { IncomingMessage } from "node:http";
+import { ipKeyGenerator } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Credential } from "../observer.js";
-import { FailureLog } from "./failure-log.js";
-import { FailureStore } from "./failure-store.js";
 
 export interface Lockout {
   /** Counts a failure. */
@@ -55,4 +54,112 @@ export function createLockout(clock: Clock, log: Log, { failures, keyOf }: Locko
 export function addressOf({ socket }: IncomingMessage): string {
   if (!("encrypted" in socket)) return "unix";
   return socket.remoteAddress ?? "";
+}
+
+const maxFailures = 10;
+const windowMs = 60_000;
+const lockoutMs = 300_000;
+
+/** Most keys with failures, and most lockouts. Beyond that, the key that failed longest ago is dropped, but no lockout. */
+const maxKeys = 10_000;
+
+export class FailureStore {
+  readonly #clock: Clock;
+  /** Times of the failures, in order of the last one. */
+  readonly #failures = new Map<string, readonly number[]>();
+  /** Times at which the lockouts end, in this order. */
+  readonly #lockouts = new Map<string, number>();
+  /** The end of a lockout of all other keys, when there was no room for one more. */
+  #othersUntil = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Counts a failure; returns true when it begins a lockout (the tenth within the window). */
+  fail(key: string): boolean {
+    if (this.secondsLeft(key) > 0) return false;
+    const now = this.#clock.elapsed();
+    const recent = [...(this.#failures.get(key) ?? []).filter((at) => now - at < windowMs), now];
+    this.#failures.delete(key);
+    if (recent.length >= maxFailures) this.#lockOut(key, now);
+    else this.#remember(key, recent);
+    return recent.length >= maxFailures;
+  }
+
+  /** Returns the whole seconds until the lockout ends; 0 when there is none. */
+  secondsLeft(key: string): number {
+    const until = this.#lockouts.get(key) ?? this.#othersUntil;
+    return Math.max(0, Math.ceil((until - this.#clock.elapsed()) / 1000));
+  }
+
+  get hasLockouts(): boolean {
+    return this.#lockouts.size > 0;
+  }
+
+  #lockOut(key: string, now: number): void {
+    for (const [other, until] of this.#lockouts) {
+      if (until > now) break;
+      this.#lockouts.delete(other);
+    }
+    this.#lockouts.delete(key); // the map stays in order of the ends
+    if (this.#lockouts.size < maxKeys) this.#lockouts.set(key, now + lockoutMs);
+    else this.#othersUntil = now + lockoutMs;
+  }
+
+  #remember(key: string, failures: readonly number[]): void {
+    this.#failures.set(key, failures);
+    if (this.#failures.size <= maxKeys) return;
+    const [oldest] = this.#failures.keys();
+    if (oldest !== undefined) this.#failures.delete(oldest);
+  }
+}
+
+const periodMs = 60_000;
+
+/** Most addresses counted within a period. */
+const maxAddresses = 10_000;
+
+export class FailureLog {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #hint: string;
+  readonly #addresses = new Set<string>();
+  #count = 0;
+
+  /** `hint`: what the failures are. */
+  constructor(clock: Clock, log: Log, hint: string) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#hint = hint;
+  }
+
+  add(address: string): void {
+    if (this.#count === 0) this.#clock.after(periodMs, () => this.#write());
+    this.#count++;
+    if (this.#addresses.size < maxAddresses) this.#addresses.add(address);
+  }
+
+  #write(): void {
+    const { size: addresses } = this.#addresses;
+    this.#log.warn({ event: "authentication-failures", hint: this.#hint, count: this.#count, addresses });
+    this.#count = 0;
+    this.#addresses.clear();
+  }
+}
+
+/** Expects an address as the system reports it. */
+export function isLoopback(address: string): boolean {
+  return address === "::1" || /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/i.test(address);
+}
+
+/** Returns an IPv4 address whole, also when mapped into IPv6, and an IPv6 address by its /64. */
+export function keyOfAddress(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  return ipKeyGenerator(mapped?.[1] ?? address.replace(/%.*$/, ""), 64);
+}
+
+/** Returns one key for all loopback addresses: any local user may bind any of them. */
+export function keyOfOrigin(address: string): string {
+  return isLoopback(address) ? "loopback" : keyOfAddress(address);
 }

@@ -1,11 +1,14 @@
-/** Root token: from a setting, from a file, or 32 random bytes made at the first start. */
+/** Root token: from a setting, from a file, or 32 random bytes made at the first start; and its rotation on a running server. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { isToken, minTokenLength } from "../config/readers.js";
-import { StartError, systemCode } from "../errors.js";
+import { StartError, systemCode, VaultError } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
+import type { Credentials } from "./credentials.js";
+import { oneAtATime } from "./in-turn.js";
 
 export type Token = {
   readonly text: string;
@@ -49,4 +52,32 @@ async function readToken(file: string, named: boolean): Promise<string | null> {
   }
   const otherwise = named ? "name the file that does" : "remove it to get a new one";
   throw new StartError(`the token file ${file} does not hold a token: write one into it, or ${otherwise}`);
+}
+
+export class RootRotation {
+  readonly #file: string | null;
+  readonly #credentials: Credentials;
+  readonly #clock: Clock;
+  readonly #inTurn = oneAtATime();
+
+  constructor({ file }: Token, credentials: Credentials, clock: Clock) {
+    this.#file = file;
+    this.#credentials = credentials;
+    this.#clock = clock;
+  }
+
+  /** The old text stays valid for the overlap, or until the server stops. @throws VaultError BAD_REQUEST, UNAVAILABLE */
+  rotate(overlapSeconds: number): Promise<string> {
+    const file = this.#file;
+    if (file === null) {
+      throw new VaultError("BAD_REQUEST", "the root token comes from STRONGROOM_TOKEN: change it there, then restart");
+    }
+    return this.#inTurn(async () => {
+      const text = await writeNewToken(file).catch((cause: unknown) => {
+        throw new VaultError("UNAVAILABLE", "the token file cannot be written: the old token stays valid", { cause });
+      });
+      this.#credentials.replaceRoot(text, this.#clock.now() + overlapSeconds * 1000);
+      return text;
+    });
+  }
 }

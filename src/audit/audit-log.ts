@@ -5,12 +5,12 @@
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { FileOperations } from "../files/durable.js";
+import type { Log } from "../log.js";
 import type { Credential, FinishedRequest, LockReason } from "../observer.js";
-import type { LogHead } from "./audit-format.js";
-import { type AuditedEvent, type AuditedMode, recordsOf, textOfRecord } from "./audit-record.js";
-import type { AuditWriter } from "./audit-writer.js";
-import type { CheckpointReason, LastCheckpoint, Signer } from "./checkpoint-signing.js";
-import { type AuditRecord, readRecords } from "./log-reader.js";
+import { auditDirectory, type LogHead } from "./format.js";
+import { type AuditRecord, readRecords } from "./reader.js";
+import { type AuditedEvent, type AuditedMode, recordsOf, textOfRecord } from "./record.js";
+import { AuditWriter, type CheckpointReason, type LastCheckpoint, type Signer } from "./writer.js";
 
 export type AuditLogOptions = {
   readonly writer: AuditWriter;
@@ -118,4 +118,12 @@ export class AuditLog {
     if (now !== this.#now) [this.#now, this.#time] = [now, new Date(now).toISOString()];
     return this.#time;
   };
+}
+
+type AuditSurroundings = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
+
+/** Nothing is read or written before the first record. `denies`: see `AuditLogOptions`. */
+export function openAudit(home: string, mode: AuditedMode, denies: boolean, around: AuditSurroundings): AuditLog {
+  const place = { ...around, directory: auditDirectory(home) };
+  return new AuditLog({ ...place, writer: new AuditWriter(place), mode, denies });
 }

@@ -1,9 +1,15 @@
 /** Application: the checks of a request, in their order, its handler, and the error as a response. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type Request, type Response } from "express";
-import { keyOfAddress, keyOfOrigin } from "../access/address.js";
 import type { Caller } from "../access/credentials.js";
-import { addressOf, createLockout, type Lockout, type LockoutRules } from "../access/lockout.js";
+import {
+  addressOf,
+  createLockout,
+  keyOfAddress,
+  keyOfOrigin,
+  type Lockout,
+  type LockoutRules,
+} from "../access/lockout.js";
 import { requireScope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { AuditLog } from "../audit/audit-log.js";
@@ -12,12 +18,11 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { FinishedRequest, Observer, Observers } from "../observer.js";
 import { isAfterClose } from "./body.js";
-import type { EndpointTable, Service } from "./endpoint.js";
+import { type EndpointTable, parseTarget, type Service } from "./endpoint.js";
 import { BearerCheck, type GuardSettings, OriginGuard } from "./guards.js";
 import { discardBody } from "./memory.js";
 import { beginContext, contextOf, type Report } from "./request.js";
 import { sendError } from "./response.js";
-import { parseTarget } from "./target.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 

@@ -1,16 +1,17 @@
-/** What an endpoint is, what all of them work with, and how a request finds its own. */
+/** What an endpoint is, what all of them work with, and how a request's target finds its own. */
 import type { Request, Response } from "express";
-import type { ClientTokens } from "../access/client-tokens.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
-import type { RootRotation } from "../access/root-rotation.js";
+import type { RootRotation } from "../access/root-token.js";
 import type { Need } from "../access/scopes.js";
+import type { ClientTokens } from "../access/tokens.js";
 import type { AuditLog } from "../audit/audit-log.js";
-import type { AuditedEvent } from "../audit/audit-record.js";
+import type { AuditedEvent } from "../audit/record.js";
 import type { OperationId } from "../contract/operations.js";
+import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
+import { percentDecode } from "../paths/secret-path.js";
 import type { Vault } from "../vault/vault.js";
-import { hasParameter, type Target } from "./target.js";
 
 export type Service = {
   readonly vault: Vault;
@@ -154,4 +155,44 @@ function matches({ before, behind }: Route, path: string): boolean {
 function isFor({ at }: Endpoint, query: string): boolean {
   const mark = at.indexOf("?");
   return mark < 0 || (query !== "" && hasParameter(query, at.slice(mark + 1)));
+}
+
+/** `authority` is set only in absolute form (`GET https://host/path`), where it replaces `Host`. */
+export type Target = { readonly path: string; readonly query: string; readonly authority: string | null };
+
+const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+export function parseTarget(raw: string): Target {
+  const [, authority = null, origin = raw] = absoluteForm.exec(raw) ?? [];
+  const mark = origin.indexOf("?");
+  const path = mark < 0 ? origin : origin.slice(0, mark);
+  return { path: path === "" ? "/" : path, query: mark < 0 ? "" : origin.slice(mark + 1), authority };
+}
+
+/**
+ * Returns the named parameters, percent-decoded once; ignores others.
+ * @throws VaultError BAD_REQUEST for a repeated or malformed parameter.
+ */
+export function parseQuery(query: string, names: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const pair of query.split("&")) {
+    const equals = pair.indexOf("=");
+    const name = percentDecode(equals < 0 ? pair : pair.slice(0, equals), "a parameter's name");
+    if (!names.includes(name)) continue;
+    if (found.has(name))
+      throw new VaultError("BAD_REQUEST", `the parameter ${name} is given more than once: give it once`);
+    found.set(name, percentDecode(equals < 0 ? "" : pair.slice(equals + 1), `the parameter ${name}`));
+  }
+  return found;
+}
+
+/** Whether `parseQuery` would return the parameter, or refuse the query because of it. */
+export function hasParameter(query: string, wanted: string): boolean {
+  return query.split("&").some((pair) => {
+    try {
+      return percentDecode(pair.replace(/=.*$/s, ""), "a parameter's name") === wanted;
+    } catch {
+      return false; // parseQuery refuses the whole query
+    }
+  });
 }

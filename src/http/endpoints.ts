@@ -1,5 +1,5 @@
 /** Endpoints of the API: a row each. */
-import { change, read } from "../audit/audit-record.js";
+import { change, read } from "../audit/record.js";
 import { readAudit, verifyAudit } from "./audit.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";

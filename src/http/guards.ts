@@ -1,9 +1,8 @@
 /** Checks of a request: where it comes from, whose token it has, and which paths that token may reach. */
 import type { Request, Response } from "express";
-import { isLoopback } from "../access/address.js";
-import { type ClientTokens, textPrefix } from "../access/client-tokens.js";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
-import type { Lockout } from "../access/lockout.js";
+import { isLoopback, type Lockout } from "../access/lockout.js";
+import { type ClientTokens, textPrefix } from "../access/tokens.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";

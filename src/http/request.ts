@@ -5,8 +5,7 @@ import type { Caller } from "../access/credentials.js";
 import { type ErrorCode, VaultError } from "../errors.js";
 import type { BatchItem } from "../observer.js";
 import type { Condition, Tags } from "../vault/conditions.js";
-import type { Found } from "./endpoint.js";
-import { parseQuery, type Target } from "./target.js";
+import { type Found, parseQuery, type Target } from "./endpoint.js";
 
 export interface RequestContext {
   readonly target: Target;

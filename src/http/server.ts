@@ -2,11 +2,10 @@
 import type { Request, Response } from "express";
 import { VaultError } from "../errors.js";
 import { readBody } from "./body.js";
-import type { Service } from "./endpoint.js";
+import { hasParameter, type Service } from "./endpoint.js";
 import { sharedMemory } from "./memory.js";
 import { contextOf, queryOf } from "./request.js";
 import { sendBytes, sendJson, sendText } from "./response.js";
-import { hasParameter } from "./target.js";
 
 /** With `require=unlocked`, the response's status says whether the vault is ready. */
 export async function status(service: Service, req: Request, res: Response): Promise<void> {

@@ -1,7 +1,7 @@
 /** Check of an audit log's checkpoints with the vault's passphrase, without a server. */
 import type { Bytes } from "../../workers/protocol.js";
-import { signedOf } from "../audit/audit-format.js";
-import type { Judge } from "../audit/verify-log.js";
+import { signedOf } from "../audit/format.js";
+import type { Judge } from "../audit/verify.js";
 import { Keys } from "./doctor/offline-keys.js";
 
 /**

@@ -1,11 +1,18 @@
 /** Where a server listens: its port, its Unix socket, and the announcement of both. */
 import { chmod } from "node:fs/promises";
-import { isLoopback } from "../access/address.js";
+import { isLoopback } from "../access/lockout.js";
 import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import type { MessageClasses } from "../http/app.js";
-import { createListener, type Drainable, defaultLimits, type Listener, listen } from "../http/listener.js";
-import { createLocalListener, listenLocally } from "../http/local-listener.js";
+import {
+  createListener,
+  createLocalListener,
+  type Drainable,
+  defaultLimits,
+  type Listener,
+  listen,
+  listenLocally,
+} from "../http/listener.js";
 import type { Log } from "../log.js";
 import type { Announcement } from "../storage/files/claim.js";
 import type { Certificate } from "./certificate.js";

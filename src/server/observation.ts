@@ -1,6 +1,6 @@
 /** What watches a server: the metrics, which observe, and the audit log, which each step calls by name. */
 import type { AuditLog } from "../audit/audit-log.js";
-import type { AuditedMode } from "../audit/audit-record.js";
+import type { AuditedMode } from "../audit/record.js";
 import type { Settings } from "../config/definitions.js";
 import type { Home } from "../files/home.js";
 import { endpointTable } from "../http/endpoints.js";
@@ -34,6 +34,6 @@ async function openAuditLog(
   { auditOnFailure }: Settings,
   { files, clock, log }: CompleteSurroundings,
 ): Promise<AuditLog> {
-  const { openAudit } = await import("../audit/open-audit.js");
+  const { openAudit } = await import("../audit/audit-log.js");
   return openAudit(home.path, mode, auditOnFailure === "deny", { files, clock, log });
 }

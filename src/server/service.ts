@@ -1,8 +1,8 @@
 /** Service on a claimed vault: connects vault, application and listeners, and stops them in order. */
-import { ClientTokens } from "../access/client-tokens.js";
+
 import { Credentials } from "../access/credentials.js";
-import { RootRotation } from "../access/root-rotation.js";
-import { findToken, type Token } from "../access/root-token.js";
+import { findToken, RootRotation, type Token } from "../access/root-token.js";
+import { ClientTokens } from "../access/tokens.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { removeTemps, systemFiles } from "../files/durable.js";

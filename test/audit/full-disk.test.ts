@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { maxWaiting } from "../../src/audit/audit-writer.js";
-import { verifyLog } from "../../src/audit/verify-log.js";
+import { verifyLog } from "../../src/audit/verify.js";
+import { maxWaiting } from "../../src/audit/writer.js";
 import { failingFiles } from "../support/failing-files.js";
 import { startTestServer, type TestServer } from "../support/server.js";
 import { type Json, mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";

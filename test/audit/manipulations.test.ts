@@ -1,8 +1,7 @@
 /** Manipulations of an audit log: each is found, and its place is named. */
 import { expect } from "chai";
-import type { LogHead } from "../../src/audit/audit-format.js";
-import { type AuditProblem, LogVerifier } from "../../src/audit/log-verifier.js";
-import { judgeCheckpoints } from "../../src/audit/verify-log.js";
+import type { LogHead } from "../../src/audit/format.js";
+import { type AuditProblem, judgeCheckpoints, LogVerifier } from "../../src/audit/verify.js";
 import { Random, runSeed } from "../support/random.js";
 import { judge, type LogBytes, type ParsedGroup, parseLog, rebuilt, sampleLog } from "./sample-log.js";
 

@@ -15,10 +15,9 @@ import {
   nextChain,
   parseHeaderLine,
   signedOf,
-} from "../../src/audit/audit-format.js";
-import { textOfRecord } from "../../src/audit/audit-record.js";
-import { AuditWriter, type WriterOptions } from "../../src/audit/audit-writer.js";
-import type { Signer } from "../../src/audit/checkpoint-signing.js";
+} from "../../src/audit/format.js";
+import { textOfRecord } from "../../src/audit/record.js";
+import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
 import type { CheckpointVerdict } from "../../workers/protocol.js";

@@ -3,7 +3,7 @@ import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { judgeCheckpoints, verifyLog } from "../../src/audit/verify-log.js";
+import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
 import { temporaryDirectory } from "../support/clean-up.js";

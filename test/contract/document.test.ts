@@ -12,7 +12,7 @@ import {
   maxPaths,
   maxTtlSeconds,
 } from "../../src/access/token-request.js";
-import { maxCheckpoints } from "../../src/audit/audit-format.js";
+import { maxCheckpoints } from "../../src/audit/format.js";
 import { openApiDocument } from "../../src/contract/document.js";
 import { type ErrorCode, endReasons, statusOf } from "../../src/errors.js";
 import { credentials, lockReasons } from "../../src/observer.js";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { Checkpoint, LogHead } from "../../src/audit/audit-format.js";
-import { judgeCheckpoints, verifyLog } from "../../src/audit/verify-log.js";
+import type { Checkpoint, LogHead } from "../../src/audit/format.js";
+import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { type ServerProcess, startProcess } from "../support/process.js";
 import { Random, runSeed } from "../support/random.js";
 import {

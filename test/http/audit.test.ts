@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { judgeCheckpoints, verifyLog } from "../../src/audit/verify-log.js";
+import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { readLog } from "../audit/sample-log.js";
 import { failingFiles } from "../support/failing-files.js";
 import { FakeClock } from "../support/manual-clock.js";

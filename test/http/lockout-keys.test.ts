@@ -1,7 +1,6 @@
 /** Lockout keys and the bounded table of addresses. */
 import { expect } from "chai";
-import { keyOfAddress, keyOfOrigin } from "../../src/access/address.js";
-import { FailureStore } from "../../src/access/failure-store.js";
+import { FailureStore, keyOfAddress, keyOfOrigin } from "../../src/access/lockout.js";
 import { FakeClock } from "../support/manual-clock.js";
 
 const same: readonly (readonly [string, string])[] = [

@@ -1,11 +1,8 @@
 /** `strongroom audit`: shows the audit log's records, and verifies its files. */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import { Argument, type Command } from "commander";
-import type { LogHead } from "../../audit/audit-format.js";
-import type { VerifiedLog } from "../../audit/log-verifier.js";
-import { auditDirectory } from "../../audit/open-audit.js";
-import { type Judge, type JudgedLog, judgeCheckpoints, verifyLog } from "../../audit/verify-log.js";
+import { auditDirectory, type LogHead } from "../../audit/format.js";
+import { type Judge, type JudgedLog, judgeCheckpoints, type VerifiedLog, verifyLog } from "../../audit/verify.js";
 import { type AuditRecord, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration, integer, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";

@@ -1,8 +1,8 @@
 /** The audit log's files in an archive, and their way back into a home. */
 import { rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fileNameOf, fileNumberOf, longestFile } from "../../audit/audit-format.js";
-import { fileNumbers } from "../../audit/log-files.js";
+import { fileNumbers } from "../../audit/files.js";
+import { fileNameOf, fileNumberOf, longestFile } from "../../audit/format.js";
 import { missingAsNull, readFileBytes, syncDirectory, systemFiles } from "../../files/durable.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { auditName } from "./archive-names.js";

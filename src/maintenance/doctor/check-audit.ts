@@ -1,9 +1,7 @@
 /** Check of the audit log: its files, its chain and, with the passphrase, the MACs of its checkpoints. */
 import { join } from "node:path";
-import { fileNumberOf, signedOf } from "../../audit/audit-format.js";
-import type { AuditProblem } from "../../audit/log-verifier.js";
-import { auditDirectory } from "../../audit/open-audit.js";
-import { judgeCheckpoints, verifyLog } from "../../audit/verify-log.js";
+import { auditDirectory, fileNumberOf, signedOf } from "../../audit/format.js";
+import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/verify.js";
 import { entriesOf, examine, type Inspection, reading } from "./inspection.js";
 import { reportStray } from "./stray-files.js";
 

@@ -1,6 +1,5 @@
 /** Context of one inspection of a home, and the checks that every file and directory gets. */
-import type { Dirent, Stats } from "node:fs";
-import { constants } from "node:fs";
+import { constants, type Dirent, type Stats } from "node:fs";
 import { chmod, lstat, open, readdir, stat } from "node:fs/promises";
 import { systemCode } from "../../errors.js";
 import { ignoring, missingAsNull } from "../../files/durable.js";

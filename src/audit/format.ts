@@ -16,6 +16,7 @@
  * line of a file it is that of the next record, and `chain` the value before it. That line belongs to the file's first group.
  */
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import type { SignedCheckpoint } from "../../workers/protocol.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -45,6 +46,10 @@ export const maxCheckpoints = 1_000;
 const format = { format: "strongroom audit", version: 1 };
 const fileName = /^audit-(\d{6,12})\.jsonl$/;
 const chainPattern = /^\{"chain":"([A-Za-z0-9_-]{43})"\}$/;
+
+export function auditDirectory(home: string): string {
+  return join(home, "audit");
+}
 
 export function fileNameOf(file: number): string {
   return `audit-${String(file).padStart(6, "0")}.jsonl`;
@@ -120,4 +125,19 @@ function sha256(...parts: readonly Uint8Array[]): Bytes {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return new Uint8Array(hash.digest());
+}
+
+/** Returns the first line without its line feed; "" when there is no whole one. */
+export function firstLine(bytes: Bytes): string {
+  return textOf(bytes.subarray(0, Math.max(0, bytes.indexOf(10))));
+}
+
+/** Returns the number of the record in this line; null for any other line. */
+export function seqOf(line: string): number | null {
+  const digits = /^\{"seq":(\d{1,15}),/.exec(line)?.[1];
+  return digits === undefined ? null : Number(digits);
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

@@ -3,10 +3,9 @@ import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
-import { formerTexts } from "./token-entries.js";
-import { type LedgerOptions, type Outcome, TokenLedger } from "./token-ledger.js";
 import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
+import { formerTexts, type LedgerOptions, type Outcome, TokenLedger } from "./token-store.js";
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
 type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {

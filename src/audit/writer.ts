@@ -8,13 +8,9 @@ import type { CheckpointSignature } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
-import { base64url, checkpointMs, checkpointRecords, type LogHead, maxFileBytes } from "./audit-format.js";
-import { textOfRecord } from "./audit-record.js";
-import { type CheckpointReason, CheckpointSigning, type LastCheckpoint, type Signer } from "./checkpoint-signing.js";
-import { type Group, GroupMaker } from "./group-maker.js";
-import { findEnd } from "./log-end.js";
-import { LogFiles } from "./log-files.js";
-import { RecordQueue } from "./record-queue.js";
+import { findEnd, type Group, GroupMaker, LogFiles, type LogPosition } from "./files.js";
+import { base64url, checkpointMs, checkpointRecords, checkpointText, type LogHead, maxFileBytes } from "./format.js";
+import { textOfRecord } from "./record.js";
 
 export type WriterOptions = {
   readonly directory: string;
@@ -259,5 +255,107 @@ export class AuditWriter {
 
   #time(): string {
     return new Date(this.#now()).toISOString();
+  }
+}
+
+export type Gap = { readonly count: number; readonly since: number };
+
+export class RecordQueue {
+  #records: string[] = [];
+  #gap: Gap | null = null;
+  #gaps = 0;
+  #lost = 0;
+
+  get length(): number {
+    return this.#records.length;
+  }
+
+  /** The records that were lost since the last gap record; null when none was. */
+  get gap(): Gap | null {
+    return this.#gap;
+  }
+
+  /** Since the start: how often records were lost, and how many. */
+  get losses(): { readonly gaps: number; readonly records: number } {
+    return { gaps: this.#gaps, records: this.#lost };
+  }
+
+  add(text: string): void {
+    this.#records.push(text);
+  }
+
+  /** Counts a record that has no room. `now`: milliseconds since 1970. */
+  lose(now: number): void {
+    if (this.#gap === null) this.#gaps++;
+    const { count, since } = this.#gap ?? { count: 0, since: now };
+    this.#gap = { count: count + 1, since };
+    this.#lost++;
+  }
+
+  /** Ends the gap, for a record that tells of it. */
+  takeGap(): Gap | null {
+    const gap = this.#gap;
+    this.#gap = null;
+    return gap;
+  }
+
+  /** Removes and returns the first records: at most `most`, and the first that reaches `maxCharacters` is the last. */
+  take(most: number, maxCharacters: number): readonly string[] {
+    let [count, characters] = [0, 0];
+    for (; count < this.#records.length && count < most && characters < maxCharacters; count++)
+      characters += this.#records[count]?.length ?? 0;
+    const isAll = count === this.#records.length;
+    const taken = isAll ? this.#records : this.#records.slice(0, count);
+    this.#records = isAll ? [] : this.#records.slice(count);
+    return taken;
+  }
+}
+
+/** Makes the MAC of a checkpoint; rejects when the vault is locked. */
+export type Signer = (text: string) => Promise<CheckpointSignature>;
+
+/** The checkpoint of a lock; `end` takes its signature, or null when there is none. */
+export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
+
+/** Why a checkpoint is made. */
+export type CheckpointReason = "unlock" | "lock" | "time" | "records" | "file" | "key";
+
+export class CheckpointSigning {
+  /** No checkpoint is made without one. */
+  signer: Signer | null = null;
+  #latest: Promise<void> | null = null;
+
+  /** A MAC is awaited. */
+  get isPending(): boolean {
+    return this.#latest !== null;
+  }
+
+  /** Resolves once none is awaited any more. */
+  async ended(): Promise<void> {
+    while (this.#latest !== null) await this.#latest;
+  }
+
+  /**
+   * Calls the signer at once. `end` is called later, with the record, or with null when the vault was locked meanwhile; not
+   * at all when another checkpoint was begun meanwhile.
+   */
+  begin(
+    { log, seq, chain }: LogPosition,
+    time: string,
+    reason: CheckpointReason,
+    end: (record: string | null) => void,
+  ) {
+    if (this.signer === null) return;
+    const signed = this.signer(checkpointText({ log, seq, time, chain: base64url(chain) }));
+    const record = signed.then(
+      ({ key, mac }) => textOfRecord(time, { event: "checkpoint", reason, key, mac }),
+      () => null,
+    );
+    const latest: Promise<void> = record.then((text) => {
+      if (latest !== this.#latest) return;
+      this.#latest = null;
+      end(text);
+    });
+    this.#latest = latest;
   }
 }

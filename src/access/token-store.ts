@@ -1,16 +1,24 @@
 /**
- * Ledger of client tokens: the vault's document, which every change replaces durably. What was revoked in memory stays so,
- * whatever a document says.
+ * Token store: the vault's document of client tokens, which every change replaces durably; its records' MACs; and the tokens
+ * that authenticate. What was revoked in memory stays so, whatever a document says.
  */
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { Credentials } from "./credentials.js";
-import { GenuineRecords, type RecordVault } from "./genuine-records.js";
+import { rangesOf } from "../paths/path-scope.js";
+import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
 import { oneAtATime, sharedRuns } from "./in-turn.js";
-import { type DocumentVault, noTokens, StoredTokens } from "./stored-tokens.js";
-import { entriesOf, withEnded } from "./token-entries.js";
-import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
+import {
+  documentName,
+  type EndedToken,
+  type FormerText,
+  readDocument,
+  signedText,
+  type TokenDocument,
+  type TokenRecord,
+  type UnsignedRecord,
+  writeDocument,
+} from "./token-record.js";
 
 /** What client tokens need of the vault. */
 interface TokenVault extends RecordVault, DocumentVault {
@@ -256,4 +264,182 @@ export class TokenLedger {
 
 function isLocked(error: unknown): boolean {
   return error instanceof VaultError && error.code === "VAULT_LOCKED";
+}
+
+/** The vault's documents. */
+export interface DocumentVault {
+  documentTag(name: string): Promise<string | null>;
+  readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
+  /** Returns the new tag, or null unless the present one is `expected`. */
+  writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
+}
+
+export const noTokens: TokenDocument = { tokens: [], ended: [], refused: [], lastUsed: new Map() };
+
+/** The limit of a vault's document. */
+const maxBytes = 4 * 2 ** 20;
+
+export class StoredTokens {
+  readonly #vault: DocumentVault;
+  #tag: string | null = null;
+  #isStale = true;
+
+  constructor(vault: DocumentVault) {
+    this.#vault = vault;
+  }
+
+  /** Whether the stored document may differ from the one that was read or written last: read it before the next change. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  async hasChanged(): Promise<boolean> {
+    return this.#isStale || (await this.#vault.documentTag(documentName)) !== this.#tag;
+  }
+
+  /** @throws VaultError INTEGRITY for a damaged document, UNAVAILABLE */
+  async read(): Promise<TokenDocument> {
+    const stored = await this.#vault.readDocument(documentName);
+    const document = stored === null ? noTokens : readDocument(stored.bytes);
+    if (document === null) throw new VaultError("INTEGRITY", damaged);
+    this.#tag = stored?.tag ?? null;
+    this.#isStale = false;
+    return document;
+  }
+
+  /**
+   * Returns false when another program has changed the document.
+   * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
+   */
+  async write(document: TokenDocument): Promise<boolean> {
+    const bytes = writeDocument(document);
+    if (bytes.length > maxBytes) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
+    this.#isStale = true;
+    this.#tag = await this.#vault.writeDocument(documentName, bytes, this.#tag);
+    this.#isStale = this.#tag === null;
+    return !this.#isStale;
+  }
+
+  /** Forgets the document: another vault, which has none yet, has replaced its vault. */
+  forget(): void {
+    this.#tag = null;
+    this.#isStale = false;
+  }
+}
+
+const damaged = "the document of the client tokens is damaged: strongroom doctor shows where it is; move it away";
+
+/** The vault's MACs of records. */
+export interface RecordVault {
+  /** @throws VaultError VAULT_LOCKED */
+  signRecords(texts: readonly string[]): Promise<readonly string[]>;
+  /** @throws VaultError VAULT_LOCKED */
+  verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]>;
+}
+
+export class GenuineRecords {
+  readonly #vault: RecordVault;
+  readonly #log: Log;
+  readonly #known = new WeakSet<TokenRecord>();
+
+  constructor(vault: RecordVault, log: Log) {
+    this.#vault = vault;
+    this.#log = log;
+  }
+
+  /** Whether the record's MAC was checked, or made here. */
+  has(record: TokenRecord): boolean {
+    return this.#known.has(record);
+  }
+
+  /** @throws VaultError VAULT_LOCKED */
+  async sign(unsigned: UnsignedRecord): Promise<TokenRecord> {
+    const [mac = ""] = await this.#vault.signRecords([signedText(unsigned)]);
+    return this.#noted({ ...unsigned, mac });
+  }
+
+  /** Returns the document with new MACs, without records that were not checked. @throws VaultError VAULT_LOCKED */
+  async resigned(document: TokenDocument): Promise<TokenDocument> {
+    const genuine = document.tokens.filter((record) => this.#known.has(record));
+    const macs = await this.#vault.signRecords(genuine.map(signedText));
+    const tokens = genuine.map((record, i) => this.#noted({ ...record, mac: macs[i] ?? "" }));
+    return { ...document, tokens };
+  }
+
+  /** Checks the records not yet known, and moves the forged ones to `refused`. @throws VaultError VAULT_LOCKED */
+  async withoutForged(document: TokenDocument, lastUsed: TokenDocument["lastUsed"]): Promise<TokenDocument> {
+    const unknown = document.tokens.filter((record) => !this.#known.has(record));
+    const macs = unknown.map(({ mac }) => mac);
+    const valid = await this.#vault.verifyRecords(unknown.map(signedText), macs);
+    for (const [i, record] of unknown.entries()) if (valid[i]) this.#noted(record);
+    const forged = unknown.filter((_, i) => !valid[i]);
+    const refused = [
+      ...document.refused,
+      ...forged.map((one) => ({ ...one, lastUsedAt: lastUsed.get(one.name) ?? null })),
+    ];
+    if (refused.length > 0) this.#log.warn({ event: "tokens-refused", count: refused.length, hint: refusedHint });
+    return { ...document, refused, tokens: document.tokens.filter((record) => this.#known.has(record)) };
+  }
+
+  #noted(record: TokenRecord): TokenRecord {
+    this.#known.add(record);
+    return record;
+  }
+}
+
+const refusedHint = "added or changed outside of the server, they open nothing: strongroom doctor --open names them";
+
+const maxEnded = 10_000;
+
+/** Earlier texts that a record keeps. */
+const maxFormer = 8;
+
+/** `end`: milliseconds since 1970; null: never. */
+export function isForgotten(end: number | null, now: number): boolean {
+  return end !== null && now >= end + rememberedMs;
+}
+
+/** Adds the ended texts to those of the document, and drops their tokens and what is forgotten. */
+export function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
+  const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
+  const remembered = [...known.values()].filter(({ at }) => !isForgotten(at, now)).slice(-maxEnded);
+  const isLive = ({ digest, expiresAt }: TokenRecord) => !known.has(digest) && !isForgotten(expiresAt, now);
+  return { ...document, tokens: document.tokens.filter(isLive), ended: remembered };
+}
+
+export function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {
+  return [...tokens.flatMap(entriesOfToken), ...ended.map(entryOfEnded)];
+}
+
+function entriesOfToken(token: TokenRecord): ClientEntry[] {
+  const owner = { token, ranges: rangesOf(token.paths) };
+  const former = token.former.map((one) => ({ ...one, owner, ending: "rotated" as const }));
+  return [...former, { digest: token.digest, owner, until: token.expiresAt, ending: "expired" }];
+}
+
+function entryOfEnded({ digest, at, reason }: EndedToken): ClientEntry {
+  return { digest, owner: null, until: at, ending: reason };
+}
+
+/**
+ * Returns the texts that a record keeps of those that rotations have replaced: first those that are still valid, then the
+ * newest of the others; and those that it has no place for.
+ * @throws VaultError BAD_REQUEST when too many are still valid
+ */
+export function formerTexts(all: readonly FormerText[], name: string, now: number): [FormerText[], EndedToken[]] {
+  const valid = all.filter(({ until }) => until > now);
+  if (valid.length > maxFormer) throw tooManyOverlaps(name, valid.slice(1)); // without the one that is to be added
+  const ended = all.filter(({ until }) => until <= now && !isForgotten(until, now));
+  const former = [...valid, ...ended];
+  const dropped = former.slice(maxFormer).map(({ digest }) => ({ digest, name, reason: "rotated" as const, at: now }));
+  return [former.slice(0, maxFormer), dropped];
+}
+
+function tooManyOverlaps(name: string, valid: readonly FormerText[]): VaultError {
+  const next = new Date(Math.min(...valid.map(({ until }) => until))).toISOString();
+  const problem = `the token ${name} has ${valid.length} earlier texts that are still valid`;
+  return new VaultError(
+    "BAD_REQUEST",
+    `${problem}: wait until ${next}, when one ends, or rotate it without an overlap`,
+  );
 }

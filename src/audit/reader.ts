@@ -3,9 +3,8 @@ import { constants } from "node:fs";
 import { join } from "node:path";
 import { type FileOperations, noFollow } from "../files/durable.js";
 import type { OpenFile } from "../files/open-file.js";
-import { type Bytes, fileNameOf, parseHeaderLine } from "./audit-format.js";
-import { fileNumbers } from "./log-files.js";
-import { firstLine, seqOf, textOf } from "./log-lines.js";
+import { fileNumbers } from "./files.js";
+import { type Bytes, fileNameOf, firstLine, parseHeaderLine, seqOf, textOf } from "./format.js";
 
 export type AuditRecord = { readonly seq: number; readonly time: string; readonly event: string } & {
   readonly [member: string]: unknown;

@@ -1,7 +1,13 @@
 /**
- * Verifier of an audit log: reads its files from the oldest to the newest, and names every place where the chain, the
- * numbers or the files do not match. Needs no key; `judgeCheckpoints` checks the MACs.
+ * Verification of an audit log: reads its files from the oldest to the newest, and names every place where the chain, the
+ * numbers or the files do not match. Needs no key; `judgeCheckpoints` checks the MACs where the key is at hand.
  */
+
+import { join } from "node:path";
+import type { CheckpointVerdict } from "../../workers/protocol.js";
+import { systemCode } from "../errors.js";
+import { readFileBytes, systemFiles } from "../files/durable.js";
+import { fileNumbers } from "./files.js";
 import {
   base64url,
   type Checkpoint,
@@ -12,10 +18,11 @@ import {
   firstChain,
   keptFiles,
   type LogHead,
+  longestFile,
+  maxCheckpoints,
   nextChain,
   parseHeaderLine,
-} from "./audit-format.js";
-import { HeadCheck } from "./head-check.js";
+} from "./format.js";
 
 type ProblemCode =
   | "changed"
@@ -244,4 +251,95 @@ function parseRecord(line: string): ParsedRecord | null {
 function named(first: number | null, last: number): string {
   if (first === null) return "a group without records";
   return first === last ? `record ${first}` : `records ${first} to ${last}`;
+}
+
+export class HeadCheck {
+  /** Null: nothing to check. */
+  readonly #wanted: LogHead | null;
+  #isFound = false;
+
+  constructor(wanted: LogHead | null) {
+    this.#wanted = wanted;
+  }
+
+  /** At the end of each group. */
+  atGroup(found: LogHead): string | null {
+    const wanted = this.#wanted;
+    if (wanted?.seq !== found.seq) return null;
+    this.#isFound = true;
+    if (wanted.log === found.log && wanted.chain === found.chain) return null;
+    return `up to record ${wanted.seq}, this is not the log of the head that was given`;
+  }
+
+  /** At the end of the log; `lastSeq`: number of its last record, 0 when it has none. */
+  atEnd(lastSeq: number, oldest: OldestPart): string | null {
+    const wanted = this.#wanted;
+    if (wanted === null || this.#isFound || this.isTooOld(oldest)) return null;
+    if (lastSeq < wanted.seq) return `the log was cut: it ends with record ${lastSeq}, and once had ${wanted.seq}`;
+    return `record ${wanted.seq} ends no group any more: the log was changed since`;
+  }
+
+  /** Whether the head is older than all that is left of the log. */
+  isTooOld({ log, firstSeq }: OldestPart): boolean {
+    const wanted = this.#wanted;
+    return wanted !== null && wanted.log === log && firstSeq !== null && wanted.seq < firstSeq;
+  }
+}
+
+/** `firstSeq`: number of the oldest record; null when no file can be read. */
+type OldestPart = { readonly log: string; readonly firstSeq: number | null };
+
+/** Attempts while a server removes the oldest file. */
+const maxAttempts = 3;
+
+export async function verifyLog(directory: string, head: LogHead | null = null): Promise<VerifiedLog> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await verifyOnce(directory, head);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
+    }
+  }
+}
+
+async function verifyOnce(directory: string, head: LogHead | null): Promise<VerifiedLog> {
+  const verifier = new LogVerifier(head);
+  for (const file of await fileNumbers(systemFiles, directory)) {
+    const path = join(directory, fileNameOf(file));
+    const bytes = await readFileBytes(systemFiles, path, longestFile);
+    if (bytes === null) throw Object.assign(new Error(`${path} is gone`), { code: "ENOENT", path });
+    verifier.add(file, bytes);
+  }
+  return verifier.end();
+}
+
+/** Checks the MACs of checkpoints. */
+export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
+
+/** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
+export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
+
+/**
+ * Judges the checkpoints' MACs. One under an unknown key, made before a rotation of the master key or in an earlier vault of
+ * this home, is covered by a later one under the vault's key, which stands for the whole chain before it. After the last of
+ * those, an unknown key is a problem.
+ */
+export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
+  const verdicts: CheckpointVerdict[] = [];
+  for (let from = 0; from < checkpoints.length; from += maxCheckpoints)
+    verdicts.push(...(await judge(checkpoints.slice(from, from + maxCheckpoints))));
+  const last = verdicts.lastIndexOf("valid");
+  const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
+    if (verdicts[i] === "wrong")
+      return [problemOf(file, `${forged} ${seq} is not the vault's: the log was changed before it`)];
+    if (verdicts[i] !== "unknown" || i < last) return [];
+    return [problemOf(file, `${forged} ${seq} was made under another key, and none of the vault's follows`)];
+  });
+  return { problems, covered: checkpoints[last]?.seq ?? 0 };
+}
+
+const forged = "the checkpoint in record";
+
+function problemOf(file: string, message: string): AuditProblem {
+  return { code: "checkpoint", file, message };
 }
