@@ -2,7 +2,7 @@
  * The parser: command names, and the file of the command that was asked for, which is loaded when its name is among the
  * first two arguments (the second, for `help NAME`).
  */
-import type { Command, CommanderError } from "commander";
+import type { Command, CommanderError, Help } from "commander";
 import { readManifest } from "../manifest.js";
 import {
   commandFirst,
@@ -75,7 +75,7 @@ async function buildProgram(
 ): Promise<Command> {
   const program = new Parser("strongroom")
     .enablePositionalOptions()
-    .configureHelp({ styleTitle: (title) => title.toLowerCase() })
+    .configureHelp(helpFormat)
     .configureOutput({ ...output, outputError: () => {} }) // the failure that follows has the message
     .version(readManifest().version, "--version", "print the version")
     .helpOption("-h, --help", "print help")
@@ -92,6 +92,7 @@ async function buildProgram(
       .description(summary);
     if (group !== undefined) command.helpGroup(`${group}:`);
     if (wanted.has(name)) (await load()).define(command);
+    if (isConnected(command)) command.addHelpText("after", connectionHelp);
     if (example !== undefined) command.addHelpText("after", `\nexample:\n  strongroom ${example}`);
     parsers.push(command);
   }
@@ -111,7 +112,23 @@ function wantedAmong(rows: readonly CommandRow[], args: readonly string[]): Read
   return new Set((named.some(({ needsAll }) => needsAll) ? rows : named).map(({ name }) => name));
 }
 
-/** Help and version end the parser with an error, too. */
+/** What other programs call options are flags here, in errors as in the help. */
+const helpFormat: Partial<Help> = {
+  styleTitle: (title) => (title === "Options:" ? "flags:" : title.toLowerCase()),
+  commandUsage(command) {
+    const names = command.parent === null ? [] : [command.name()];
+    return ["strongroom", ...names, command.usage().replace("[options]", "[flags]")].join(" ");
+  },
+};
+
+const connectionHelp = "\nconnection flags (--home, --address, …): strongroom help flags";
+
+/** Whether a command has the flags of `withConnection`, which its own help leaves out. */
+function isConnected({ options }: Command): boolean {
+  return options.some(({ long, hidden }) => hidden && long === "--address");
+}
+
+/** Help and version also end the parser with an error. */
 function isHelp({ code, exitCode }: CommanderError): boolean {
   return exitCode === 0 || code === "commander.help";
 }

@@ -112,7 +112,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   serverNames: {
     flag: "server-names",
     variable: "STRONGROOM_SERVER_NAMES",
-    meaning: "further names by which clients call the server, separated by commas",
+    meaning: "additional host names of the server, separated by commas",
     shownDefault: "none",
     fallback: () => [],
     read: readNames,
@@ -167,7 +167,7 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
   scryptLogN: {
     flag: "scrypt-log-n",
     variable: "STRONGROOM_SCRYPT_LOG_N",
-    meaning: "minimum cost of key derivation: scrypt with N = 2^this, 14 to 20; an unlock raises a lower one",
+    meaning: "minimum cost of key derivation: log2 of scrypt's N (14-20); a vault below it is upgraded at unlock",
     fallback: () => 17,
     read: integer(14, 20),
   },

@@ -87,7 +87,7 @@ describe("the command line", () => {
     [["ls", "--cacert", ""], "needs a value"],
     [["ls", "--token-file", ""], "needs a value"],
     [["token", "path", "--token-file", ""], "needs a value"],
-    [["inject", "--force"], "strongroom: --force has no effect without --output"],
+    [["inject", "--overwrite"], "strongroom: --overwrite has no effect without --output"],
     [["key", "ls", "--passphrase-file", "file"], "strongroom: --passphrase-file has no effect with ls"],
     [["service", "status", "--print"], "strongroom: --print has no effect with status"],
     [["export", "--format", "json", "--plaintext", "--force"], "no effect without --output"],
@@ -98,7 +98,7 @@ describe("the command line", () => {
     [["version", "x"], "strongroom version --help"],
     [["--home", "x"], "<command> is missing: --home is a flag of commands"],
     [["-q"], "<command> is missing: -q is a flag of commands"],
-    [["passphrase"], "<action> is missing: the only one is change"],
+    [["passphrase", "chnage"], "must be one of change"],
     [["doctor", "--fixx"], "Did you mean --fix?"],
     [["doctor", "--passphrase-file"], "argument missing"],
   ];

@@ -150,7 +150,7 @@ describe("strongroom export, through the real command", () => {
       );
     });
 
-    it("creates a file with mode 0600, and overwrites one only with --force", async () => {
+    it("creates a file with mode 0600, and overwrites one only with --overwrite", async () => {
       const directory = temporaryDirectory();
       const file = join(directory, "out");
       const args = [...exportJson, "--prefix", "clash/", "-o", file];
@@ -159,9 +159,9 @@ describe("strongroom export, through the real command", () => {
       expect(statSync(file).mode & 0o777).to.equal(0o600);
       const written = readFileSync(file, "utf8");
       writeFileSync(file, "mine");
-      mustRefuseWith(await strongroom(server(), args), 7, file, "--force");
+      mustRefuseWith(await strongroom(server(), args), 7, file, "--overwrite");
       expect(readFileSync(file, "utf8")).to.equal("mine");
-      const forced = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
+      const forced = mustDo(await strongroom(server(), [...args, "--overwrite", "--json"]));
       expect(JSON.parse(forced.stdout)).to.deep.equal({ ok: true, file, secrets: 2 });
       expect(readFileSync(file, "utf8")).to.equal(written);
       mustRefuseWith(
@@ -170,7 +170,7 @@ describe("strongroom export, through the real command", () => {
         "clash/a/x",
       );
       expect(readdirSync(directory)).to.deep.equal(["out"]);
-      const one = await strongroom(server(), [...exportJson, "--prefix", "clash/a/", "-o", file, "--force"]);
+      const one = await strongroom(server(), [...exportJson, "--prefix", "clash/a/", "-o", file, "--overwrite"]);
       expect(mustDo(one).stdout).to.equal(`1 secret written to ${file}, unencrypted\n`);
       mustRefuseWith(await strongroom(server(), [...exportJson, "--json"]), 2, "-o");
     });

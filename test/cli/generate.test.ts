@@ -38,7 +38,7 @@ describe("strongroom generate", () => {
     const said = await must(here(), ["generate", "gen/silent"]);
     const { value } = await mustGet(server(), "gen/silent");
     expect(said).to.contain("gen/silent stored, about 190 bits").and.not.to.contain(String(value));
-    const json = await must(here(), ["generate", "gen/silent", "--force", "--json"]);
+    const json = await must(here(), ["generate", "gen/silent", "--replace", "--json"]);
     const next = String((await mustGet(server(), "gen/silent"))["value"]);
     expect(next).not.to.equal(value);
     expect(JSON.parse(json)).to.deep.equal({
@@ -58,7 +58,7 @@ describe("strongroom generate", () => {
   });
 
   testRows(here, {
-    "over an existing secret": { args: ["generate", "tls/key"], exit: 7, err: /--force/ },
+    "over an existing secret": { args: ["generate", "tls/key"], exit: 7, err: /--replace/ },
     "fewer characters than sets": { args: ["generate", "gen/x", "--length", "2"], exit: 2, err: /--length/ },
     "an unknown set": { args: ["generate", "gen/x", "--sets", "emoji"], exit: 2, err: /lower, upper/ },
     "an invalid length": { args: ["generate", "gen/x", "--length", "0"], exit: 2, err: /from 1 to 4096/ },

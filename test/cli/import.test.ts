@@ -215,7 +215,7 @@ describe("strongroom import, through the real command", () => {
         await mustPut(server(), `${folder}same`, { value: "same" });
         const { code, stdout: first } = await importText(folder, source("is"));
         expect(code, "`import && rm` must keep the file").to.equal(7);
-        expect(first).to.contain(`skipped, stored with another value: ${folder}old\n`).and.contain("--force");
+        expect(first).to.contain(`skipped, stored with another value: ${folder}old\n`).and.contain("--replace");
         expect(first).to.match(/^1 created, 0 replaced, 1 unchanged, 1 skipped$/m);
         expect(await stored(server(), folder)).to.deep.equal({ old: "was", same: "same", fresh: "fresh" });
         const second = mustDo(await importText(folder, source("is", [force, "--json"]))).stdout;

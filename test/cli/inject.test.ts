@@ -42,7 +42,7 @@ describe("strongroom inject, through the real command", () => {
       expect(stdout).to.equal('"quoted"\n{{ strongroom://app/user }} odd');
     });
 
-    it("creates a file with mode 0600, and overwrites one only with --force", async () => {
+    it("creates a file with mode 0600, and overwrites one only with --overwrite", async () => {
       const directory = temporaryDirectory();
       const [template, file] = [join(directory, "template"), join(directory, "out")];
       writeFileSync(template, "user={{ strongroom://app/user }}\n");
@@ -51,9 +51,9 @@ describe("strongroom inject, through the real command", () => {
       expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
       expect(statSync(file).mode & 0o777).to.equal(0o600);
       writeFileSync(file, "mine", { mode: 0o644 });
-      mustRefuseWith(await strongroom(server(), args), 7, file, "--force");
+      mustRefuseWith(await strongroom(server(), args), 7, file, "--overwrite");
       expect(readFileSync(file, "utf8")).to.equal("mine");
-      const { stdout } = mustDo(await strongroom(server(), [...args, "--force", "--json"]));
+      const { stdout } = mustDo(await strongroom(server(), [...args, "--overwrite", "--json"]));
       expect(JSON.parse(stdout)).to.deep.equal({ ok: true, dryRun: false, file, secrets: 1 });
       expect(readFileSync(file, "utf8")).to.equal("user=zoë\n");
       expect(readdirSync(directory).sort()).to.deep.equal(["out", "template"]);
@@ -80,17 +80,17 @@ describe("strongroom inject, through the real command", () => {
       const file = join(temporaryDirectory(), "out");
       writeFileSync(file, "there");
       const inject = (...args: string[]) => strongroom(server(), ["inject", "--dry-run", ...args]);
-      mustRefuseWith(await inject("-o", file), 7, "--force");
+      mustRefuseWith(await inject("-o", file), 7, "--overwrite");
       mustRefuseWith(await inject("-o", join(file, "out")), 1, "cannot be written (ENOTDIR)");
       mustRefuseWith(await inject("-o", "/nowhere/out"), 1, "cannot be written (ENOENT)");
       const pipe = join(temporaryDirectory(), "pipe");
       execFileSync("mkfifo", [pipe]);
       for (const odd of [pipe, temporaryDirectory()]) {
         mustRefuseWith(await inject("-o", odd), 2, "not a regular file: choose another");
-        mustRefuseWith(await inject("-o", odd, "--force"), 2, "not a regular file: choose another");
+        mustRefuseWith(await inject("-o", odd, "--overwrite"), 2, "not a regular file: choose another");
       }
       mustRefuseWith(await inject("-o", "-"), 2, "omit -o");
-      mustDo(await inject("-o", file, "--force"));
+      mustDo(await inject("-o", file, "--overwrite"));
     });
 
     for (const [template, word] of [

@@ -34,15 +34,15 @@ describe("mv, cp and rm", () => {
       expect((await strongroom(here(), ["ls", from])).code).to.equal(4);
     });
 
-    it("both overwrite only with --force", async () => {
+    it("both replace only with --replace", async () => {
       await mustPut(server(), "copy/there", "old");
       for (const command of ["cp", "mv"]) {
         const { code, stderr } = await strongroom(here(), [command, from, "copy/there"]);
         expect(code).to.equal(7);
-        expect(stderr).to.contain("--force");
+        expect(stderr).to.contain("--replace");
         expect((await mustGet(server(), "copy/there"))["value"]).to.equal("old");
       }
-      await must(here(), ["mv", from, "copy/there", "--force"]);
+      await must(here(), ["mv", from, "copy/there", "--replace"]);
       expect((await mustGet(server(), "copy/there"))["value"]).to.equal("v\n");
     });
 

@@ -165,7 +165,7 @@ describe("pastes at hidden prompts", () => {
       );
       mustLeaveNothing(done);
       expect(done.code, done.shown).to.equal(2);
-      expect(done.shown).to.contain("[y/N] y\r\n").and.contain("several lines were typed as one answer");
+      expect(done.shown).to.contain("[y/N] y\r\n").and.contain("several lines were typed as one reply");
       expect((await mustGet(server(), "paste/kept"))["value"]).to.equal("v");
     });
   });

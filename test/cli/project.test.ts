@@ -126,10 +126,6 @@ describe("a project file", () => {
     const [none, usage] = await Promise.all([["allow"], echo].map((args) => here(args, temporaryDirectory())));
     if (none !== undefined) mustRefuseWith(none, 2, "there is no .strongroom.toml here or in a directory above");
     if (usage !== undefined)
-      mustRefuseWith(
-        usage,
-        2,
-        "no secrets are chosen: choose them with --prefix, --set or --env-file before the command",
-      );
+      mustRefuseWith(usage, 2, "no secrets chosen: choose them with --prefix, --set or --env-file before the command");
   });
 });

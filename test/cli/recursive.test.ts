@@ -61,21 +61,21 @@ describe("mv, cp and rm of folders", () => {
     expect(await mustGet(server(), `copy-${folder}/a`)).to.deep.include({ value: "new", version: 1 });
   });
 
-  it("mv and cp replace only with --force, name what exists, and do nothing otherwise", async () => {
+  it("mv and cp replace only with --replace, name what exists, and do nothing otherwise", async () => {
     const [folder, other] = [await newFolder(), await newFolder()];
     await mustPut(server(), `${other}/a`, "other");
     for (const command of ["cp", "mv"]) {
       const { code, stderr } = await strongroom(here(), [command, `${folder}/`, `${other}/`]);
       expect(code).to.equal(7);
-      expect(stderr).to.contain(`${other}/a, ${other}/b/c already exist: --force replaces them`);
+      expect(stderr).to.contain(`${other}/a, ${other}/b/c already exist: --replace replaces them`);
     }
     expect((await mustGet(server(), `${other}/a`))["value"]).to.equal("other");
-    await must(here(), ["cp", `${folder}/`, `${other}/`, "--force"]);
+    await must(here(), ["cp", `${folder}/`, `${other}/`, "--replace"]);
     expect((await mustGet(server(), `${other}/a`))["value"]).to.equal("new");
     expect(await must(here(), ["get", `${other}/a`, "--version", "3"]), "a copy keeps what it replaces").to.equal(
       "other",
     );
-    const said = JSON.parse(await must(here(), ["mv", `${folder}/`, `${other}/`, "--force", "--json"]));
+    const said = JSON.parse(await must(here(), ["mv", `${folder}/`, `${other}/`, "--replace", "--json"]));
     expect(said).to.include({ secrets: 2, replaced: 2 });
     expect(await paths(`${folder}/`)).to.deep.equal([]);
   });
@@ -147,7 +147,7 @@ describe("mv, cp and rm of folders", () => {
     "over its own secrets": {
       args: ["mv", "full/sub/", "full/", "-f"],
       exit: 2,
-      err: /full\/sub\/a would be moved and replaced/,
+      err: /source and target overlap at full\/sub\/a/,
     },
     "an empty folder": { args: ["mv", "none/", "web/"], exit: 4, err: /nothing under none\// },
     "a folder without a slash": {

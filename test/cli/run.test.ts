@@ -151,7 +151,7 @@ describe("strongroom run, through the real command", () => {
       ];
       expect(stdout).to.equal(`${rows.join("\n")}\n`);
       expect(existsSync(marker)).to.equal(false);
-      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "app/"]), 2, "there is no command");
+      mustRefuseWith(await strongroom(server(), ["run", "--prefix", "app/"]), 2, "no command given");
     });
 
     it("rejects conflicting names, with both paths and the remedy", async () => {
@@ -271,10 +271,10 @@ describe("strongroom run, through the real command", () => {
     });
 
     for (const [line, word] of [
-      ["just words", "line 1: it is not NAME=value"],
+      ["just words", "line 1: not NAME=value"],
       ["A=1\nA=2", "line 2: A is already set in line 1"],
       ["A='open", "line 1: the quotes are not closed"],
-      ["A=pass#word", "line 1: a # is part of the value"],
+      ["A=pass#word", "line 1: is the # a comment?"],
       ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
       ["A=strongroom://app//pin", "empty segment"],
       ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],

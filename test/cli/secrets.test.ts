@@ -87,7 +87,7 @@ describe("get, ls, find and put", () => {
       "several, one of several lines": {
         args: ["get", "app/db/name", "tls/key"],
         exit: 2,
-        err: /^strongroom: tls\/key: a value of several lines.*--json/,
+        err: /^strongroom: tls\/key: cannot print multi-line values together: use --json/,
       },
       "several, some missing": {
         args: ["get", "app/db/name", "app/none", "no"],
@@ -102,7 +102,7 @@ describe("get, ls, find and put", () => {
       "a version of several": {
         args: ["get", "app/db/name", "tls/key", "--version", "1"],
         exit: 2,
-        err: /--version takes one path/,
+        err: /--at takes one path/,
       },
       "found by path": { args: ["find", "DB/NA"], exit: 0, out: "app/db/name\n" },
       "found by description": { args: ["find", "main data"], exit: 0, out: "app/db/password\n" },

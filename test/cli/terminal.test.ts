@@ -40,7 +40,7 @@ describe("the command line on a terminal", () => {
       ],
       ["can be cancelled with Ctrl-C", [{ question: "New passphrase: ", keys: "\u0003" }], 13, /nothing was done/],
     ];
-    const noKey: Reaction = { question: "Make a recovery key", keys: "n\r" };
+    const noKey: Reaction = { question: "Create a recovery key", keys: "n\r" };
     it("init accepts a strong passphrase typed twice, warns of a weak one, and echoes neither", async () => {
       await pMap(rows, runRow, { concurrency: 3 });
     });

@@ -63,7 +63,7 @@ describe("strongroom token", () => {
     const used = { ...here(), STRONGROOM_TOKEN: token };
     const { stdout, stderr } = await strongroom(used, ["ls"]);
     expect(stdout).to.equal("");
-    expect(stderr).to.match(/^warning: this token ends at .*strongroom token rotate NAME\n$/);
+    expect(stderr).to.match(/^warning: this token expires at .*strongroom token rotate NAME\n$/);
     expect((await strongroom(used, ["ls", "--quiet"])).stderr).to.equal("");
   });
 
@@ -97,7 +97,7 @@ describe("strongroom token", () => {
     "an unknown name": {
       args: ["token", "revoke", "unknown"],
       exit: 4,
-      err: /no token unknown: strongroom token ls {2}lists them$/m,
+      err: /no token named unknown: strongroom token ls {2}lists them$/m,
     },
     "a dry run of create": { args: ["token", "create", "ci", "--dry-run"], exit: 0, out: /would be created/ },
     "a dry run while a server runs": { args: ["token", "rotate", "--dry-run"], exit: 0, out: /nothing was done/ },

@@ -1,11 +1,11 @@
-/** history, undo and get --version: what they show, restore and delete, and what they refuse. */
+/** history, undo and get --at: what they show, restore and delete, and what they refuse. */
 import { expect } from "chai";
 import { hasPython, runOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
-describe("history, undo and get --version", () => {
+describe("history, undo and get --at", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
     for (const path of ["app/key", "same/key", "terminal/key", "pruned/key"]) await putThree(started, path);
@@ -44,24 +44,25 @@ describe("history, undo and get --version", () => {
       exit: 2,
       err: /no leading slash, write app\/key/,
     },
-    "an earlier version": { args: ["get", "app/key", "--version", "2"], exit: 0, out: "two" },
-    "the newest version": { args: ["get", "app/key", "--version", "3"], exit: 0, out: "three" },
+    "an earlier version": { args: ["get", "app/key", "--at", "2"], exit: 0, out: "two" },
+    "a version by the flag's earlier spelling": { args: ["get", "app/key", "--version", "2"], exit: 0, out: "two" },
+    "the newest version": { args: ["get", "app/key", "--at", "3"], exit: 0, out: "three" },
     "an earlier version as JSON": {
-      args: ["get", "app/key", "--version", "1", "--json"],
+      args: ["get", "app/key", "--at", "1", "--json"],
       exit: 0,
       out: /^\{"path":"app\/key","metadata":\{"type":"password","description":"First"\},.*"version":1,.*"value":"one"\}\n$/,
     },
     "a version that is not kept": {
-      args: ["get", "app/key", "--version", "4"],
+      args: ["get", "app/key", "--at", "4"],
       exit: 4,
       err: /^strongroom: app\/key has no version 4: it has 3, 2, 1\n$/,
     },
     "a version of a missing secret": {
-      args: ["get", "app/none", "--version", "1"],
+      args: ["get", "app/none", "--at", "1"],
       exit: 4,
       err: /no secret at app\/none/,
     },
-    "a version that is no number": { args: ["get", "app/key", "--version", "last"], exit: 2, err: /--version must be/ },
+    "a version that is no number": { args: ["get", "app/key", "--at", "last"], exit: 2, err: /--at must be/ },
     "a dry run": {
       args: ["undo", "app/key", "--dry-run"],
       exit: 0,
@@ -96,7 +97,7 @@ describe("history, undo and get --version", () => {
 
   it("undo goes back by one version, and a second undo brings the newer one back", async () => {
     const first = { value: "two", metadata: { type: "api-key" }, version: 4 };
-    expect(await must(here(), ["undo", "same/key"])).to.equal("same/key is again as in version 2, now version 4\n");
+    expect(await must(here(), ["undo", "same/key"])).to.equal("same/key restored to version 2, stored as version 4\n");
     expect(await mustGet(server(), "same/key")).to.deep.include(first);
     await must(here(), ["undo", "same/key"]);
     expect(await mustGet(server(), "same/key")).to.deep.include({ value: "three", metadata: {}, version: 5 });
@@ -110,7 +111,7 @@ describe("history, undo and get --version", () => {
     expect(await must(here(), ["history", "pruned/key", "--prune", "-y"])).to.equal(
       "pruned/key: 2 earlier versions deleted\n",
     );
-    expect((await strongroom(here(), ["get", "pruned/key", "--version", "2"])).code).to.equal(4);
+    expect((await strongroom(here(), ["get", "pruned/key", "--at", "2"])).code).to.equal(4);
     expect(await must(here(), ["get", "pruned/key"])).to.equal("three");
   });
 

@@ -58,18 +58,18 @@ export function define(command: Command): void {
     )
     .addArgument(new Argument("<action>", "what to do with the log").choices(actions))
     .option("--token <name>", "show, tail: only what this token did", nonEmpty)
-    .option("--path <path>", "show, tail: only this secret, or with a slash at the end this subtree", nonEmpty)
-    .option("--since <time>", "show: only records since then, as 2h or 2026-03-01T12:00Z", readTime)
-    .option("--limit <number>", "show, tail: at most so many records, the latest ones", integer(1, 1_000_000))
-    .option("-f, --follow", "tail: go on with the records that come")
-    .option("--head <file>", "verify: the log must still begin as when this head was printed", nonEmpty)
-    .option("--open", "verify: check the checkpoints with the passphrase. Implied by --passphrase-file and -fd");
+    .option("--path <path>", "show, tail: only this secret, or this subtree if it ends in a slash", nonEmpty)
+    .option("--since <time>", "show: only records since then, such as 2h or 2026-03-01T12:00Z", readTime)
+    .option("--limit <n>", "show, tail: print only the last N records", integer(1, 1_000_000))
+    .option("-f, --follow", "tail: follow new records")
+    .option("--head <file>", "verify: check that the log extends this saved head", nonEmpty)
+    .option("--open", "verify: check the checkpoints with the passphrase; implied by --passphrase-file and -fd");
   onlyForActions(withOutput(withConnection(withPassphrase(withStore(command)))), takenBy).action(audit);
 }
 
 function readTime(text: string): Date {
   if (/^\d+(?:ms|[smhd])$/.test(text)) return new Date(Date.now() - duration(100 * 365 * 86_400_000)(text));
-  const time = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN; // the parser makes a date of 5, too
+  const time = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : Number.NaN; // the parser also makes a date of 5
   if (Number.isNaN(time)) throw new Problem("a duration, such as 2h, or a time, such as 2026-03-01T12:00Z");
   return new Date(time);
 }
@@ -80,14 +80,14 @@ async function audit(action: Action, flags: Flags): Promise<void> {
   return action === "verify" ? verify(flags) : printHead(flags);
 }
 
-/** Of the server, whose memory no one can change; without one, of the files. */
+/** Prints the head that the server has in memory; without a server, that of the files. */
 async function printHead(flags: Flags): Promise<void> {
   const home = homeAt(readOneSetting("home", flags.home, process.env));
   const isServed = namesServer(flags) || (await findHolder(home.vault)) !== null;
   const head = isServed
     ? (await withClient(flags, (client) => client.audit.read({ limit: 1 }))).head
     : (await verifyLog(auditDirectory(home.path))).head;
-  if (!head) throw new CommandFailure("notFound", `there is no audit log yet in ${printable(home.path)}`);
+  if (!head) throw new CommandFailure("notFound", `no audit log yet in ${printable(home.path)}`);
   printJson(head);
 }
 
@@ -110,7 +110,7 @@ async function readHead(file: string): Promise<LogHead> {
     const { log, seq, chain } = JSON.parse(text) as LogHead;
     if (typeof log === "string" && Number.isSafeInteger(seq) && typeof chain === "string") return { log, seq, chain };
   } catch {
-    // as any other text that is no head
+    // any other text is no head
   }
   throw new CommandFailure(
     "usage",
@@ -172,12 +172,12 @@ function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
     `${counted(records, "record")} in ${counted(files, "file")}, the last is ${last}\n`,
     judged === null
       ? `${counted(checkpoints.length, "checkpoint")}, not checked: unlock the server, or use --open\n`
-      : `${counted(checkpoints.length, "checkpoint")}; record ${judged.covered} is the last that is covered by one\n`,
+      : `${counted(checkpoints.length, "checkpoint")}; they cover the log up to record ${judged.covered}\n`,
     ...(gaps > 0 ? [`${counted(lost, "record")} lost in ${counted(gaps, "gap")}\n`] : []),
     ...(unfinished > 0
       ? [`${counted(unfinished, "byte")} of a group that is being written, or was cut by a crash\n`]
       : []),
-    ...(headIsTooOld ? ["the head is older than the oldest file, and proves nothing\n"] : []),
+    ...(headIsTooOld ? ["the head is older than the oldest file: it proves nothing\n"] : []),
   ];
 }
 

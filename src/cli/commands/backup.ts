@@ -23,9 +23,9 @@ type Flags = OutputFlags & ConnectionFlags & StoreFlags & { readonly withAudit?:
 export function define(command: Command): void {
   command
     .description(
-      "Writes all sealed secrets of one moment, and the vault's header, into a new tar file. Its secrets are " +
-        "ciphertext and open with the passphrase; the token and the certificate are not in it. The server may run, " +
-        "locked or not; if its disk is full or read-only, it refuses writes meanwhile.",
+      "Writes a consistent snapshot of all sealed secrets and the vault's header into a new tar file. Its secrets are " +
+        "ciphertext and open with the passphrase; the token and the certificate are not in it. The server may be running, " +
+        "locked or not; if its disk is full or read-only, it refuses writes until the backup is done.",
     )
     .argument("<file>", "the file to create; an existing one is not overwritten", nonEmpty)
     .option("--with-audit", "also save the audit log");
@@ -83,7 +83,7 @@ function snapshotOfServer(flags: Flags): Promise<TakenSnapshot> {
   });
 }
 
-/** In the home, which is claimed for it: other servers may use the database meanwhile. */
+/** In the home, which is claimed for it: other servers may use the database at the same time. */
 async function snapshotOfDatabase(path: string, url: string, passwordFile: string | null): Promise<TakenSnapshot> {
   const { openClaimedDatabase } = await import("../../maintenance/vault-place.js");
   const { store, close } = await openClaimedDatabase(path, url, passwordFile);

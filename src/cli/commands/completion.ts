@@ -4,7 +4,7 @@ import { bashScript } from "../completion/bash-script.js";
 import type { CommandSpec, Completable, FlagSpec } from "../completion/command-spec.js";
 import { fishScript } from "../completion/fish-script.js";
 import { zshScript } from "../completion/zsh-script.js";
-import { leadingOptions } from "../lib/args.js";
+import { EarlierOption, leadingOptions } from "../lib/args.js";
 
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
 
@@ -30,7 +30,7 @@ function specsOf(program: Command | null): CommandSpec[] {
   return visible.map((command) => ({
     names: [command.name(), ...command.aliases()],
     summary: command.summary() || command.description(),
-    flags: command.options.map(flagOf),
+    flags: command.options.filter((option) => !(option instanceof EarlierOption)).map(flagOf),
     argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
   }));
 }

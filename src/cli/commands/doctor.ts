@@ -19,7 +19,7 @@ export function define(command: Command): void {
   withHome(command)
     .description(
       "Checks the files of a home: owners and modes, links, leftovers, the vault's header, every secret's file, the " +
-        "token, the certificate and the audit log. A server may run meanwhile, locked or unlocked; it is not disturbed. " +
+        "token, the certificate and the audit log. A running server, locked or unlocked, is not disturbed. " +
         "With a database (--store), its secrets are checked instead of the home's.",
     )
     .option(
@@ -28,7 +28,7 @@ export function define(command: Command): void {
     )
     .option(
       "--open",
-      "also decrypt every secret; asks for the passphrase. Implied by --passphrase-file and --passphrase-fd",
+      "also decrypt every secret; asks for the passphrase; implied by --passphrase-file and --passphrase-fd",
     );
   withOutput(withPassphrase(withStore(command))).action(doctor);
 }

@@ -18,9 +18,9 @@ type Flags = OutputFlags & ConnectionFlags & { readonly raw?: true; readonly onD
 const details = `
 The file is in memory (XDG_RUNTIME_DIR or /dev/shm), readable only by you, and
 is overwritten and removed when the editor exits. If the value cannot be stored,
-you can edit it again. If the secret has changed meanwhile, it is not replaced:
-you can edit your text again, or it is kept as <path>.edited-1. Make sure that
-the editor keeps no copies; for vim:
+you can edit it again. If the secret changed in the meantime, it is not
+replaced: you can edit your text again, or it is kept as <path>.edited-1. Make
+sure that the editor keeps no copies; for vim:
   VISUAL="vim -n -i NONE --cmd 'set noundofile'"`;
 
 export function define(command: Command): void {
@@ -116,7 +116,7 @@ function likeBefore(after: Bytes, before: Uint8Array, raw: true | undefined): By
 
 /**
  * Stores the value unless the secret has changed since it was read: null then. Offers to try again: the vault may have
- * locked itself meanwhile, and can be unlocked in another terminal.
+ * locked itself since, and can be unlocked in another terminal.
  */
 async function storeWithRetry(path: string, value: Bytes, secret: Secret | null, flags: Flags): Promise<Stored | null> {
   const condition = secret === null ? { ifAbsent: true } : { ifMatch: secret.etag };
@@ -154,8 +154,8 @@ async function solveConflict(
   const shown = printable(path);
   const question = `${shown} has changed since you opened it. Edit your text again, to replace the new value?`;
   if (!flags.nonInteractive && (await confirm(question))) {
-    const present = await untilDone(() => withClient(flags, (client) => getIfThere(client, path)));
-    return editAndStore(path, present, value, limits, flags);
+    const current = await untilDone(() => withClient(flags, (client) => getIfThere(client, path)));
+    return editAndStore(path, current, value, limits, flags);
   }
   const keep = (client: StrongroomClient) => keepAside(client, path, value, metadata);
   const kept = printable(await untilDone(() => withClient(flags, keep)));

@@ -3,7 +3,7 @@
 import { randomInt } from "node:crypto";
 import { type Command, Option } from "commander";
 import { integer, Problem } from "../../config/readers.js";
-import { onlyWith } from "../lib/args.js";
+import { EarlierOption, onlyWith } from "../lib/args.js";
 import { creating, refuseOverwriting } from "../lib/changes.js";
 import {
   type Clipboard,
@@ -31,7 +31,7 @@ type Flags = OutputFlags &
   ConnectionFlags &
   ClipboardFlags &
   MetadataFlags &
-  Shape & { readonly print?: true; readonly force?: true; readonly dryRun?: true };
+  Shape & { readonly print?: true; readonly replace?: true; readonly dryRun?: true };
 
 const characterSets = {
   lower: "abcdefghijklmnopqrstuvwxyz",
@@ -60,21 +60,22 @@ export function define(command: Command): void {
     .addOption(words.argParser(integer(1, 100)).conflicts(["length", "sets"]))
     .option("--separator <text>", "text between words", "-")
     .addOption(new Option("-p, --print", "print the value").conflicts("copy"))
-    .option("-f, --force", "replace an existing secret; it keeps its type and description");
+    .option("-f, --replace", "replace an existing secret; it keeps its type and description")
+    .addOption(new EarlierOption("--force", "replace"));
   withResult(withConnection(withDryRun(withClipboard(withMetadata(command))))).action(generate);
 }
 
-const remedy = "--force replaces it";
+const remedy = "--replace replaces it";
 
 async function generate(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
   const { bytes, bits } = await randomValue(flags);
   const replaced = await withClient(flags, async (client) => {
     const there = await lookAt(client, path);
-    if (there !== null && !flags.force) refuseOverwriting(path, remedy);
+    if (there !== null && !flags.replace) refuseOverwriting(path, remedy);
     if (flags.dryRun) return refuseTooLarge(client, bytes.length, flags.description).then(() => there !== null);
     const type = there?.entry?.metadata.type ?? "password";
-    const options = { type, ...given(flags), ifAbsent: !flags.force };
+    const options = { type, ...given(flags), ifAbsent: !flags.replace };
     const { version } = await creating(path, remedy, () => client.put(path, bytes, options));
     return there !== null || version > 1;
   });

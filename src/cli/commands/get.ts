@@ -1,25 +1,27 @@
 /** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
+import { EarlierOption } from "../lib/args.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
 import { CommandFailure } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
-import { fetchSecrets, mustGet, mustGetVersion, versionOption } from "../lib/secrets.js";
+import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
-type Flags = OutputFlags & ConnectionFlags & ClipboardFlags & { readonly version?: number };
+type Flags = OutputFlags & ConnectionFlags & ClipboardFlags & { readonly at?: number };
 
 const details = `
 The values of several secrets are printed one per line, in the order of the
-paths; a value of several lines is refused then. With --json, the object has one
+paths; multi-line values are refused. With --json, the object has one
 member, secrets, in which they are listed. If one is missing, none is printed.`;
 
 export function define(command: Command): void {
   command
     .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
     .argument("<path...>", "the secret's path, or several")
-    .addOption(versionOption("--version <number>", "an earlier version, as history lists it"));
+    .addOption(versionOption("--at <version>", "an earlier version, as history lists it"))
+    .addOption(new EarlierOption("--version <number>", "at").argParser(versionNumber));
   withResult(withConnection(withClipboard(command)))
     .addHelpText("after", details)
     .action(get);
@@ -33,7 +35,7 @@ async function get(given: readonly string[], flags: Flags): Promise<void> {
 async function getOne(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
   const wanted = mustBePath(path);
-  const { version } = flags;
+  const { at: version } = flags;
   const secret = await withClient(flags, (client) => {
     return version === undefined ? mustGet(client, wanted) : mustGetVersion(client, wanted, version);
   });
@@ -48,7 +50,7 @@ async function getOne(path: string, flags: Flags): Promise<void> {
 }
 
 async function getSeveral(given: readonly string[], flags: Flags): Promise<void> {
-  for (const flag of ["copy", "version"] as const) {
+  for (const flag of ["copy", "at"] as const) {
     if (flags[flag] !== undefined) throw new CommandFailure("usage", `--${flag} takes one path: give only one`);
   }
   const paths = given.map(mustBePath);
@@ -57,8 +59,8 @@ async function getSeveral(given: readonly string[], flags: Flags): Promise<void>
   if (flags.json) return printJson({ secrets: secrets.map(asJson) });
   const broken = secrets.filter((secret) => /[\r\n]/.test(secret.reveal())).map(({ path }) => printable(path));
   if (broken.length > 0) {
-    const problem = `${broken.join(", ")}: a value of several lines cannot be told from several values`;
-    throw new CommandFailure("usage", `${problem}: use --json, or get it alone`);
+    const problem = `${broken.join(", ")}: cannot print multi-line values together`;
+    throw new CommandFailure("usage", `${problem}: use --json, or get each alone`);
   }
   printValue(Buffer.from(secrets.map((secret) => `${secret.reveal()}\n`).join("")));
 }

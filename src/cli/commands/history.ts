@@ -44,7 +44,7 @@ async function history(typed: string, flags: Flags): Promise<void> {
   else printVersions(found);
   if (found.damaged === undefined) return;
   const damaged = `${counted(found.damaged, "earlier version")} of ${printable(path)} cannot be read`;
-  throw new CommandFailure("findings", `${damaged}, since damaged; see  strongroom doctor --open`);
+  throw new CommandFailure("findings", `${damaged}: damaged; see  strongroom doctor --open`);
 }
 
 function printVersions({ versions }: SecretHistory): void {
@@ -71,12 +71,15 @@ async function prune({ path, versions, damaged = 0 }: SecretHistory, flags: Flag
   report(flags, { path }, `${path}: ${earlier} deleted`);
 }
 
-/** Deletes only what was asked about: a version that came meanwhile, and the one before it, stay. */
+/** Deletes only what was asked about: a version stored since then, and the one before it, stay. */
 async function pruneUnchanged(client: StrongroomClient, path: string, ifMatch: string | undefined): Promise<void> {
   try {
     await client.prune(path, { ifMatch });
   } catch (error) {
     if (!isConflict(error)) throw error;
-    throw new CommandFailure("conflict", `${printable(path)} has changed meanwhile: nothing was deleted; look again`);
+    throw new CommandFailure(
+      "conflict",
+      `${printable(path)} changed in the meantime: nothing was deleted; check it and try again`,
+    );
   }
 }

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { type DuplicateAction, duplicateActions } from "../import/duplicates.js";
 import { type Format, folderOf, formats, planPaths, readSource } from "../import/plan.js";
 import { storeAll, type Tally } from "../import/store.js";
+import { EarlierOption } from "../lib/args.js";
 import { CommandFailure, exitCodes } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
 import { breakable, progressBar } from "../lib/progress.js";
@@ -12,7 +13,6 @@ type Flags = ConnectionFlags &
   OutputFlags & {
     readonly format: Format;
     readonly prefix?: string;
-    readonly force?: true;
     readonly replace?: true;
     readonly dryRun?: true;
     readonly onDuplicate: DuplicateAction;
@@ -42,7 +42,7 @@ damaged). Two entries with the same path are an error before anything is stored;
 time, the same at every import, and skip leaves them out.
 A secret that is already stored with the same value, type and description is
 unchanged; one with another value is skipped (exit code 7), or replaced with
---force.`;
+--replace.`;
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "format of the source, see below");
@@ -53,8 +53,8 @@ export function define(command: Command): void {
     .addOption(format.choices(formats).makeOptionMandatory())
     .addOption(onDuplicate.choices(duplicateActions).default("error"))
     .option("--prefix <folder>", "folder for the imported secrets")
-    .option("--force", "replace secrets that are stored with another value")
-    .option("--replace", "the same as --force")
+    .option("--replace", "replace secrets that are stored with another value")
+    .addOption(new EarlierOption("--force", "replace"))
     .option("--dry-run", "store nothing, and print the same summary")
     .addHelpText("after", details);
   withConnection(withOutput(command)).action(importSecrets);
@@ -74,7 +74,7 @@ async function importSecrets(file: string | undefined, flags: Flags): Promise<vo
   const total = entries.length + tally.refused.length;
   const failure = await untilFailure((signal) => {
     const bar = progressBar("importing");
-    const options = { folder, force: Boolean(flags.force ?? flags.replace), dryRun: flags.dryRun === true, signal };
+    const options = { folder, replace: flags.replace === true, dryRun: flags.dryRun === true, signal };
     const work = withClient(flags, (client) =>
       storeAll(client, entries, options, tally, (done) => bar.show(done, entries.length)),
     );
@@ -128,7 +128,7 @@ function asText({ created, replaced, unchanged, skipped, refused, leftOut }: Sum
   const lines = [
     ...firstOf(leftOut.map((what) => `left out: ${printable(what)}`)),
     ...firstOf(skipped.map((path) => `skipped, stored with another value: ${printable(path)}`)),
-    ...(skipped.length > 0 ? ["--force replaces the skipped secrets"] : []),
+    ...(skipped.length > 0 ? ["--replace replaces the skipped secrets"] : []),
     `${counts.join(", ")}${dryRun ? " (a dry run: nothing was stored)" : ""}`,
   ];
   return `${lines.join("\n")}\n`;

@@ -47,13 +47,14 @@ function isTyped({ passphraseFile, passphraseFd, nonInteractive, json, quiet }: 
 
 /** The vault is there already: a no, or Ctrl-C, is no failure. */
 async function offerRecoveryKey(passphrase: Bytes, flags: Flags): Promise<void> {
-  const question = "Make a recovery key, which opens the vault when the passphrase is forgotten?";
+  const question = "Create a recovery key, in case you forget the passphrase?";
   if (!(await confirm(question).catch(() => false))) return;
   await createKeyWith(passphrase, flags, "recovery", async ({ key }) => printLine(key));
   process.stderr.write(keyAdvice);
 }
 
 function alreadyExists(vaultPath: string): CommandFailure {
-  const remedy = "open it with  strongroom unlock  or create a new one with --force, which keeps the old one beside it";
-  return new CommandFailure("conflict", `there is already a vault in ${vaultPath}: ${remedy}`);
+  const remedy =
+    "unlock it with  strongroom unlock  or create a new one with --force, which keeps the old one beside it";
+  return new CommandFailure("conflict", `${vaultPath} already has a vault: ${remedy}`);
 }

@@ -29,6 +29,8 @@ type Flags = OutputFlags &
   PassphraseSource & {
     readonly label?: string;
     readonly output?: string;
+    readonly overwrite?: true;
+    /** Earlier spelling of --overwrite, and of --yes. */
     readonly force?: true;
     readonly yes?: true;
     readonly keyring?: true;
@@ -41,6 +43,7 @@ const making = ["create", "split"];
 const takenBy: { readonly [F in keyof Flags]?: readonly string[] } = {
   label: making,
   output: making,
+  overwrite: making,
   force: [...making, "rm"],
   yes: ["rm"],
   keyring: ["create"],
@@ -54,21 +57,23 @@ export function define(command: Command): void {
   const count = integer(2, 255);
   command
     .description(
-      "create makes a key that opens the vault as the passphrase does, and shows it once; split makes one and shows it " +
-        "as shares, of which some are enough; ls lists the keys, rm deletes one.",
+      "create makes a key that unlocks the vault as the passphrase does, and shows it once; split creates a key as Shamir " +
+        "shares: any --threshold of them recover it; ls lists the keys, rm deletes one.",
     )
     .addArgument(new Argument("<action>", "what to do with keys").choices([...making, "ls", "rm"]))
     .argument("[key]", "for rm: the key's label or id")
     .option("--label <text>", "name of the new key (recovery)", nonEmpty)
     .option("-o, --output <file>", "create: write the key to a new file, readable only by you (0600)", nonEmpty)
-    .option("--force", "replace the output file; rm: the same as --yes")
+    .option("--overwrite", "create, split: replace the output file if it exists")
+    .addOption(new Option("--force").hideHelp())
     .addOption(new Option("--keyring", "create: store the key in the desktop's keyring").conflicts("output"))
     .addOption(new Option("--shares <number>", "split: how many shares to make (5)").argParser(count))
-    .addOption(new Option("--threshold <number>", "split: how many of them give the key (3)").argParser(count));
+    .addOption(new Option("--threshold <number>", "split: how many of them recover the key (3)").argParser(count));
   onlyForActions(withResult(withConnection(withPassphrase(withYes(command)))), takenBy).action(key);
 }
 
-async function key(action: string, name: string | undefined, flags: Flags): Promise<void> {
+async function key(action: string, name: string | undefined, { force, ...given }: Flags): Promise<void> {
+  const flags = force ? { ...given, overwrite: force, yes: force } : given;
   if ((action === "rm") !== (name !== undefined)) {
     const problem = action === "rm" ? "rm needs the key's label or id" : `${action} takes no key`;
     throw new CommandFailure("usage", `${problem}: strongroom key ls  lists the keys`);
@@ -112,7 +117,7 @@ async function split(flags: Flags): Promise<void> {
   await checkTarget(flags);
   await createKey(flags, flags.label ?? "shares", async (created) => {
     await show(created, await splitKey(created.key, shares, threshold), flags);
-    const text = `Any ${threshold} of these ${shares} shares open the vault:  strongroom unlock --shares\n`;
+    const text = `Any ${threshold} of these ${shares} shares unlock the vault:  strongroom unlock --shares\n`;
     if (!flags.json && !flags.quiet) process.stderr.write(text);
   });
 }
@@ -130,14 +135,14 @@ async function list(flags: Flags): Promise<void> {
 async function remove(name: string, flags: Flags): Promise<void> {
   const { keys } = await withClient(flags, (client) => client.keys());
   const { id, label } = mustFind(keys, name);
-  if (!flags.force) await mustConfirm(`Delete the key "${printable(label)}"?`, flags);
-  const { message } = await withClient(flags, (client) => client.deleteKey(id));
-  report(flags, { id, label }, message);
+  await mustConfirm(`Delete the key "${printable(label)}"?`, flags);
+  await withClient(flags, (client) => client.deleteKey(id));
+  report(flags, { id, label }, `deleted key "${label}": it no longer unlocks the vault`);
 }
 
 function mustFind(keys: readonly Key[], name: string): Key {
   const found = keys.find(({ label }) => label === name) ?? keys.find(({ id }) => id === name);
   if (found !== undefined) return found;
   const labels = keys.map(({ label }) => `"${printable(label)}"`).join(", ");
-  throw new CommandFailure("notFound", `there is no key "${printable(name)}"; there are ${labels}`);
+  throw new CommandFailure("notFound", `no key named "${printable(name)}"; there are ${labels}`);
 }

@@ -9,7 +9,9 @@ type Flags = ListingFlags & ConnectionFlags;
 
 export function define(command: Command): void {
   command
-    .description("Lists the paths of secrets, never their values: as a tree on a terminal, else one path per line.")
+    .description(
+      "Lists the paths of secrets, never their values: as a tree on a terminal, otherwise one path per line.",
+    )
     .argument("[folder]", "only what is in this folder");
   withConnection(withListing(command)).action(ls);
 }

@@ -30,7 +30,7 @@ export function define(command: Command): void {
     .description(
       "Copies a vault, with client tokens and history, between a home's files and a PostgreSQL database. Nothing is " +
         "decrypted, so no passphrase is needed. Every secret is read back and compared before the copy can be used. No " +
-        "server may run on either place. An interrupted migration goes on when the command is run again.",
+        "server may run on either place. An interrupted migration resumes when the command is run again.",
     )
     .addOption(place("from", "the vault to copy; it is left as it is"))
     .addOption(place("to", "an empty home or an empty database"))

@@ -1,6 +1,7 @@
 /** `strongroom mv`, and what `strongroom cp` has in common with it: moves and copies of a secret or a folder, all or nothing. */
 import type { Command } from "commander";
 import type { BatchOperation, StrongroomClient } from "../../client/client.js";
+import { EarlierOption } from "../lib/args.js";
 import { changeAll, isConflict, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
@@ -19,7 +20,7 @@ type Kind = "move" | "copy";
 
 type Flags = OutputFlags &
   ConnectionFlags &
-  StepFlags & { readonly force?: true; readonly recursive?: true; readonly dryRun?: true };
+  StepFlags & { readonly replace?: true; readonly recursive?: true; readonly dryRun?: true };
 
 type Pair = { readonly from: string; readonly to: string };
 
@@ -31,7 +32,8 @@ export function defineTransfer(command: Command, kind: Kind): void {
     .argument("<from>", "the secret's path; with a / at its end, a folder")
     .argument("<to>", "the new path; with a / at its end, a folder in which the secret keeps its name")
     .option("-r, --recursive", `${kind} a folder; a / at its end does the same`)
-    .option("-f, --force", "replace existing secrets");
+    .option("-f, --replace", "replace existing secrets")
+    .addOption(new EarlierOption("--force", "replace"));
   const done = kind === "move" ? "moved" : "copied";
   withOutput(withConnection(withDryRun(withSteps(changed))))
     .addHelpText("after", `\nA folder is ${done} as a whole: app/x becomes web/x, also if web/ has secrets.`)
@@ -78,7 +80,7 @@ async function singlePlan(client: StrongroomClient, kind: Kind, given: Pair): Pr
   const from = mustBePath(given.from);
   const to = mustBePath(targetPath(from, given.to));
   if (from === to) throw new CommandFailure("usage", "source and target are the same path: nothing was done");
-  const present = await lookAt(client, to);
+  const existing = await lookAt(client, to);
   if ((await lookAt(client, from)) === null) {
     const shown = printable(from);
     const asFolder = `strongroom ${kind === "move" ? "mv" : "cp"} ${shown}/ ${printable(given.to)}`;
@@ -86,7 +88,7 @@ async function singlePlan(client: StrongroomClient, kind: Kind, given: Pair): Pr
   }
   return {
     pairs: [{ from, to }],
-    existing: new Map(present === null ? [] : [[to, present.entry?.etag]]),
+    existing: new Map(existing === null ? [] : [[to, existing.entry?.etag]]),
     folder: null,
   };
 }
@@ -102,8 +104,8 @@ async function folderPlan(client: StrongroomClient, kind: Kind, folder: Pair, pa
   const targets = new Set(pairs.map(({ to }) => to));
   const twice = kind === "move" ? paths.find((path) => targets.has(path)) : undefined;
   if (twice !== undefined) {
-    const problem = `${printable(twice)} would be moved and replaced at once`;
-    throw new CommandFailure("usage", `${problem}: move the folder in two steps, by way of another: nothing was done`);
+    const problem = `source and target overlap at ${printable(twice)}`;
+    throw new CommandFailure("usage", `${problem}: move via a temporary folder; nothing was done`);
   }
   const there = await listFolder(client, folder.to);
   return {
@@ -115,44 +117,47 @@ async function folderPlan(client: StrongroomClient, kind: Kind, folder: Pair, pa
 
 const maxNamed = 5;
 
-function refuseExisting(paths: readonly string[], { force }: Pick<Flags, "force">): void {
-  if (paths.length === 0 || force) return;
+function refuseExisting(paths: readonly string[], { replace }: Pick<Flags, "replace">): void {
+  if (paths.length === 0 || replace) return;
   const more = paths.length > maxNamed ? ` and ${paths.length - maxNamed} more` : "";
   const names = `${paths.slice(0, maxNamed).map(printable).join(", ")}${more}`;
   const problem =
     paths.length === 1
-      ? `${names} already exists: --force replaces it`
-      : `${names} already exist: --force replaces them`;
+      ? `${names} already exists: --replace replaces it`
+      : `${names} already exist: --replace replaces them`;
   throw new CommandFailure("conflict", problem);
 }
 
-async function run(client: StrongroomClient, kind: Kind, plan: Plan, { force }: Flags): Promise<void> {
-  const operations = kind === "move" ? movesOf(plan, force) : await copiesOf(client, plan, force);
+async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }: Flags): Promise<void> {
+  const operations = kind === "move" ? movesOf(plan, replace) : await copiesOf(client, plan, replace);
   try {
     await changeAll(client, operations);
   } catch (error) {
     if (!isConflict(error)) throw error;
     const target = plan.pairs[error.index ?? 0]?.to ?? "";
-    if (!force) refuseExisting([target], {});
-    throw new CommandFailure("conflict", `${printable(target)} has changed meanwhile: nothing was done; look again`);
+    if (!replace) refuseExisting([target], {});
+    throw new CommandFailure(
+      "conflict",
+      `${printable(target)} changed in the meantime: nothing was done; check it and try again`,
+    );
   }
 }
 
-function movesOf({ pairs }: Plan, force: true | undefined): BatchOperation[] {
-  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !force }));
+function movesOf({ pairs }: Plan, replace: true | undefined): BatchOperation[] {
+  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace }));
 }
 
 /** A secret that is replaced keeps its versions: it gets the value by a put. */
 async function copiesOf(
   client: StrongroomClient,
   { pairs, existing }: Plan,
-  force: true | undefined,
+  replace: true | undefined,
 ): Promise<BatchOperation[]> {
   const replacing = pairs.filter(({ to }) => existing.has(to)).map(({ from }) => from);
   const secrets = await fetchSecrets(client, replacing);
   return pairs.map(({ from, to }) => {
     const secret = secrets.get(from);
-    if (secret === undefined) return { copy: from, to, ifAbsent: !force };
+    if (secret === undefined) return { copy: from, to, ifAbsent: !replace };
     return { put: to, value: secret.reveal(), ...secret.metadata, ifMatch: existing.get(to) };
   });
 }

@@ -13,8 +13,8 @@ type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
 
 const details = `
 The secret's value is an otpauth://totp/ URL, whose digits, period and algorithm
-are used, or a secret in base32 (6 digits, 30 seconds, SHA-1). Unless it is a
-URL, the secret totp in the folder of this name goes first, as import stores it.
+are used, or a secret in base32 (6 digits, 30 seconds, SHA-1).
+otp web/wiki first looks for web/wiki/totp, where import stores it.
 The code is computed here from this computer's clock; the server never sees it.`;
 
 export function define(command: Command): void {
@@ -46,7 +46,7 @@ async function otp(path: string, flags: Flags): Promise<void> {
 /** `import` stores an item's fields in a folder, beside which may be its password: `otp web/site` means `web/site/totp`. */
 async function getHereOrInside(client: StrongroomClient, path: string): Promise<Secret> {
   const here = await getIfThere(client, path);
-  if (here !== null && isUrlOfCodes(here.reveal())) return here; // a password may be valid base32, too
+  if (here !== null && isUrlOfCodes(here.reveal())) return here; // a password may also be valid base32
   return (await getIfThere(client, `${path}/totp`)) ?? here ?? mustGet(client, path);
 }
 

@@ -15,30 +15,31 @@ export function define(command: Command): void {
   const descriptor = new Option("--new-passphrase-fd <number>", "read the new passphrase from an open file descriptor");
   command
     .description(
-      "Changes the passphrase of the vault, which stays locked or unlocked. The old one opens nothing afterwards. Where " +
-        "the passphrase is forgotten, type a key: strongroom key create  makes one.",
+      "Changes the passphrase of the vault, which stays locked or unlocked. The old one no longer unlocks it. If you " +
+        "forgot the passphrase, type a key instead: strongroom key create  makes one.",
     )
-    .addArgument(new Argument("<action>", "what to do with the passphrase").choices(["change"]))
+    .usage("[flags]")
+    .addArgument(new Argument("[action]").choices(["change"])) // its earlier spelling
     .addOption(file.conflicts("newPassphraseFd"))
     .addOption(descriptor.argParser(integer(0, 9_999_999)));
   withOutput(withConnection(withPassphrase(command))).action(change);
 }
 
-async function change(_action: string, flags: Flags): Promise<void> {
+async function change(_action: string | undefined, flags: Flags): Promise<void> {
   if (flags.passphraseFile === "-" && flags.newPassphraseFile === "-") {
     throw new CommandFailure("usage", "both passphrases would come from standard input: put one into a file");
   }
   const { initialized } = await withClient(flags, (client) => client.status());
   if (!initialized) throw noVaultYet();
-  const present = await readPassphrase(flags, "Passphrase of the vault, or a key: ");
+  const current = await readPassphrase(flags, "Passphrase of the vault, or a key: ");
   try {
-    await replace(present, flags);
+    await replace(current, flags);
   } finally {
-    present.fill(0);
+    current.fill(0);
   }
 }
 
-async function replace(present: Uint8Array<ArrayBuffer>, flags: Flags): Promise<void> {
+async function replace(current: Uint8Array<ArrayBuffer>, flags: Flags): Promise<void> {
   const { newPassphraseFile: passphraseFile, newPassphraseFd: passphraseFd, nonInteractive } = flags;
   const next = await readNewPassphrase({
     ...(passphraseFile !== undefined && { passphraseFile }),
@@ -46,7 +47,7 @@ async function replace(present: Uint8Array<ArrayBuffer>, flags: Flags): Promise<
     ...(nonInteractive && { nonInteractive }),
   });
   try {
-    const { message } = await withClient(flags, (client) => client.changePassphrase(present, next));
+    const { message } = await withClient(flags, (client) => client.changePassphrase(current, next));
     report(flags, { message }, message);
   } finally {
     next.fill(0);

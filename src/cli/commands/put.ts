@@ -38,7 +38,7 @@ export function define(command: Command): void {
     .argument("<path>", "the secret's path, such as app/db/password")
     .argument("[-]", "a dash reads the value from standard input")
     .option("--no-clobber", "fail if the secret exists")
-    .option("--no-keep", "drop the old type and description unless given anew");
+    .option("--no-keep", "drop the old type and description unless given again");
   withOutput(withConnection(withDryRun(withMetadata(withValue(command)))))
     .addHelpText("after", details)
     .action(put);
@@ -53,18 +53,18 @@ export function withMetadata(command: Command): Command {
 
 async function put(path: string, dash: string | undefined, flags: Flags): Promise<void> {
   const source = dash === undefined ? flags : { ...flags, fromFile: standardInput(dash, flags) };
-  const present = await withClient(flags, (client) => lookAt(client, path));
-  if (present !== null && !flags.clobber) refuseOverwriting(path, noClobber);
+  const existing = await withClient(flags, (client) => lookAt(client, path));
+  if (existing !== null && !flags.clobber) refuseOverwriting(path, noClobber);
   const value = await readValue(source, `Value of ${path}`);
   try {
     if (flags.dryRun) {
       await withClient(flags, (client) => refuseTooLarge(client, value.length, flags.description));
-      return reportPlan(path, present !== null, flags);
+      return reportPlan(path, existing !== null, flags);
     }
     const options = { ...given(flags), replaceMetadata: !flags.keep, ifAbsent: !flags.clobber };
     const stored = await withClient(flags, (client) => store(client, path, value, options));
     const { bytes, metadata } = stored;
-    const replaced = present !== null || stored.version > 1; // the same value again makes no new version
+    const replaced = existing !== null || stored.version > 1; // the same value again makes no new version
     const text = `${stored.path} ${replaced ? "replaced" : "stored"} (${counted(bytes, "byte")})`;
     report(flags, { path: stored.path, bytes, replaced, metadata }, text);
   } finally {

@@ -23,9 +23,9 @@ type Flags = OutputFlags & StoreFlags & { readonly home?: string; readonly dryRu
 export function define(command: Command): void {
   command
     .description(
-      "Restores a backup into a home, or a database (--store), without a vault; it opens with the passphrase that it had " +
-        "at the time of the backup. A home that has a vault, or whose server runs, is left alone. All checksums are " +
-        "verified first.",
+      "Restores a backup into a home or a database (--store) that has no vault; unlock it with the passphrase of the " +
+        "time of the backup. A home that has a vault, or whose server runs, is left alone. All checksums are verified " +
+        "first.",
     )
     .argument("<file>", "the tar file that strongroom backup created", nonEmpty);
   withDryRun(withOutput(withStore(withHome(command)))).action(restore);

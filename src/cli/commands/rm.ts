@@ -1,6 +1,7 @@
 /** `strongroom rm`: asks first, and deletes all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { EarlierOption } from "../lib/args.js";
 import { changeAll, mustBeAtOnce, type StepFlags, withSteps } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
@@ -12,7 +13,6 @@ import { type ConnectionFlags, withClient, withConnection } from "../lib/server.
 type Flags = OutputFlags &
   ConnectionFlags &
   StepFlags & {
-    readonly force?: true;
     readonly yes?: true;
     readonly recursive?: true;
     readonly dryRun?: true;
@@ -26,7 +26,7 @@ export function define(command: Command): void {
     .description("Deletes secrets and their earlier versions permanently: all of them or, if one does not exist, none.")
     .argument("<path...>", "the secrets' paths; with -r, folders too")
     .option("-r, --recursive", "delete folders with all that is in them")
-    .option("-f, --force", "the same as --yes")
+    .addOption(new EarlierOption("-f, --force", "yes"))
     .option("--non-interactive", "never prompt: fail without --yes");
   withOutput(withConnection(withDryRun(withSteps(withYes(command))))).action(rm);
 }
@@ -38,7 +38,7 @@ async function rm(given: readonly string[], flags: Flags): Promise<void> {
   if (flags.dryRun) {
     return report(flags, { dryRun: true, deleted: paths }, `would be deleted: ${names}: nothing was done`);
   }
-  if (!flags.force) await mustConfirm(questionOf(shown, paths.length), flags);
+  await mustConfirm(questionOf(shown, paths.length), flags);
   await withClient(flags, (client) => deleteAll(client, paths));
   report(flags, { deleted: paths }, `deleted: ${names}`);
 }
@@ -88,7 +88,7 @@ function mustBeSecret(name: string): string {
   throw new CommandFailure("usage", `${shown}: this is a folder: delete it with  strongroom rm -r ${shown}`);
 }
 
-/** @throws CommandFailure notFound, for a secret that another program has deleted meanwhile */
+/** @throws CommandFailure notFound, for a secret that another program has deleted since */
 async function deleteAll(client: StrongroomClient, paths: readonly string[]): Promise<void> {
   try {
     await changeAll(
@@ -98,6 +98,6 @@ async function deleteAll(client: StrongroomClient, paths: readonly string[]): Pr
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
     const path = printable(paths[error.index ?? 0] ?? "");
-    throw new CommandFailure("notFound", `${path} has been deleted meanwhile: nothing was done; try again`);
+    throw new CommandFailure("notFound", `${path} was deleted by another program: nothing was done; try again`);
   }
 }

@@ -26,15 +26,15 @@ const pollMs = 200;
 export function define(command: Command): void {
   const keep = new RepeatableOption(
     "--keep <label=file>",
-    "a key to keep, and the file with its text; may be repeated",
+    "a key to keep, and the file that holds it; may be repeated",
   );
   command
     .description(
-      "Makes a new master key and seals all secrets anew, while they can be used. Keys open the vault afterwards only if " +
-        "you give their texts; all others are dropped. The passphrase stays: change it too if it was stolen.",
+      "Creates a new master key and re-seals all secrets while they stay in use. A key keeps working only if you " +
+        "give it here; all others are dropped. The passphrase stays: change it as well if it was stolen.",
     )
     .addOption(keep.argParser(labelAndFile))
-    .option("--no-wait", "do not wait until all secrets are sealed anew");
+    .option("--no-wait", "do not wait until all secrets are re-sealed");
   withOutput(withConnection(withPassphrase(withYes(command)))).action(rotateKey);
 }
 
@@ -64,7 +64,7 @@ async function rotateKey(flags: Flags): Promise<void> {
 /** From the files of `--keep`; else, on a terminal, typed for each key. */
 async function collectKeys(labels: readonly string[], flags: Flags, kept: Map<string, Bytes>): Promise<void> {
   const missing = [...(flags.keep?.keys() ?? [])].find((label) => !labels.includes(label));
-  if (missing !== undefined) throw new CommandFailure("notFound", `there is no key "${printable(missing)}"`);
+  if (missing !== undefined) throw new CommandFailure("notFound", `no key named "${printable(missing)}"`);
   for (const label of labels) {
     const keyFile = flags.keep?.get(label);
     const key =
@@ -78,8 +78,8 @@ async function collectKeys(labels: readonly string[], flags: Flags, kept: Map<st
 /** Returns null for a key that is not kept. @throws CommandFailure for a mistyped key */
 async function typedKey(label: string, flags: Flags): Promise<Bytes | null> {
   if (flags.keep !== undefined || flags.yes || flags.nonInteractive) return null;
-  const text = `Text of the key "${printable(label)}" (Enter alone drops it): `;
-  const typed = await askHidden({ text, limit: 1024, spilled: "a key is one line: type one after the other" });
+  const text = `Key "${printable(label)}" (Enter alone drops it): `;
+  const typed = await askHidden({ text, limit: 1024, trailingInput: "a key is one line: type one at a time" });
   if (typed === null || typed.length === 0) return null;
   const problem = keyProblem(typed);
   if (problem === null) return typed;
@@ -94,20 +94,20 @@ async function confirmDropped(
 ): Promise<void> {
   const dropped = labels.filter((label) => !kept.has(label)).map((label) => `"${printable(label)}"`);
   const what =
-    dropped.length === 0 ? "All keys are kept." : `These keys will open nothing any more: ${dropped.join(", ")}.`;
+    dropped.length === 0 ? "All keys are kept." : `These keys will no longer unlock the vault: ${dropped.join(", ")}.`;
   await mustConfirm(`${what} Rotate the master key?`, flags);
 }
 
 async function finish({ message, removed }: Rotated, flags: Flags): Promise<void> {
   const isDone = flags.wait && (await withClient(flags, waitUntilSealed));
   const dropped = removed.length === 0 ? "" : `; dropped: ${removed.join(", ")}`;
-  const text = isDone ? "the master key is rotated, and all secrets are sealed under the new one" : message;
+  const text = isDone ? "the master key is rotated; all secrets are sealed under the new one" : message;
   report(flags, { message: text, removed, done: isDone }, `${text}${dropped}`);
 }
 
 /** Returns false when the vault is locked: the rest follows once it is unlocked. */
 async function waitUntilSealed(client: StrongroomClient): Promise<boolean> {
-  const progress = progressBar("sealing anew");
+  const progress = progressBar("re-sealing");
   try {
     for (;;) {
       const { rotation, locked } = await client.status();

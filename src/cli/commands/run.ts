@@ -48,9 +48,10 @@ command holds the values in its environment, where your own processes and root
 can read them.
 
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
-values with several lines, with *** in the command's output. Encoded values
-(base64, JSON) are not found. The command's output is then a pipe, not a
-terminal, and the waiting process holds the values, to recognize them.`;
+values with several lines, with *** in the command's output. Values printed in
+another encoding (base64, JSON) are not masked. The command's output is then a
+pipe, not a terminal, and the waiting process holds the values, to recognize
+them.`;
 
 export function define(command: Command): void {
   const set = new RepeatableOption("--set <NAME=path>", "this secret under this name; may be repeated");
@@ -74,7 +75,7 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
   const given = { prefix, set, envFiles };
   const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
   if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
-  if (command.length === 0) throw new CommandFailure("usage", "there is no command: add it after --");
+  if (command.length === 0) throw new CommandFailure("usage", "no command given: add it after --");
   process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
 }
 
@@ -85,7 +86,7 @@ async function ofProject(): Promise<Sources> {
   if (project !== null) return project.sources;
   const flags = "--prefix, --set or --env-file before the command";
   const ways = `choose them with ${flags}, or with a project file (strongroom help allow)`;
-  throw new CommandFailure("usage", `no secrets are chosen: ${ways}`);
+  throw new CommandFailure("usage", `no secrets chosen: ${ways}`);
 }
 
 /** Loaded only here: the process that waits for a command needs no client. */

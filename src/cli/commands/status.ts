@@ -47,15 +47,20 @@ function textOf(status: VaultStatus, state: State): string {
     ["version", version],
     ["locks", locksWhen(idleTimeoutMs, state === "ok" ? lastActivity : null)],
     ["last activity", localTime(new Date(lastActivity))],
-    ["last lock", `${localTime(new Date(lastLock.at))}, ${reasons[lastLock.reason]}`],
+    ["last lock", `${localTime(new Date(lastLock.at))}, ${lockReason(lastLock.reason, idleTimeoutMs)}`],
   ] as const;
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
   return `${first[state]}\n${lines.join("")}`;
 }
 
-const reasons: { readonly [R in VaultStatus["lastLock"]["reason"]]: string } = {
+type Reason = VaultStatus["lastLock"]["reason"];
+
+function lockReason(reason: Reason, idleTimeoutMs: number): string {
+  return reason === "idle" ? `after ${inWords(idleTimeoutMs)} without activity` : reasons[reason];
+}
+
+const reasons: { readonly [R in Exclude<Reason, "idle">]: string } = {
   request: "on request",
-  idle: "after a time without activity",
   crash: "because the server lost its key: see its log",
   start: "since the server started",
   shutdown: "because the server is stopping",

@@ -12,7 +12,7 @@ import { missingAsNull } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
-import { nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../lib/args.js";
+import { EarlierOption, nonEmpty, onlyForActions, onlyWith, RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import {
   localMinute,
@@ -55,8 +55,8 @@ const yearMs = 365 * 24 * 3600 * 1000;
 export function define(command: Command): void {
   command
     .description(
-      "Client tokens open a part of the vault: create prints a new one, ls lists them, revoke ends one at once, rotate " +
-        "gives one a new text, whoami shows the token that is used. path prints the name of the root token's file; rotate " +
+      "Client tokens give access to a part of the vault: create prints a new one, ls lists them, revoke ends one at once, " +
+        "rotate issues a new value; whoami shows the current token. path prints the name of the root token's file; rotate " +
         "without a name replaces the root token, on a running server or in its file.",
     )
     .addArgument(new Argument("<action>", "what to do with tokens").choices(Object.keys(actions)))
@@ -64,20 +64,21 @@ export function define(command: Command): void {
     .addOption(
       new RepeatableOption(
         "--path <path>",
-        "create: a secret, or with a slash at the end a subtree; may be repeated; default: all",
+        "create: a secret, or a subtree if it ends in a slash; may be repeated; default: all",
       ).argParser(readPaths),
     )
     .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
-    .option("--ttl <duration>", "create: how long it is valid, 0 is forever; default: 90d", duration(100 * yearMs))
+    .option("--ttl <duration>", "create: how long it is valid; 0 never expires; default: 90d", duration(100 * yearMs))
     .option(
       "--overlap <duration>",
-      "rotate: how long the old text stays valid, as 1h; default: 0",
+      "rotate: grace period for the old value, such as 1h; default: 0",
       duration(30 * 24 * 3600 * 1000),
     )
     .option("-o, --output <file>", "create, rotate: write the token into a new file (0600)", nonEmpty)
-    .option("--force", "replace the output file if it exists")
+    .option("--overwrite", "replace the output file if it exists")
+    .addOption(new EarlierOption("--force", "overwrite"))
     .option("--token-file <file>", "the file of the token to use (STRONGROOM_TOKEN_FILE; token in the home)", nonEmpty);
-  onlyWith(command, "force", "output");
+  onlyWith(command, "overwrite", "output");
   onlyForActions(withResult(withConnection(withDryRun(command))), takenBy).action(token);
 }
 
@@ -173,7 +174,7 @@ type ServedFlags = OutputFlags &
     readonly ttl?: number;
     readonly overlap?: number;
     readonly output?: string;
-    readonly force?: true;
+    readonly overwrite?: true;
     readonly dryRun?: true;
   };
 
@@ -190,13 +191,13 @@ export async function createToken(name: string, flags: ServedFlags): Promise<voi
 async function rotateClientToken(name: string, flags: ServedFlags): Promise<void> {
   const { overlap, dryRun } = flags;
   await checkTarget(flags);
-  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new text: nothing was done`);
+  if (dryRun) return report(flags, { dryRun: true, name }, `the token ${name} would get a new value: nothing was done`);
   const rotate = (client: StrongroomClient) =>
     ofToken(name, client.tokens.rotate(name, { overlapSeconds: secondsOf(overlap) }));
   await deliver(await withClient(flags, rotate), flags, "rotated");
 }
 
-/** The server has written the new text into its token file. */
+/** The server has written the new value into its token file. */
 async function rotateRootToken(flags: ServedFlags): Promise<void> {
   const { overlap, dryRun } = flags;
   if (dryRun)
@@ -218,7 +219,7 @@ async function ofToken<T>(name: string, request: Promise<T>): Promise<T> {
     return await request;
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
-    throw new CommandFailure("notFound", `there is no token ${printable(name)}: strongroom token ls  lists them`);
+    throw new CommandFailure("notFound", `no token named ${printable(name)}: strongroom token ls  lists them`);
   }
 }
 
@@ -241,7 +242,7 @@ export async function showSelf(flags: ServedFlags): Promise<void> {
   else printLine(`${token.name}: ${scopeOf(token)}, ${endOf(token)}`);
 }
 
-/** Standard output has the text alone, or the file: what else is said goes to standard error. */
+/** Prints the token's value alone on standard output, or writes it to the file; everything else goes to standard error. */
 async function deliver(created: NewToken, flags: ServedFlags, what: string): Promise<void> {
   const { token, ok: _, ...shown } = created;
   const { output, json, quiet } = flags;
@@ -250,7 +251,7 @@ async function deliver(created: NewToken, flags: ServedFlags, what: string): Pro
   if (output !== undefined) return report(flags, { ...shown, output }, `${said}; it is in ${output}`);
   if (json) return printJson({ ok: true, token, ...shown });
   printLine(token);
-  if (!quiet) process.stderr.write(`${said}; this text is shown once\n`);
+  if (!quiet) process.stderr.write(`${said}; this value is shown once\n`);
 }
 
 function scopeOf({ can, paths }: Pick<Token, "can" | "paths">): string {

@@ -23,12 +23,12 @@ const minIntervalMs = 100;
 export function define(command: Command): void {
   command
     .description(
-      "Shows requests, their latency, key derivations, storage and the delay of the event loop, again and again until " +
-        "Ctrl-C. Without a terminal, or with --once or --json, prints averages since the server started and ends. Needs the " +
-        "root token, or a client token with the scope metrics.",
+      "Shows requests, their latency, key derivations, storage and event loop delay, refreshed until Ctrl-C. Without a " +
+        "terminal, or with --once or --json, prints averages since the server started and exits. Needs the root token, or " +
+        "a client token with the scope metrics.",
     )
-    .option("--interval <duration>", "time between two looks, such as 10s (2s)", duration(3_600_000))
-    .option("--once", "look once");
+    .option("--interval <duration>", "refresh interval, such as 10s (2s)", duration(3_600_000))
+    .option("--once", "print once and exit");
   withResult(withConnection(command)).action(top);
 }
 

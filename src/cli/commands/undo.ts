@@ -38,7 +38,7 @@ async function undo(typed: string, flags: Flags): Promise<void> {
     }
     const { bytes, metadata, version } = await storeAgain(client, history, wanted);
     const done = { path, bytes, metadata, restored: wanted, version };
-    report(flags, done, `${path} is again as in version ${wanted}, now version ${version}`);
+    report(flags, done, `${path} restored to version ${wanted}, stored as version ${version}`);
   });
 }
 
@@ -66,6 +66,6 @@ async function storeAgain(
   } catch (error) {
     if (!isConflict(error)) throw error;
     const next = `see  strongroom history ${printable(path)}`;
-    throw new CommandFailure("conflict", `${printable(path)} has changed meanwhile: nothing was done; ${next}`);
+    throw new CommandFailure("conflict", `${printable(path)} changed in the meantime: nothing was done; ${next}`);
   }
 }

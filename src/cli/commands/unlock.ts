@@ -15,11 +15,11 @@ export function define(command: Command): void {
   const sources = ["passphraseFile", "passphraseFd"];
   command
     .description(
-      "Unlocks the vault with its passphrase or a key: the text of a key works wherever the passphrase does, also in " +
-        "--passphrase-file. Does nothing if the vault is unlocked already.",
+      "Unlocks the vault with its passphrase or a key: a key works wherever the passphrase does, also in " +
+        "--passphrase-file. Does nothing if the vault is already unlocked.",
     )
     .addOption(new Option("--keyring", "use the key in the desktop's keyring").conflicts([...sources, "shares"]))
-    .addOption(new Option("--shares", "ask for shares of a key until there are enough").conflicts(sources));
+    .addOption(new Option("--shares", "prompt for key shares until the threshold is reached").conflicts(sources));
   withOutput(withConnection(withPassphrase(command))).action(unlock);
 }
 

@@ -34,7 +34,7 @@ export function parseDotenv(text: string, file: string): Assignment[] {
     const line = lines;
     const fail = (problem: string) => new CommandFailure("usage", `${file}, line ${line}: ${problem}`);
     const name = match(start)?.[1];
-    if (name === undefined) throw fail("it is not NAME=value");
+    if (name === undefined) throw fail("not NAME=value");
     const value = textOf(match(quoted)) ?? bareValue(match(bare)?.[0] ?? "", fail);
     const earlier = found.get(name);
     if (earlier) throw fail(`${name} is already set in line ${earlier.line}: remove one of the two`);
@@ -52,7 +52,7 @@ function textOf(match: RegExpExecArray | null): string | null {
 
 function bareValue(text: string, fail: (problem: string) => CommandFailure): string {
   const value = text.replace(/(?:^|\s)#.*$/, "").trim();
-  if (value.includes("#")) throw fail("a # is part of the value or starts a comment: quote the value");
+  if (value.includes("#")) throw fail("is the # a comment? Put the value in quotes");
   if (/^['"`]/.test(value)) throw fail("the quotes are not closed, or text follows them");
   return value;
 }

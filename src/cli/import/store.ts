@@ -20,7 +20,7 @@ export type Tally = {
 
 type ImportOptions = {
   readonly folder: string;
-  readonly force: boolean;
+  readonly replace: boolean;
   readonly dryRun: boolean;
   /** Ends the work; requests under way are completed. */
   readonly signal: AbortSignal;
@@ -102,7 +102,7 @@ class EntryStore {
       return [];
     }
     if (isSame(read, entry)) this.#tally.unchanged++;
-    else if (this.#options.force) return [{ entry, result: "replaced" }];
+    else if (this.#options.replace) return [{ entry, result: "replaced" }];
     else this.#tally.skipped.push(entry.path);
     return [];
   }
@@ -116,21 +116,21 @@ class EntryStore {
       for (const { result } of writes) this.#tally[result]++;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      if (writes.length === 1 && writes[0] !== undefined) return this.#judge(writes[0].entry, error);
+      if (writes.length === 1 && writes[0] !== undefined) return this.#refuseOrCompare(writes[0].entry, error);
       const at = error.index ?? Math.floor(writes.length / 2);
       for (const part of [writes.slice(0, at), writes.slice(at, at + 1), writes.slice(at + 1)]) await this.#write(part);
     }
   }
 
-  /** A conflict means that another program has stored a secret there meanwhile. */
-  async #judge(entry: ImportEntry, error: StrongroomError): Promise<void> {
+  /** A conflict means that another program has stored a secret there since. */
+  async #refuseOrCompare(entry: ImportEntry, error: StrongroomError): Promise<void> {
     if (isConflict(error)) return this.compare([entry], () => true);
     this.refuses(entry, error.message, error.code === "INTEGRITY" || undefined);
   }
 
   #putOf({ path, value, type, description }: ImportEntry): PutOperation {
     const known = type as PutOperation["type"]; // problemOf has checked it
-    return { put: path, value, type: known, description, ifAbsent: !this.#options.force };
+    return { put: path, value, type: known, description, ifAbsent: !this.#options.replace };
   }
 }
 

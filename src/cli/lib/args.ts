@@ -9,6 +9,21 @@ import { counted, printable } from "./output.js";
 /** A flag that may be given several times: its reader collects the values. */
 export class RepeatableOption extends Option {}
 
+/** An earlier spelling of a flag: it sets the value of that flag, and no help shows it. */
+export class EarlierOption extends Option {
+  readonly #attribute: string;
+
+  constructor(flags: string, attribute: string) {
+    super(flags);
+    this.#attribute = attribute;
+    this.hideHelp();
+  }
+
+  override attributeName(): string {
+    return this.#attribute;
+  }
+}
+
 /** With commander's default the last one wins silently, although both may have been meant. */
 export function refuseRepeatedFlags(command: Command): void {
   for (const option of command.options) {
@@ -163,7 +178,14 @@ export function problemOf({ code, message }: CommanderError, command: Parser): s
   if (code === "commander.missingArgument") return missingArgument(command);
   if (code === "commander.missingMandatoryOptionValue") return missingFlag(command);
   if (code === "commander.excessArguments") return tooManyArguments(command.name(), command.registeredArguments.length);
+  if (code === "commander.conflictingOption") return conflictingFlags(message);
   return message.replace(/^error: /, "").replaceAll("option '", "flag '");
+}
+
+function conflictingFlags(message: string): string {
+  const [, one, other] = /^error: option '(.*?)' cannot be used with option '(.*?)'$/.exec(message) ?? [];
+  const long = (flags = "") => /--[\w-]+/.exec(flags)?.[0] ?? flags;
+  return `${long(one)} and ${long(other)} cannot be used together`;
 }
 
 /** Returns null unless the program got only a flag of commands, such as `--home`. */

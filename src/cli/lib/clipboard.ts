@@ -45,7 +45,7 @@ export function mustFindClipboard(): Clipboard {
   const found = findClipboard();
   if (found !== null) return found;
   const programs = "wl-clipboard on Wayland, xclip or xsel on X";
-  throw new CommandFailure("unexpected", `no clipboard program is found: install ${programs}`);
+  throw new CommandFailure("unexpected", `no clipboard program found: install ${programs}`);
 }
 
 /** Copies and wipes the value; returns after how many seconds the clipboard is cleared. @throws CommandFailure */

@@ -1,4 +1,4 @@
-/** Creation of a key, and its removal when its text could not be delivered: it would open the vault, and no one has it. */
+/** Creation of a key, and its deletion when it could not be shown or stored: it would unlock the vault without an owner. */
 import { type CreatedKey, StrongroomError, type Text } from "../../client/client.js";
 import { quoted } from "../../files/home.js";
 import { CommandFailure } from "./errors.js";
@@ -6,11 +6,11 @@ import { printable } from "./output.js";
 import { type PassphraseSource, readPassphrase } from "./passphrase.js";
 import { type ConnectionFlags, withClient } from "./server.js";
 
-/** Shows or stores the key's text. */
+/** Shows or stores the key. */
 type Deliver = (created: CreatedKey) => Promise<void>;
 
 export const keyAdvice =
-  "This key opens the vault and is not shown again: keep it where you will find it without the passphrase.\n";
+  "This key unlocks the vault and is not shown again: keep it where you will find it without the passphrase.\n";
 
 /** Asks for the passphrase. @throws CommandFailure */
 export async function createKey(
@@ -44,5 +44,5 @@ function refuseTaken(error: unknown, label: string): never {
   if (!(error instanceof StrongroomError) || error.code !== "ALREADY_EXISTS") throw error;
   const name = printable(label);
   const remedy = `choose another with --label, or delete it with  strongroom key rm ${printable(quoted(label))}`;
-  throw new CommandFailure("conflict", `there is a key "${name}" already: ${remedy}`);
+  throw new CommandFailure("conflict", `a key named "${name}" already exists: ${remedy}`);
 }

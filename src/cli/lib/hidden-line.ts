@@ -20,7 +20,7 @@ export class HiddenLine {
   #length = 0;
   #overflowed = false;
   #state: LineState = "more";
-  #spilled = false;
+  #hasTrailingInput = false;
   #last = 0;
 
   /** With `endsAtControlD`, Enter is a newline of the input and Ctrl-D ends it; otherwise both end it. */
@@ -40,15 +40,15 @@ export class HiddenLine {
   }
 
   /** Whether anything came after the end; it was dropped. */
-  get spilled(): boolean {
-    return this.#spilled;
+  get hasTrailingInput(): boolean {
+    return this.#hasTrailingInput;
   }
 
   /** Adds the bytes of one read. Ctrl-C cancels in a paste too, since the paste's end may never come. */
   take(keys: Uint8Array): LineState {
     for (const byte of keys) {
       if (this.#state === "more") this.#reader.read(byte);
-      else if (byte !== lineFeed || this.#last !== carriageReturn) this.#spilled = true; // one Enter may be both
+      else if (byte !== lineFeed || this.#last !== carriageReturn) this.#hasTrailingInput = true; // one Enter may be both
       this.#last = byte;
     }
     this.#last = this.#last === carriageReturn ? carriageReturn : 0; // no character of a secret is kept

@@ -20,7 +20,7 @@ import {
 export type ListingFlags = OutputFlags & { readonly long?: true };
 
 export function withListing(command: Command): Command {
-  return withResult(command.option("-l, --long", "show type, last change and description too"));
+  return withResult(command.option("-l, --long", "also show type, last change and description"));
 }
 
 /** Turns the entries into lines for a terminal. */
@@ -51,7 +51,7 @@ export async function printList(
   else if (waits) process.stdout.write(shownOnTerminal(arrange(kept), flags));
   if (damaged.length === 0) return count;
   const names = damaged.map(printable).join(", ");
-  throw new CommandFailure("findings", `not shown, since damaged: ${names}; see  strongroom doctor`);
+  throw new CommandFailure("findings", `damaged, not shown: ${names}; see  strongroom doctor`);
 }
 
 function pathsOf(entries: readonly SecretEntry[]): string {

@@ -7,19 +7,20 @@ import type { Command } from "commander";
 import { systemCode } from "../../errors.js";
 import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
-import { nonEmpty, onlyWith } from "./args.js";
+import { EarlierOption, nonEmpty, onlyWith } from "./args.js";
 import { CommandFailure } from "./errors.js";
 import { type OutputFlags, printable, withOutput } from "./output.js";
 
-export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly force?: true };
+export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly overwrite?: true };
 
 export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
 
 export function withOutputFile(command: Command): Command {
   const changed = command
     .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
-    .option("--force", "replace the output file if it exists");
-  return withOutput(onlyWith(changed, "force", "output"));
+    .option("--overwrite", "replace the output file if it exists")
+    .addOption(new EarlierOption("--force", "overwrite"));
+  return withOutput(onlyWith(changed, "overwrite", "output"));
 }
 
 /** Checks the flags before any work is done. @throws CommandFailure conflict, usage */
@@ -31,7 +32,7 @@ export async function checkOutput(flags: OutputFileFlags): Promise<void> {
 }
 
 /** Checks the output file alone, as a dry run needs it. @throws CommandFailure conflict, usage, unexpected */
-export async function checkTarget({ output, force }: OutputFileFlags): Promise<void> {
+export async function checkTarget({ output, overwrite }: OutputFileFlags): Promise<void> {
   if (output === undefined) return;
   if (output === "-") throw new CommandFailure("usage", "-o - is not supported: omit -o for standard output");
   const target = resolve(output);
@@ -39,18 +40,18 @@ export async function checkTarget({ output, force }: OutputFileFlags): Promise<v
     throw unwritable(target, error);
   });
   const found = await missingAsNull(lstat(target));
-  if (found !== null && !found.isFile() && !found.isSymbolicLink()) throw oddFile(target);
-  if (found !== null && !force) throw exists(target);
+  if (found !== null && !found.isFile() && !found.isSymbolicLink()) throw notRegular(target);
+  if (found !== null && !overwrite) throw exists(target);
 }
 
 /** @throws CommandFailure when it cannot be written; no file is left then */
-export async function writeOut(content: Content, { output, force }: OutputFileFlags): Promise<void> {
+export async function writeOut(content: Content, { output, overwrite }: OutputFileFlags): Promise<void> {
   if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
   const target = resolve(output);
   const temp = `${target}.tmp-${randomName()}`;
   try {
     await writeWhole(temp, content);
-    if (force) await rename(temp, target);
+    if (overwrite) await rename(temp, target);
     else if (!(await giveNewName(temp, target))) throw exists(target);
     await syncDirectory(systemFiles, dirname(target));
   } catch (error) {
@@ -76,11 +77,11 @@ function unwritable(target: string, error: unknown): CommandFailure {
 }
 
 /** DANGER: replacing a device by a file would remove it for the whole system. */
-function oddFile(target: string): CommandFailure {
+function notRegular(target: string): CommandFailure {
   return new CommandFailure("usage", `${printable(target)} is not a regular file: choose another`);
 }
 
 function exists(target: string): CommandFailure {
-  const message = `${printable(target)} already exists: --force replaces it`;
+  const message = `${printable(target)} already exists: --overwrite replaces it`;
   return new CommandFailure("conflict", message);
 }

@@ -23,7 +23,7 @@ export type PassphraseSource = {
 /** The flag of a command that opens the vault only when it is asked to. */
 export type OpenFlags = PassphraseSource & { readonly open?: true };
 
-/** Whether the passphrase is to be used; a flag that says where it is means so, too. */
+/** Whether the passphrase is to be used; a flag that says where it is also means so. */
 export function opensVault({ open, passphraseFile, passphraseFd }: OpenFlags): boolean {
   return open === true || passphraseFile !== undefined || passphraseFd !== undefined;
 }
@@ -78,7 +78,7 @@ const severalLines = "the passphrase has several lines: type it as one line";
 
 /** Returns null without a terminal. A newline in it could not be typed again, and is most likely a wrong paste. */
 async function askLine(text: string, cancelled?: string): Promise<Bytes | null> {
-  const typed = await askHidden({ text, limit: maxPassphraseBytes, spilled: severalLines, cancelled });
+  const typed = await askHidden({ text, limit: maxPassphraseBytes, trailingInput: severalLines, cancelled });
   if (typed === null || !typed.includes(0x0a)) return typed;
   typed.fill(0);
   throw new CommandFailure("usage", severalLines);
@@ -126,7 +126,7 @@ async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): 
   const first = await readPassphrase(source, "New passphrase: ");
   let same = false;
   try {
-    await judge(await loading, first);
+    await mustBeStrong(await loading, first);
     same = await isRepeated(source, first);
     return same ? first : null;
   } finally {
@@ -134,7 +134,8 @@ async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): 
   }
 }
 
-async function judge(estimate: Estimate, passphrase: Bytes): Promise<void> {
+/** @throws CommandFailure aborted, unless a weak one is confirmed */
+async function mustBeStrong(estimate: Estimate, passphrase: Bytes): Promise<void> {
   const { score, text, advice } = estimate(passphrase);
   process.stderr.write(`strength: ${text}\n`);
   if (score >= goodScore) return;

@@ -17,7 +17,7 @@ type HiddenQuestion = {
   /** Enter is a newline of the input, and Ctrl-D ends it. */
   readonly endsAtControlD?: boolean;
   /** What to say when more came after the end, as from a paste of several lines. */
-  readonly spilled: string;
+  readonly trailingInput: string;
   /** What to say after Ctrl-C. */
   readonly cancelled?: string | undefined;
 };
@@ -50,7 +50,7 @@ async function ask(question: HiddenQuestion, echo: Echo): Promise<Bytes | null> 
   try {
     const state = await readLine(terminal, question.text, line, echo);
     if (state !== "entered") throw new CommandFailure("aborted", question.cancelled ?? "cancelled: nothing was done");
-    if (line.spilled) throw new CommandFailure("usage", question.spilled);
+    if (line.hasTrailingInput) throw new CommandFailure("usage", question.trailingInput);
     if (line.overflowed) throw new CommandFailure("usage", tooLong(question.limit));
     return line.line();
   } finally {
@@ -83,7 +83,7 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
       if (state === "more") return true;
       if (quiet === undefined) show(terminal, "\n");
       clearTimeout(quiet);
-      quiet = setTimeout(settle, line.spilled ? quietMs.paste : quietMs.line, state);
+      quiet = setTimeout(settle, line.hasTrailingInput ? quietMs.paste : quietMs.line, state);
       return true;
     };
     const settle = (state: LineState) => {
@@ -182,14 +182,14 @@ function show(terminal: number, text: string): void {
 }
 
 const maxBytes = 64;
-const spilled = "several lines were typed as one answer: nothing was done";
+const severalLines = "several lines were typed as one reply: nothing was done";
 
 /**
  * Returns whether the user says yes (Enter alone is no), or null without a terminal.
  * @throws CommandFailure aborted, on Ctrl-C and when the input ends; usage, for a paste of several lines, of which nothing is left
  */
 export async function confirm(question: string): Promise<boolean | null> {
-  const typed = await askShown({ text: `${question} [y/N] `, limit: maxBytes, spilled });
+  const typed = await askShown({ text: `${question} [y/N] `, limit: maxBytes, trailingInput: severalLines });
   return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
 }
 
@@ -204,9 +204,9 @@ export function withYes(command: Command): Command {
 /** Returns only after a yes. @throws CommandFailure aborted; usage, without a terminal */
 export async function mustConfirm(question: string, { yes, nonInteractive }: ConfirmFlags): Promise<void> {
   if (yes) return;
-  const answer = nonInteractive ? null : await confirm(question);
-  if (answer === true) return;
-  if (answer === false) throw new CommandFailure("aborted", "nothing was done");
+  const reply = nonInteractive ? null : await confirm(question);
+  if (reply === true) return;
+  if (reply === false) throw new CommandFailure("aborted", "nothing was done");
   const why = nonInteractive ? "--non-interactive forbids a prompt" : "there is no terminal to ask on";
   throw new CommandFailure("usage", `this needs a confirmation, but ${why}: use --yes to skip it`);
 }

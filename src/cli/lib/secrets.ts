@@ -131,8 +131,10 @@ function foldersOf(paths: readonly string[]): string[] {
   return [...new Set(folders)];
 }
 
+export const versionNumber = integer(1, Number.MAX_SAFE_INTEGER);
+
 export function versionOption(flags: string, meaning: string): Option {
-  return new Option(flags, meaning).argParser(integer(1, Number.MAX_SAFE_INTEGER));
+  return new Option(flags, meaning).argParser(versionNumber);
 }
 
 /** Returns the versions, newest first. @throws CommandFailure notFound; StrongroomError */

@@ -17,7 +17,7 @@ export type ServerLoad = {
   readonly uptime: number;
   /** Of the interval. */
   readonly seconds: number;
-  /** Null while the storage does not answer. */
+  /** Null while the storage does not respond. */
   readonly secrets: number | null;
   readonly residentBytes: number;
   /** Of one processor; above 1 where several threads were busy. */

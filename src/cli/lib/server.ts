@@ -33,14 +33,12 @@ export type ConnectionFlags = {
 
 /** Adds the flags that say where the server is and how long to wait for it. `help flags` describes them. */
 export function withConnection(command: Command): Command {
-  const present = command.options.map(({ long }) => long);
+  const own = command.options.map(({ long }) => long);
   for (const option of connectionOptions()) {
-    if (!present.includes(option.long)) command.addOption(option.hideHelp());
+    if (!own.includes(option.long)) command.addOption(option.hideHelp());
   }
-  return command.addHelpText("after", connectionHelp);
+  return command;
 }
-
-const connectionHelp = "\nconnection flags (--home, --address, …): strongroom help flags";
 
 /** Returns whether an address was given: the server may then run on another machine. */
 export function namesServer({ address }: ConnectionFlags): boolean {
@@ -62,7 +60,7 @@ export async function withClient<T>(
   const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const isSilent = flags.nonInteractive || flags.json || flags.quiet;
   const Client = isSilent ? StrongroomClient : UnlockingClient;
-  const onTokenExpiring = flags.quiet ? undefined : warnOfEnd;
+  const onTokenExpiring = flags.quiet ? undefined : warnOfExpiry;
   const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring });
   try {
     return await work(client);
@@ -73,9 +71,9 @@ export async function withClient<T>(
   }
 }
 
-function warnOfEnd(expiresAt: Date): void {
+function warnOfExpiry(expiresAt: Date): void {
   const remedy = "renew it with the root token:  strongroom token rotate NAME";
-  process.stderr.write(`warning: this token ends at ${localMinute(expiresAt)}: ${remedy}\n`);
+  process.stderr.write(`warning: this token expires at ${localMinute(expiresAt)}: ${remedy}\n`);
 }
 
 const tries = 3;

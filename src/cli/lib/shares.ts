@@ -107,19 +107,21 @@ export async function askKeyFromShares(nonInteractive: boolean | undefined): Pro
 
 async function askShare(text: string, nonInteractive: boolean | undefined): Promise<Share | null> {
   const typed = nonInteractive ? null : await askHidden(question(text));
-  if (typed === null) throw new CommandFailure("usage", "shares are typed on a terminal, but there is none to ask on");
+  if (typed === null) throw new CommandFailure("usage", "shares are typed on a terminal, and there is none");
   const share = readShare(typed);
   typed.fill(0);
   return share;
 }
 
 function question(text: string) {
-  const spilled = "a share is one line: type one after the other";
-  return { text, limit: maxShareBytes, spilled, cancelled: "cancelled: the vault is still locked" };
+  const trailingInput = "a share is one line: type one at a time";
+  return { text, limit: maxShareBytes, trailingInput, cancelled: "cancelled: the vault is still locked" };
 }
 
 function problemOf(share: Share | null, others: readonly Share[]): string | null {
-  if (share === null) return "this is no share, or it is mistyped: compare it with the paper";
-  if (others.some(({ set }) => set !== share.set)) return "this share belongs to another key: type another";
-  return others.some(({ number }) => number === share.number) ? "this share was typed already: type another" : null;
+  if (share === null) return "not a valid share; check it for typing mistakes";
+  if (others.some(({ set }) => set !== share.set)) return "this share belongs to another key; enter another one";
+  return others.some(({ number }) => number === share.number)
+    ? "this share was already entered; enter another one"
+    : null;
 }

@@ -60,7 +60,7 @@ async function askValue({ multiline, raw }: ValueSource, question: string): Prom
     text: multiline ? `${question} (Ctrl-D ends it): ` : `${question}: `,
     limit: maxTypedBytes,
     endsAtControlD: multiline === true,
-    spilled: multiline ? afterControlD : afterEnter,
+    trailingInput: multiline ? afterControlD : afterEnter,
   });
   return typed === null || raw ? typed : withoutFinalNewline(typed);
 }

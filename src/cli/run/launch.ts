@@ -19,7 +19,7 @@ import { isVariableName } from "./variables.js";
 export type LaunchRequest = {
   readonly sources: Sources;
   readonly connection: ConnectionFlags;
-  /** Values are written to `maskPipe`, too. */
+  /** Values are also written to `maskPipe`. */
   readonly mask: boolean;
   readonly quiet: boolean;
   /** Names that the shell sets, and that were not set before it. */

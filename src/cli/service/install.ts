@@ -29,7 +29,7 @@ export function serviceFile(manager: ServiceManager, plan: ServicePlan): string 
 export async function installService(manager: ServiceManager, plan: ServicePlan): Promise<void> {
   const wasThere = await isInstalled(manager);
   await mkdir(dirname(manager.file), { recursive: true });
-  await writeOut([serviceFile(manager, plan)], { output: manager.file, force: true });
+  await writeOut([serviceFile(manager, plan)], { output: manager.file, overwrite: true });
   if (wasThere && manager.program === "launchctl") for (const each of manager.beforeRemoval) await runProgram(each);
   for (const each of manager.install) await mustRun(each);
 }
