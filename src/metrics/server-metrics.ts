@@ -1,5 +1,6 @@
 /** Metrics of a server: what an observer is told, counted; and the figures of the moment of a scrape. */
 import type { Clock } from "../clock.js";
+import { statusOf } from "../errors.js";
 import {
   credentials,
   type FinishedRequest,
@@ -10,9 +11,7 @@ import {
   type VaultEvent,
 } from "../observer.js";
 import { type CurrentFigures, currentFamilies } from "./current-figures.js";
-import { EventLoopDelay } from "./event-loop-delay.js";
-import { Counters, type Family, Histograms, type Sample, type Series, seriesOf } from "./instruments.js";
-import { RequestSeries } from "./request-series.js";
+import { Counters, type Family, Histograms, print, type Sample, type Series, seriesOf } from "./instruments.js";
 
 const requestBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const storageBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
@@ -74,8 +73,7 @@ export class ServerMetrics implements Observer {
   }
 
   /** Returns all metrics in Prometheus' text format. */
-  async scrape(figures: CurrentFigures): Promise<string> {
-    const { print } = await import("./exposition.js");
+  scrape(figures: CurrentFigures): Promise<string> {
     return print([...this.#counted(), ...currentFamilies(figures)]);
   }
 
@@ -107,5 +105,95 @@ export class ServerMetrics implements Observer {
       counter("locks", "Locks of the unlocked vault, by reason.", this.#locks),
       histogram("event_loop_delay", "Delay of the event loop while someone scrapes.", this.#delay.scrape()),
     ];
+  }
+}
+
+const unknownRoute = "unknown";
+const methods = ["GET", "PUT", "POST", "DELETE"] as const;
+const otherMethod = methods.length;
+const methodCount = methods.length + 1;
+
+/** 0: the client disconnected before its request was complete. */
+const statuses = [...new Set([0, 200, 304, ...Object.values(statusOf)])].sort((a, b) => a - b);
+const otherStatus = statuses.length;
+const statusCount = statuses.length + 1;
+
+export class RequestSeries {
+  readonly #routes: readonly string[];
+  readonly #indexOfRoute: ReadonlyMap<string, number>;
+  readonly #indexOfMethod = new Map<string, number>(methods.map((method, index) => [method, index]));
+  readonly #indexOfStatus = new Map<number, number>(statuses.map((status, index) => [status, index]));
+
+  /** `routes`: the patterns of all endpoints. */
+  constructor(routes: readonly string[]) {
+    this.#routes = [unknownRoute, ...routes];
+    this.#indexOfRoute = new Map(this.#routes.map((route, index) => [route, index]));
+  }
+
+  /** By route and method. */
+  get operations(): Series {
+    const labels = (index: number) => ({
+      route: this.#routes[Math.floor(index / methodCount)] ?? unknownRoute,
+      method: methods[index % methodCount] ?? "other",
+    });
+    return { count: this.#routes.length * methodCount, labels, shown: false };
+  }
+
+  /** By route, method and status. */
+  get outcomes(): Series {
+    const { count, labels } = this.operations;
+    const status = (index: number) => String(statuses[index % statusCount] ?? "other").replace(/^0$/, "none");
+    const both = (index: number) => ({ ...labels(Math.floor(index / statusCount)), status: status(index) });
+    return { count: count * statusCount, labels: both, shown: false };
+  }
+
+  operation(route: string, method: string): number {
+    return (this.#indexOfRoute.get(route) ?? 0) * methodCount + (this.#indexOfMethod.get(method) ?? otherMethod);
+  }
+
+  /** `operation`: its index. */
+  outcome(operation: number, status: number): number {
+    return operation * statusCount + (this.#indexOfStatus.get(status) ?? otherStatus);
+  }
+}
+
+const periodMs = 20;
+
+/** Time without a scrape, in milliseconds, after which the timer stops. */
+const restMs = 300_000;
+
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+export class EventLoopDelay {
+  readonly #clock: Clock;
+  readonly #histogram = new Histograms({ count: 1, labels: () => ({}), shown: true }, bounds);
+  #timer: NodeJS.Timeout | null = null;
+  #scraped = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Returns what was measured so far, and measures on. */
+  scrape(): Iterable<Sample> {
+    this.#scraped = this.#clock.elapsed();
+    this.#timer ??= this.#start();
+    return this.#histogram.samples();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #start(): NodeJS.Timeout {
+    let last = this.#clock.elapsed();
+    const tick = () => {
+      const now = this.#clock.elapsed();
+      this.#histogram.observe(0, Math.max(0, now - last - periodMs) / 1000);
+      last = now;
+      if (now - this.#scraped > restMs) this.stop();
+    };
+    return setInterval(tick, periodMs).unref();
   }
 }
