@@ -120,10 +120,10 @@ export class AuditLog {
   };
 }
 
-type AuditSurroundings = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
+type AuditDependencies = { readonly files: FileOperations; readonly clock: Clock; readonly log: Log };
 
 /** Nothing is read or written before the first record. `denies`: see `AuditLogOptions`. */
-export function openAudit(home: string, mode: AuditedMode, denies: boolean, around: AuditSurroundings): AuditLog {
+export function openAudit(home: string, mode: AuditedMode, denies: boolean, around: AuditDependencies): AuditLog {
   const place = { ...around, directory: auditDirectory(home) };
   return new AuditLog({ ...place, writer: new AuditWriter(place), mode, denies });
 }

@@ -1,8 +1,13 @@
 /** Where a server listens: its port, its Unix socket, and the announcement of both. */
-import { chmod } from "node:fs/promises";
+import { chmod, lstat, stat, unlink } from "node:fs/promises";
+import { connect } from "node:net";
+import { dirname } from "node:path";
 import { isLoopback } from "../access/lockout.js";
 import type { Settings } from "../config/definitions.js";
+import { maxSocketPathBytes } from "../config/readers.js";
 import { StartError, systemCode } from "../errors.js";
+import { ignoring, missingAsNull } from "../files/durable.js";
+import { type Home, quoted } from "../files/home.js";
 import type { MessageClasses } from "../http/app.js";
 import {
   createListener,
@@ -17,8 +22,7 @@ import type { Log } from "../log.js";
 import type { Announcement } from "../storage/files/claim.js";
 import type { Certificate } from "./certificate.js";
 import type { ClaimedStore } from "./open-store.js";
-import type { CompleteSurroundings } from "./server-handle.js";
-import type { SocketPlace } from "./socket-place.js";
+import type { AllDependencies } from "./server-handle.js";
 
 export type Listeners = { readonly secure: Listener; readonly local: Drainable };
 
@@ -26,7 +30,7 @@ export function createListeners(
   certificate: Certificate,
   messages: MessageClasses,
   { maxConnections }: Settings,
-  { limits, log }: CompleteSurroundings,
+  { limits, log }: AllDependencies,
 ): Listeners {
   const all = { ...defaultLimits, ...limits, maxConnections };
   return { secure: createListener(certificate, messages, log, all), local: createLocalListener(messages, all) };
@@ -66,4 +70,51 @@ export async function announce(opened: ClaimedStore, announcement: Announcement,
 export function urlOf(address: string, port: number): string {
   if (["127.0.0.1", "0.0.0.0", "::"].includes(address)) return `https://localhost:${port}`;
   return `https://${address.includes(":") ? `[${address}]` : address}:${port}`;
+}
+
+/** `chosen`: by a setting, so that a problem with it ends the start. */
+export type SocketPlace = { readonly path: string; readonly chosen: boolean };
+
+/**
+ * Returns where to listen, free of an earlier socket; null when the socket is turned off, or the home's path is too long
+ * for one, which is logged.
+ * @throws StartError when the place cannot be used.
+ */
+export async function findSocketPlace({ socket }: Settings, home: Home, log: Log): Promise<SocketPlace | null> {
+  if (socket === "off" || process.platform === "win32") return null; // Windows has no modes to keep other users out
+  const path = socket ?? home.socket;
+  if (Buffer.byteLength(path) > maxSocketPathBytes) {
+    const hint = "the home's path is too long for a Unix socket: choose its path with --socket, or set --no-socket";
+    log.warn({ event: "no-socket", hint });
+    return null;
+  }
+  await refuseSharedDirectory(dirname(path));
+  await removeStaleSocket(path);
+  return { path, chosen: socket !== null };
+}
+
+/** Clients trust what listens there, so no other user may be able to put a socket of theirs in its place. */
+async function refuseSharedDirectory(directory: string): Promise<void> {
+  const found = await missingAsNull(stat(directory));
+  if (!found?.isDirectory()) throw new StartError(`${directory} is not a directory: create it, or change --socket`);
+  if (found.uid === process.getuid?.() && (found.mode & 0o022) === 0) return;
+  throw new StartError(
+    `other users can write to ${directory}: choose a directory of your own for --socket, or run  chmod go-w ${quoted(directory)}`,
+  );
+}
+
+async function removeStaleSocket(path: string): Promise<void> {
+  const found = await missingAsNull(lstat(path));
+  if (found === null) return;
+  if (!found.isSocket()) throw new StartError(`${path} is not a socket: move it away, then start again`);
+  if (await isListening(path)) throw new StartError(`another server listens on ${path}: choose another with --socket`);
+  await ignoring(unlink(path), "ENOENT");
+}
+
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once("connect", () => resolve(true)).once("error", (error) => resolve(systemCode(error) === "EAGAIN"));
+    socket.once("connect", () => socket.destroy());
+  });
 }

@@ -9,7 +9,7 @@ import type { Observer } from "../observer.js";
 export const stopMs = 5_000;
 
 /** What tests replace; by default the system's own. */
-export type Surroundings = {
+export type Dependencies = {
   readonly log: Log;
   readonly clock?: Clock;
   readonly files?: FileOperations;
@@ -21,7 +21,7 @@ export type Surroundings = {
 };
 
 /** With the system's own where nothing was replaced. */
-export type CompleteSurroundings = Surroundings & Required<Pick<Surroundings, "clock" | "files">>;
+export type AllDependencies = Dependencies & Required<Pick<Dependencies, "clock" | "files">>;
 
 export interface Strongroom {
   readonly url: string;

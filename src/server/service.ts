@@ -1,5 +1,4 @@
 /** Service on a claimed vault: connects vault, application and listeners, and stops them in order. */
-
 import { Credentials } from "../access/credentials.js";
 import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
@@ -15,13 +14,19 @@ import { measuredStore } from "../metrics/measured-store.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
 import { findCertificate } from "./certificate.js";
-import { announce, createListeners, type Listeners, listenOnPort, listenOnSocket, urlOf } from "./listening.js";
-import { type Observation, startObserving } from "./observation.js";
+import {
+  announce,
+  createListeners,
+  findSocketPlace,
+  type Listeners,
+  listenOnPort,
+  listenOnSocket,
+  urlOf,
+} from "./listening.js";
 import type { ClaimedStore } from "./open-store.js";
-import { openOrRelease } from "./release.js";
-import { type CompleteSurroundings, type Strongroom, stopMs } from "./server-handle.js";
-import { findSocketPlace } from "./socket-place.js";
-import { awaitEnds, createStopper, within } from "./stopping.js";
+import { type AllDependencies, type Strongroom, stopMs } from "./server-handle.js";
+import { awaitEnds, createStopper, openOrRelease, within } from "./stopping.js";
+import { startTelemetry, type Telemetry } from "./telemetry.js";
 
 /** How long a stop waits for running requests, so that the audit log has them, in milliseconds. */
 const lastRecordsMs = 1_000;
@@ -31,7 +36,7 @@ export async function serveStore(
   opened: ClaimedStore,
   home: Home,
   settings: Settings,
-  around: CompleteSurroundings,
+  around: AllDependencies,
 ): Promise<Strongroom> {
   const { clock, log } = around;
   const { token, certificate } = await prepareHome(home, settings, around);
@@ -39,7 +44,7 @@ export async function serveStore(
   const place = await findSocketPlace(settings, home, log);
   const messages = createMessageClasses();
   const listeners = createListeners(certificate, messages, settings, around);
-  const observed = await startObserving(home, settings, around);
+  const observed = await startTelemetry(home, settings, around);
   const guarded = await openVault(opened, token, settings, observed, around);
   const { vault, credentials } = guarded;
   const { address, port } = await openOrRelease(vault, () => listenOnPort(listeners, settings, log));
@@ -74,7 +79,7 @@ export async function serveStore(
 }
 
 /** Finds or makes what the home has for access: the root token and the certificate. */
-async function prepareHome(home: Home, settings: Settings, { clock, log }: CompleteSurroundings) {
+async function prepareHome(home: Home, settings: Settings, { clock, log }: AllDependencies) {
   for (const directory of [home.path, home.tls]) await removeTemps(systemFiles, directory);
   const token = await findToken(settings, home);
   const certificate = await findCertificate(settings, home, clock);
@@ -90,8 +95,8 @@ async function openVault(
   { store }: ClaimedStore,
   token: Token,
   settings: Settings,
-  { observers, audit }: Observation,
-  { clock, log, minScryptLogN }: CompleteSurroundings,
+  { observers, audit }: Telemetry,
+  { clock, log, minScryptLogN }: AllDependencies,
 ): Promise<GuardedVault> {
   const vaultSettings = { ...settings, ...(minScryptLogN && { minScryptLogN }) };
   const measured = measuredStore(store, observers);
@@ -104,7 +109,7 @@ async function openVault(
 }
 
 /** What the endpoints work with, as far as it is known before the server listens. */
-function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }: Observation) {
+function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }: Telemetry) {
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
@@ -126,9 +131,9 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }
 function stopServing(
   { vault }: GuardedVault,
   { secure, local }: Listeners,
-  { observers, audit }: Observation,
+  { observers, audit }: Telemetry,
   { release }: ClaimedStore,
-  { clock, log }: CompleteSurroundings,
+  { clock, log }: AllDependencies,
 ): Promise<void> {
   audit?.serverStopping();
   observers.vaultEvent({ event: "stop", at: clock.now() });

@@ -39,3 +39,12 @@ export async function awaitEnds(works: readonly Promise<unknown>[], log: Log): P
 export function within<T>(ms: number, work: Promise<T>): Promise<T | "late"> {
   return inTime(systemClock, ms, work);
 }
+
+export async function openOrRelease<T>(opened: { close(): Promise<void> }, next: () => Promise<T>): Promise<T> {
+  try {
+    return await next();
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}

@@ -6,11 +6,11 @@ import { systemFiles } from "../files/durable.js";
 import { problemOfFile } from "../files/file-problem.js";
 import { openHome } from "../files/home.js";
 import { type ClaimedStore, openStore } from "./open-store.js";
-import { openOrRelease } from "./release.js";
-import type { Strongroom, Surroundings } from "./server-handle.js";
+import type { Dependencies, Strongroom } from "./server-handle.js";
+import { openOrRelease } from "./stopping.js";
 
 /** @throws StartError that says what to fix. */
-export async function startStrongroom(settings: Settings, surroundings: Surroundings): Promise<Strongroom> {
+export async function startStrongroom(settings: Settings, surroundings: Dependencies): Promise<Strongroom> {
   try {
     const around = { clock: systemClock, files: systemFiles, ...surroundings };
     const home = await openHome(settings.home, around.files);

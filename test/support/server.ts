@@ -5,7 +5,7 @@ import type { Settings } from "../../src/config/definitions.js";
 import { readSettings } from "../../src/config/settings.js";
 import type { FileOperations } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
-import type { Strongroom, Surroundings } from "../../src/server/server-handle.js";
+import type { Dependencies, Strongroom } from "../../src/server/server-handle.js";
 import { startStrongroom } from "../../src/server/strongroom.js";
 import { later, shared } from "./clean-up.js";
 import { emptyHome, keepCertificate, preparedHome } from "./prepared-home.js";
@@ -22,7 +22,7 @@ export type TestServer = Strongroom & {
   readonly logged: () => string;
 };
 
-export type TestOptions = Partial<Settings> & Partial<Omit<Surroundings, "log">>;
+export type TestOptions = Partial<Settings> & Partial<Omit<Dependencies, "log">>;
 
 /** Starts a server on a free port, in a temporary home unless one is given; stopped when the test ends. */
 export async function startTestServer(options: TestOptions = {}): Promise<TestServer> {

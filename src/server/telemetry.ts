@@ -6,19 +6,15 @@ import type { Home } from "../files/home.js";
 import { endpointTable } from "../http/endpoints.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
-import type { CompleteSurroundings } from "./server-handle.js";
+import type { AllDependencies } from "./server-handle.js";
 
-export type Observation = {
+export type Telemetry = {
   readonly observers: Observers;
   readonly metrics: ServerMetrics;
   readonly audit: AuditLog | null;
 };
 
-export async function startObserving(
-  home: Home,
-  settings: Settings,
-  around: CompleteSurroundings,
-): Promise<Observation> {
+export async function startTelemetry(home: Home, settings: Settings, around: AllDependencies): Promise<Telemetry> {
   const { clock, log, observer } = around;
   const observers = new Observers(log);
   const metrics = new ServerMetrics(endpointTable.patterns, clock);
@@ -32,7 +28,7 @@ async function openAuditLog(
   home: Home,
   mode: AuditedMode,
   { auditOnFailure }: Settings,
-  { files, clock, log }: CompleteSurroundings,
+  { files, clock, log }: AllDependencies,
 ): Promise<AuditLog> {
   const { openAudit } = await import("../audit/audit-log.js");
   return openAudit(home.path, mode, auditOnFailure === "deny", { files, clock, log });
