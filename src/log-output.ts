@@ -86,7 +86,7 @@ function isFile(descriptor: number): boolean {
   }
 }
 
-/** Opened anew, since a change of the flags of the shared descriptor would affect the user's shell too. */
+/** Opened again, since a change of the flags of the shared descriptor would also affect the user's shell. */
 function terminalSink(descriptor: number): Sink {
   let own: number;
   try {

@@ -1,5 +1,5 @@
 /**
- * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their texts. A map lookup is three times
+ * Valid bearer tokens, and those that were valid until recently, by the SHA-256 of their values. A map lookup is three times
  * as fast as comparing digests as buffers.
  */
 import { hash, timingSafeEqual } from "node:crypto";
@@ -29,7 +29,7 @@ type Entry = {
   readonly ending: EndReason;
 };
 
-/** A text of a client token, or one that has ended. `digest` in base64url. */
+/** A value of a client token, or one that has ended. `digest` in base64url. */
 export type ClientEntry = Omit<Entry, "digest" | "caller"> & {
   readonly digest: string;
   readonly owner: Pick<ClientCaller, "token" | "ranges"> | null;
@@ -48,17 +48,17 @@ export class Credentials {
     this.#entries = this.#root;
   }
 
-  /** Returns null for an unknown text. @throws VaultError UNAUTHORIZED with the reason for one that has ended */
+  /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for one that has ended */
   authenticate(text: string): Caller | null {
     return this.#callerOf(keyOf(text));
   }
 
   /** Checks that a caller's token is still valid. @throws VaultError UNAUTHORIZED with the reason */
-  mustStillBeValid(caller: Caller): void {
+  requireValid(caller: Caller): void {
     if (caller !== "root" && this.#callerOf(caller.key) === null) throw ended("revoked");
   }
 
-  /** Replaces the root token's text. The old one stays valid until `until`, and is not taken for a guess for 30 days more. */
+  /** Replaces the root token's value. The old one stays valid until `until`, and is not taken for a guess for 30 days more. */
   replaceRoot(text: string, until: number): void {
     for (const [key, entry] of this.#root) if (entry.until === null) this.#root.set(key, { ...entry, until });
     this.#root.set(keyOf(text), rootEntry(text, null));
@@ -110,7 +110,7 @@ function isDigest(key: string, digest: Uint8Array): boolean {
 const remedies: Readonly<Record<EndReason, string>> = {
   expired: "the token has expired: rotate it, or use another one",
   revoked: "the token was revoked: use another one",
-  rotated: "the token was replaced by a new text: use that one",
+  rotated: "the token was replaced by a new value: use that one",
 };
 
 function ended(reason: EndReason): VaultError {

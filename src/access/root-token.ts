@@ -66,7 +66,7 @@ export class RootRotation {
     this.#clock = clock;
   }
 
-  /** The old text stays valid for the overlap, or until the server stops. @throws VaultError BAD_REQUEST, UNAVAILABLE */
+  /** The old value stays valid for the overlap, or until the server stops. @throws VaultError BAD_REQUEST, UNAVAILABLE */
   rotate(overlapSeconds: number): Promise<string> {
     const file = this.#file;
     if (file === null) {

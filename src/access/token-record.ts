@@ -9,17 +9,17 @@
  *             "mac","lastUsedAt"}
  *   an ended token: {"digest","name","reason","at"}
  *
- * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's text, and with the MAC base64url. The MAC
+ * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's value, and with the MAC base64url. The MAC
  * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. An entry that is not a
- * valid record is kept unchanged, and opens nothing.
+ * valid record is kept unchanged, and does not authenticate.
  */
 import { type EndReason, endReasons } from "../errors.js";
 import { type Scope, scopes } from "./scopes.js";
 
 export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
-/** A text that a rotation has replaced, and how long it stays valid. */
-export type FormerText = { readonly digest: string; readonly until: number };
+/** A value that a rotation has replaced, and how long it stays valid. */
+export type FormerValue = { readonly digest: string; readonly until: number };
 
 export type UnsignedRecord = {
   readonly name: string;
@@ -27,12 +27,12 @@ export type UnsignedRecord = {
   /** Empty: all paths. */
   readonly paths: readonly string[];
   readonly createdAt: number;
-  /** How long each text is valid; 0: without end. */
+  /** How long each value is valid; 0: without end. */
   readonly ttlSeconds: number;
   readonly expiresAt: number | null;
   readonly digest: string;
   /** Those that are still valid first, otherwise newest first. */
-  readonly former: readonly FormerText[];
+  readonly former: readonly FormerValue[];
 };
 
 export type TokenRecord = UnsignedRecord & { readonly mac: string };

@@ -11,7 +11,7 @@ import { oneAtATime, sharedRuns } from "./in-turn.js";
 import {
   documentName,
   type EndedToken,
-  type FormerText,
+  type FormerValue,
   readDocument,
   signedText,
   type TokenDocument,
@@ -22,7 +22,7 @@ import {
 
 /** What client tokens need of the vault. */
 interface TokenVault extends RecordVault, DocumentVault {
-  /** Whether other servers change the documents, too. */
+  /** Whether other servers also change the documents. */
   readonly isShared: boolean;
   /** Resolves once the header that another server has made is mounted. */
   refresh(): Promise<void>;
@@ -44,7 +44,7 @@ type Change<T> = (state: TokenDocument) => Promise<Outcome<T>>;
 /** Longest time, in milliseconds, until a token's last use, or a write that the disk refused, is written. */
 const writeDelayMs = 60_000;
 
-/** Attempts at a change while another program changes the document, too. */
+/** Attempts at a change while another program also changes the document. */
 const maxAttempts = 5;
 
 export class TokenLedger {
@@ -123,7 +123,7 @@ export class TokenLedger {
     return this.#stored.isStale ? this.#readChanges() : this.refresh();
   }
 
-  /** Ends these texts in memory, immediately. */
+  /** Ends these values in memory, immediately. */
   end(texts: readonly EndedToken[]): void {
     this.#adopt({ ...this.#state, ended: [...this.#state.ended, ...texts] });
   }
@@ -270,7 +270,7 @@ function isLocked(error: unknown): boolean {
 export interface DocumentVault {
   documentTag(name: string): Promise<string | null>;
   readDocument(name: string): Promise<{ readonly bytes: Uint8Array; readonly tag: string } | null>;
-  /** Returns the new tag, or null unless the present one is `expected`. */
+  /** Returns the new tag, or null unless the current one is `expected`. */
   writeDocument(name: string, bytes: Uint8Array<ArrayBuffer>, expected: string | null): Promise<string | null>;
 }
 
@@ -391,7 +391,7 @@ const refusedHint = "added or changed outside of the server, they open nothing: 
 
 const maxEnded = 10_000;
 
-/** Earlier texts that a record keeps. */
+/** Earlier values that a record keeps. */
 const maxFormer = 8;
 
 /** `end`: milliseconds since 1970; null: never. */
@@ -422,11 +422,11 @@ function entryOfEnded({ digest, at, reason }: EndedToken): ClientEntry {
 }
 
 /**
- * Returns the texts that a record keeps of those that rotations have replaced: first those that are still valid, then the
+ * Returns the values that a record keeps of those that rotations have replaced: first those that are still valid, then the
  * newest of the others; and those that it has no place for.
  * @throws VaultError BAD_REQUEST when too many are still valid
  */
-export function formerTexts(all: readonly FormerText[], name: string, now: number): [FormerText[], EndedToken[]] {
+export function formerValues(all: readonly FormerValue[], name: string, now: number): [FormerValue[], EndedToken[]] {
   const valid = all.filter(({ until }) => until > now);
   if (valid.length > maxFormer) throw tooManyOverlaps(name, valid.slice(1)); // without the one that is to be added
   const ended = all.filter(({ until }) => until <= now && !isForgotten(until, now));
@@ -435,9 +435,9 @@ export function formerTexts(all: readonly FormerText[], name: string, now: numbe
   return [former.slice(0, maxFormer), dropped];
 }
 
-function tooManyOverlaps(name: string, valid: readonly FormerText[]): VaultError {
+function tooManyOverlaps(name: string, valid: readonly FormerValue[]): VaultError {
   const next = new Date(Math.min(...valid.map(({ until }) => until))).toISOString();
-  const problem = `the token ${name} has ${valid.length} earlier texts that are still valid`;
+  const problem = `the token ${name} has ${valid.length} earlier values that are still valid`;
   return new VaultError(
     "BAD_REQUEST",
     `${problem}: wait until ${next}, when one ends, or rotate it without an overlap`,

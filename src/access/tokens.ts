@@ -5,7 +5,7 @@ import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
 import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
-import { formerTexts, type LedgerOptions, type Outcome, TokenLedger } from "./token-store.js";
+import { formerValues, type LedgerOptions, type Outcome, TokenLedger } from "./token-store.js";
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
 type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
@@ -17,7 +17,7 @@ type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
-/** Prefix of the text of every client token. */
+/** Prefix of every client token's value. */
 export const textPrefix = "src_";
 
 export class ClientTokens {
@@ -82,7 +82,7 @@ export class ClientTokens {
   }
 
   /**
-   * Replaces the token's text. The new one has the lifetime that the token was created with; the old one stays valid for
+   * Replaces the token's value. The new one has the lifetime that the token was created with; the old one stays valid for
    * the overlap.
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE; BAD_REQUEST when it would end an earlier overlap
    */
@@ -94,7 +94,7 @@ export class ClientTokens {
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
-      const [former, dropped] = formerTexts([{ digest: old.digest, until }, ...old.former], name, now);
+      const [former, dropped] = formerValues([{ digest: old.digest, until }, ...old.former], name, now);
       const renewed = { expiresAt: endOf(now, old.ttlSeconds), digest: digestOf(text), former };
       return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
     });
@@ -102,7 +102,7 @@ export class ClientTokens {
   }
 
   /**
-   * Works while the vault is locked, too.
+   * Also works while the vault is locked.
    * @throws VaultError NOT_FOUND; UNAVAILABLE when the disk refuses, INTEGRITY for a damaged document: the token stays
    * revoked until the server restarts
    */

@@ -276,7 +276,7 @@ export class HeadCheck {
     const wanted = this.#wanted;
     if (wanted === null || this.#isFound || this.isTooOld(oldest)) return null;
     if (lastSeq < wanted.seq) return `the log was cut: it ends with record ${lastSeq}, and once had ${wanted.seq}`;
-    return `record ${wanted.seq} ends no group any more: the log was changed since`;
+    return `record ${wanted.seq} is no longer a group boundary: the log was modified`;
   }
 
   /** Whether the head is older than all that is left of the log. */

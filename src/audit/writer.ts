@@ -167,7 +167,7 @@ export class AuditWriter {
     await this.#running;
   }
 
-  /** Writes what waits now; what is added meanwhile is for the next run, or a run would never end under load. */
+  /** Writes what waits now; what is added during the run is for the next one, or a run would never end under load. */
   async #run(): Promise<void> {
     try {
       const maker = this.#maker ?? (await this.#open());
@@ -235,7 +235,7 @@ export class AuditWriter {
     const hint = "requests go on, records wait, and are lost when there are too many: free space on the disk";
     if (!this.#isRetrying) this.#options.log.error({ event: "audit-failing", error, hint });
     this.#isRetrying = true;
-    this.#stopTimer(); // a record that came meanwhile would have it tried again at once
+    this.#stopTimer(); // a record that came in between would start a retry at once
     this.#writeSoon(retryMs);
   }
 
@@ -336,8 +336,8 @@ export class CheckpointSigning {
   }
 
   /**
-   * Calls the signer at once. `end` is called later, with the record, or with null when the vault was locked meanwhile; not
-   * at all when another checkpoint was begun meanwhile.
+   * Calls the signer at once. `end` is called later, with the record, or with null when the vault was locked in between; not
+   * at all when another checkpoint was begun in between.
    */
   begin(
     { log, seq, chain }: LogPosition,

@@ -133,7 +133,7 @@ function mustClose(req: IncomingMessage): boolean {
   return !isAuthenticatedRequest(req) || encoding !== undefined || Number(length) > discardableBytes;
 }
 
-/** How long a closing connection goes on discarding input, in milliseconds. */
+/** How long a closing connection continues to discard input, in milliseconds. */
 const lingerMs = 1_000;
 
 /** Ends the connection once everything is sent, and discards its input for a moment longer. */

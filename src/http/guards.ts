@@ -153,7 +153,7 @@ export function authorizePath(req: Request, path: string): void {
 /** After a body was read: the token may have been revoked while the client took its time. @throws VaultError UNAUTHORIZED */
 export function requireValidToken({ credentials }: Service, req: Request, body: Uint8Array): void {
   try {
-    credentials.mustStillBeValid(callerOf(req));
+    credentials.requireValid(callerOf(req));
   } catch (error) {
     body.fill(0);
     throw error;

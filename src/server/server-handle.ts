@@ -35,7 +35,7 @@ export interface Strongroom {
   readonly stopping: Promise<unknown>;
   /** Resolves once the server has stopped, whatever the reason. */
   readonly stopped: Promise<void>;
-  /** Locks the vault and goes on serving. */
+  /** Locks the vault and continues to serve. */
   lock(): Promise<void>;
   /** Locks, drains for at most 5 s, then stops; further calls return the same promise. */
   stop(): Promise<void>;

@@ -10,11 +10,11 @@ import type { Dependencies, Strongroom } from "./server-handle.js";
 import { openOrRelease } from "./stopping.js";
 
 /** @throws StartError that says what to fix. */
-export async function startStrongroom(settings: Settings, surroundings: Dependencies): Promise<Strongroom> {
+export async function startStrongroom(settings: Settings, dependencies: Dependencies): Promise<Strongroom> {
   try {
-    const around = { clock: systemClock, files: systemFiles, ...surroundings };
+    const around = { clock: systemClock, files: systemFiles, ...dependencies };
     const home = await openHome(settings.home, around.files);
-    // Slow to load: a start that is refused does not wait for it, and one that reads many names does so meanwhile.
+    // Slow to load: a start that is refused does not wait for it, and one that reads many names loads it at the same time.
     const claimed = () => void import("./service.js");
     const opened = await openStore({ ...around, settings, home, claimed });
     return await openOrRelease({ close: () => closeStore(opened) }, async () => {
