@@ -52,7 +52,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `createTransitKey`, `changeTransitKey` seal a transit key, new, with another version or setting; the body of a new key
  *   may bring its material. `showTransitKey`, `listTransitKeys` show what is not secret, `exportTransitKey` the private part
  *   of an exportable key alone. `checkTransitDeletion` refuses where the key must not be deleted.
- * - `useTransitKey` encrypts, signs and so on. A null reply: more messages of the key must be reserved first, by storing the
+ * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null reply: more messages of the key must be reserved first, by storing the
  *   blob that `reserveMessages` makes.
  * - `randomBytes` and `oneTimeCode` make random bytes, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
@@ -79,7 +79,7 @@ interface Operations {
   deleteKey: { request: { op: "deleteKey"; id: string }; reply: HeaderReply | Refusal };
   rotate: { request: { op: "rotate"; body: SharedBytes; logN: number }; reply: HeaderReply | Refusal };
   reseal: {
-    request: { op: "reseal"; path: string; blob: Bytes };
+    request: { op: "reseal"; path: string; blob: Bytes; isKey?: boolean };
     reply: ResealReply | Refusal;
   };
   finishRotation: {
@@ -88,7 +88,8 @@ interface Operations {
   };
   lock: {
     request: { op: "lock"; checkpoint?: string };
-    reply: { readonly ok: true; readonly signed: CheckpointSignature | null };
+    /** `holdsKeys`: until the thread has ended, OpenSSL has copies of transit keys that cannot be wiped. */
+    reply: { readonly ok: true; readonly signed: CheckpointSignature | null; readonly holdsKeys: boolean };
   };
   drain: { request: { op: "drain" }; reply: Done };
   inspect: {
@@ -135,13 +136,13 @@ interface Operations {
     request: { op: "prune"; path: string; blob: Bytes };
     reply: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
-  check: { request: { op: "check"; path: string; blob: Bytes }; reply: Done | Refusal };
+  check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; reply: Done | Refusal };
   describe: {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
   createTransitKey: {
-    request: { op: "createTransitKey"; name: string; body: SharedBytes; now: number };
+    request: { op: "createTransitKey"; name: string; exists: boolean; body: SharedBytes; now: number };
     reply: SealReply | Refusal;
   };
   changeTransitKey: {
@@ -163,7 +164,7 @@ interface Operations {
     reply: DescribeReply | Refusal;
   };
   useTransitKey: {
-    request: { op: "useTransitKey"; use: TransitUse; name: string; blob: Bytes; body: SharedBytes };
+    request: { op: "useTransitKey"; use: TransitUse; name: string; blob: Bytes | null; body: SharedBytes };
     reply: { readonly ok: true; readonly reply: Bytes | null } | Refusal;
   };
   reserveMessages: {

@@ -72,6 +72,14 @@ export function damagedVersion(path: string, version: number): Refusal {
   return refuse("INTEGRITY", `version ${version} of the secret at ${path} is damaged: restore its file from a backup`);
 }
 
+export function noTransitKey(name: string): Refusal {
+  return refuse("NOT_FOUND", `there is no transit key ${name}`);
+}
+
+export function sameTransitKey(name: string): Refusal {
+  return refuse("ALREADY_EXISTS", `a transit key ${name} already exists: rotate it, or use another name`);
+}
+
 export function damagedKey(name: string): Refusal {
   const problem = `the stored transit key ${name} is corrupt or belongs to another name or vault`;
   return refuse("INTEGRITY", `${problem}: restore its file from a backup (strongroom doctor shows more)`);

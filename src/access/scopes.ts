@@ -1,7 +1,20 @@
 /** Scopes of client tokens. */
 import { VaultError } from "../errors.js";
 
-export const scopes = ["list", "get", "put", "delete", "lock", "unlock", "metrics", "audit"] as const;
+export const scopes = [
+  "list",
+  "get",
+  "put",
+  "delete",
+  "lock",
+  "unlock",
+  "metrics",
+  "audit",
+  "encrypt",
+  "decrypt",
+  "sign",
+  "use",
+] as const;
 export type Scope = (typeof scopes)[number];
 
 /**

@@ -50,6 +50,222 @@ export interface AuditVerifyRequest {
   readonly checkpoints: readonly AuditCheckpoint[];
 }
 
+/** Body of a new transit key. Other fields are ignored. */
+export interface TransitKeyRequest {
+  /** What the key can do. */
+  readonly type?: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  /** Whether the root token may export the private part. This cannot be changed later. */
+  readonly exportable?: boolean;
+  /** An existing key to import, in base64: PKCS #8 in DER of an asymmetric key, otherwise the key's bytes. Default: a new, random key. */
+  readonly key?: string;
+}
+
+/** Body of a new version of a transit key. Other fields are ignored. */
+export interface TransitVersionRequest {
+  /** An existing key to import, as for a new transit key. Default: a new, random key. */
+  readonly key?: string;
+}
+
+/** Body of a change of a transit key's settings. Omitted settings stay. Other fields are ignored. */
+export interface TransitConfigRequest {
+  /** The lowest version that decrypts and verifies. */
+  readonly minDecryptionVersion?: number;
+  /** Whether the key can be deleted. What it encrypted is lost then. */
+  readonly deletionAllowed?: boolean;
+}
+
+/** One input of a transit key. Which fields it needs depends on the operation. Other fields are ignored. */
+export interface TransitInput {
+  /** encrypt: the bytes to encrypt, in base64. */
+  readonly plaintext?: string;
+  /** decrypt, rewrap: what encrypt returned. */
+  readonly ciphertext?: string;
+  /** Additional data that is authenticated but not encrypted, in base64; decrypt needs the same. Only with `aes256-gcm96`. */
+  readonly aad?: string;
+  /** sign, verify, hmac: the message, or with `prehashed` its digest, in base64. */
+  readonly input?: string;
+  /** verify: what sign returned. */
+  readonly signature?: string;
+  /** verify: what hmac returned, in place of `signature`. */
+  readonly hmac?: string;
+  /** sign, verify: `input` is a digest already. Not with `ed25519`. */
+  readonly prehashed?: boolean;
+  /** sign, verify, hmac: the hash function. `ed25519` ignores it. */
+  readonly hash?: "sha2-256" | "sha2-384" | "sha2-512";
+  /** sign, verify with `ecdsa-p256`: DER, or r and s in base64url. */
+  readonly marshaling?: "asn1" | "jws";
+  /** sign, verify with RSA: the padding. */
+  readonly signatureAlgorithm?: "pss" | "pkcs1v15";
+  /** sign, hmac: the version to use. Default: the newest. */
+  readonly keyVersion?: number;
+}
+
+/** Body of an operation with a transit key; one input, or a batch of them. Other fields are ignored. */
+export interface TransitRequest {
+  /** encrypt: the bytes to encrypt, in base64. */
+  readonly plaintext?: string;
+  /** decrypt, rewrap: what encrypt returned. */
+  readonly ciphertext?: string;
+  /** Additional data that is authenticated but not encrypted, in base64; decrypt needs the same. Only with `aes256-gcm96`. */
+  readonly aad?: string;
+  /** sign, verify, hmac: the message, or with `prehashed` its digest, in base64. */
+  readonly input?: string;
+  /** verify: what sign returned. */
+  readonly signature?: string;
+  /** verify: what hmac returned, in place of `signature`. */
+  readonly hmac?: string;
+  /** sign, verify: `input` is a digest already. Not with `ed25519`. */
+  readonly prehashed?: boolean;
+  /** sign, verify, hmac: the hash function. `ed25519` ignores it. */
+  readonly hash?: "sha2-256" | "sha2-384" | "sha2-512";
+  /** sign, verify with `ecdsa-p256`: DER, or r and s in base64url. */
+  readonly marshaling?: "asn1" | "jws";
+  /** sign, verify with RSA: the padding. */
+  readonly signatureAlgorithm?: "pss" | "pkcs1v15";
+  /** sign, hmac: the version to use. Default: the newest. */
+  readonly keyVersion?: number;
+  /** Inputs in place of the one in this object. */
+  readonly batch?: readonly TransitInput[];
+}
+
+/** Body of a request for a data key. Other fields are ignored. */
+export interface DataKeyRequest {
+  /** Length of the data key: 128, 256 or 512. */
+  readonly bits?: number;
+  /** Whether the response has the data key itself. */
+  readonly plaintext?: boolean;
+  /** As for encrypt. */
+  readonly aad?: string;
+}
+
+/** Body of a request for random bytes. Other fields are ignored. */
+export interface RandomRequest {
+  /** How many. */
+  readonly bytes?: number;
+}
+
+/** A version of a transit key. */
+export interface TransitKeyVersion {
+  /** When it was made. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+  /** The public key in PEM; only of asymmetric keys. */
+  readonly publicKey?: string;
+}
+
+/** A transit key without its private parts. */
+export interface TransitKey {
+  /** The key's name in its canonical form. */
+  readonly name: string;
+  /** What the key can do. */
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  /** Number of the newest version, which encrypts and signs. */
+  readonly latestVersion: number;
+  /** The lowest version that decrypts and verifies. */
+  readonly minDecryptionVersion: number;
+  /** Whether the root token may export the private part. */
+  readonly exportable: boolean;
+  /** Whether the key can be deleted. */
+  readonly deletionAllowed: boolean;
+  /** The versions by their numbers. */
+  readonly versions: Readonly<Record<string, TransitKeyVersion>>;
+}
+
+/** A transit key in the list. */
+export interface TransitKeyEntry {
+  /** The key's name in its canonical form. */
+  readonly name: string;
+  /** What the key can do. */
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  /** Number of the newest version, which encrypts and signs. */
+  readonly latestVersion: number;
+}
+
+/** Transit keys in ascending order of the UTF-8 bytes of their names. */
+export interface TransitKeyList {
+  /** The keys that the token may see. */
+  readonly keys: readonly TransitKeyEntry[];
+  /** Names of keys that cannot be decrypted. They are not among the keys. */
+  readonly damaged?: readonly string[];
+}
+
+/** The private parts of an exportable key. */
+export interface ExportedTransitKey {
+  /** The key's name in its canonical form. */
+  readonly name: string;
+  /** What the key can do. */
+  readonly type: "aes256-gcm96" | "ed25519" | "ecdsa-p256" | "rsa-2048" | "rsa-4096" | "hmac";
+  /** By version, in base64: PKCS #8 in DER of an asymmetric key, otherwise the key's bytes. */
+  readonly keys: Readonly<Record<string, string>>;
+}
+
+/** Result of one input. In a batch, a refused input has `error` and `code`. */
+export interface TransitResult {
+  /** encrypt, rewrap, datakey. */
+  readonly ciphertext?: string;
+  /** decrypt, datakey: in base64. */
+  readonly plaintext?: string;
+  /** sign. */
+  readonly signature?: string;
+  /** hmac. */
+  readonly hmac?: string;
+  /** verify: whether the signature or MAC is right. */
+  readonly valid?: boolean;
+  /** Of a refused input: why. */
+  readonly error?: string;
+  /** Of a refused input. */
+  readonly code?: "BAD_REQUEST";
+}
+
+/** Result of an operation with a transit key. */
+export interface TransitResults {
+  /** encrypt, rewrap, datakey. */
+  readonly ciphertext?: string;
+  /** decrypt, datakey: in base64. */
+  readonly plaintext?: string;
+  /** sign. */
+  readonly signature?: string;
+  /** hmac. */
+  readonly hmac?: string;
+  /** verify: whether the signature or MAC is right. */
+  readonly valid?: boolean;
+  /** Of a refused input: why. */
+  readonly error?: string;
+  /** Of a refused input. */
+  readonly code?: "BAD_REQUEST";
+  /** Results of a batch, in its order. */
+  readonly results?: readonly TransitResult[];
+}
+
+/** Confirmation of a deletion. */
+export interface TransitDeleted {
+  /** Always true. */
+  readonly ok: true;
+  /** The key's name in its canonical form. */
+  readonly name: string;
+  /** For people. */
+  readonly message: string;
+}
+
+/** Random bytes. */
+export interface RandomBytes {
+  /** In base64. */
+  readonly random: string;
+}
+
+/** The current one-time code of a secret. */
+export interface OneTimeCode {
+  /** The secret's path in its canonical form. */
+  readonly path: string;
+  /** The code. */
+  readonly code: string;
+  /** Seconds until the next code. */
+  readonly validFor: number;
+  /** Seconds between two codes. */
+  readonly period: number;
+  /** Whether the secret is an `otpauth://` URL, and not a bare seed. */
+  readonly isUrl: boolean;
+}
+
 /** Body of a batch. */
 export interface BatchRequest {
   /** The operations. Each has exactly one of get, put, delete, move and copy. */
@@ -131,7 +347,20 @@ export interface TokenRequest {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
   /** What the token may do. */
-  readonly can?: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  readonly can?: readonly (
+    | "list"
+    | "get"
+    | "put"
+    | "delete"
+    | "lock"
+    | "unlock"
+    | "metrics"
+    | "audit"
+    | "encrypt"
+    | "decrypt"
+    | "sign"
+    | "use"
+  )[];
   /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths?: readonly string[];
   /** Seconds until the token expires. 0: never. */
@@ -234,7 +463,20 @@ export interface Token {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
   /** What the token may do. */
-  readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  readonly can: readonly (
+    | "list"
+    | "get"
+    | "put"
+    | "delete"
+    | "lock"
+    | "unlock"
+    | "metrics"
+    | "audit"
+    | "encrypt"
+    | "decrypt"
+    | "sign"
+    | "use"
+  )[];
   /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths: readonly string[];
   /** When the token was created; null for the root token. ISO 8601, UTC, with milliseconds. */
@@ -254,7 +496,20 @@ export interface NewToken {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
   readonly name: string;
   /** What the token may do. */
-  readonly can: readonly ("list" | "get" | "put" | "delete" | "lock" | "unlock" | "metrics" | "audit")[];
+  readonly can: readonly (
+    | "list"
+    | "get"
+    | "put"
+    | "delete"
+    | "lock"
+    | "unlock"
+    | "metrics"
+    | "audit"
+    | "encrypt"
+    | "decrypt"
+    | "sign"
+    | "use"
+  )[];
   /** The secrets that the token covers, or subtrees, which end in a slash. Empty: all. */
   readonly paths: readonly string[];
   /** When the token was created; null for the root token. ISO 8601, UTC, with milliseconds. */

@@ -29,6 +29,22 @@ export const operations = {
   versions: { method: "GET", path: "/v1/versions/{path}" },
   undo: { method: "POST", path: "/v1/versions/{path}" },
   prune: { method: "DELETE", path: "/v1/versions/{path}" },
+  listTransitKeys: { method: "GET", path: "/v1/transit/keys" },
+  createTransitKey: { method: "POST", path: "/v1/transit/keys/{name}" },
+  showTransitKey: { method: "GET", path: "/v1/transit/keys/{name}" },
+  deleteTransitKey: { method: "DELETE", path: "/v1/transit/keys/{name}" },
+  rotateTransitKey: { method: "POST", path: "/v1/transit/keys/{name}/rotate" },
+  configureTransitKey: { method: "POST", path: "/v1/transit/keys/{name}/config" },
+  exportTransitKey: { method: "GET", path: "/v1/transit/export/{name}" },
+  encrypt: { method: "POST", path: "/v1/transit/encrypt/{name}" },
+  decrypt: { method: "POST", path: "/v1/transit/decrypt/{name}" },
+  rewrap: { method: "POST", path: "/v1/transit/rewrap/{name}" },
+  sign: { method: "POST", path: "/v1/transit/sign/{name}" },
+  verify: { method: "POST", path: "/v1/transit/verify/{name}" },
+  hmac: { method: "POST", path: "/v1/transit/hmac/{name}" },
+  datakey: { method: "POST", path: "/v1/transit/datakey/{name}" },
+  randomBytes: { method: "POST", path: "/v1/transit/random" },
+  oneTimeCode: { method: "POST", path: "/v1/otp/{path}" },
 } as const;
 
 export type OperationId = keyof typeof operations;

@@ -6,6 +6,21 @@ import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./
 import { batch, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
 import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
+import {
+  configureTransitKey,
+  createTransitKey,
+  deleteTransitKey,
+  exportTransitKey,
+  listTransitKeys,
+  oneTimeCode,
+  randomBytes,
+  rotateTransitKey,
+  showTransitKey,
+  usingTransitKey,
+} from "./transit.js";
+
+/** Public parts, and what shows no plaintext: with any scope for transit keys. */
+const anyUse = ["encrypt", "decrypt", "sign"] as const;
 
 // biome-ignore format: one line a row, so that the columns can be compared
 export const endpoints: readonly Endpoint[] = [
@@ -44,6 +59,23 @@ export const endpoints: readonly Endpoint[] = [
   { operation: "undo", at: "POST /v1/versions/:path", scope: "put", guard: "unlocked", audit: change("undo"), handle: undo },
   { operation: "prune", at: "DELETE /v1/versions/:path", scope: "delete", guard: "unlocked", audit: change("prune"), handle: prune },
   { operation: "batch", at: "POST /v1/batch", scope: ["get", "put", "delete"], guard: "unlocked", audit: change("batch"), handle: batch },
+
+  { operation: "listTransitKeys", at: "GET /v1/transit/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listTransitKeys },
+  { operation: "createTransitKey", at: "POST /v1/transit/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: createTransitKey },
+  { operation: "showTransitKey", at: "GET /v1/transit/keys/:name", scope: anyUse, guard: "unlocked", audit: null, handle: showTransitKey },
+  { operation: "deleteTransitKey", at: "DELETE /v1/transit/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: deleteTransitKey },
+  { operation: "rotateTransitKey", at: "POST /v1/transit/keys/:name/rotate", scope: "root", guard: "unlocked", audit: change("key-change"), handle: rotateTransitKey },
+  { operation: "configureTransitKey", at: "POST /v1/transit/keys/:name/config", scope: "root", guard: "unlocked", audit: change("key-change"), handle: configureTransitKey },
+  { operation: "exportTransitKey", at: "GET /v1/transit/export/:name", scope: "root", guard: "unlocked", audit: change("key-export"), handle: exportTransitKey },
+  { operation: "encrypt", at: "POST /v1/transit/encrypt/:name", scope: "encrypt", guard: "unlocked", audit: read("encrypt"), handle: usingTransitKey("encrypt") },
+  { operation: "decrypt", at: "POST /v1/transit/decrypt/:name", scope: "decrypt", guard: "unlocked", audit: read("decrypt"), handle: usingTransitKey("decrypt") },
+  { operation: "rewrap", at: "POST /v1/transit/rewrap/:name", scope: anyUse, guard: "unlocked", audit: read("rewrap"), handle: usingTransitKey("rewrap") },
+  { operation: "sign", at: "POST /v1/transit/sign/:name", scope: "sign", guard: "unlocked", audit: read("sign"), handle: usingTransitKey("sign") },
+  { operation: "verify", at: "POST /v1/transit/verify/:name", scope: anyUse, guard: "unlocked", audit: read("verify"), handle: usingTransitKey("verify") },
+  { operation: "hmac", at: "POST /v1/transit/hmac/:name", scope: "sign", guard: "unlocked", audit: read("hmac"), handle: usingTransitKey("hmac") },
+  { operation: "datakey", at: "POST /v1/transit/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: usingTransitKey("datakey") },
+  { operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null, handle: randomBytes },
+  { operation: "oneTimeCode", at: "POST /v1/otp/:path", scope: "use", guard: "unlocked", audit: read("otp"), handle: oneTimeCode },
 ];
 
 export const endpointTable = new EndpointTable(endpoints);

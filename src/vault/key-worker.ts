@@ -17,6 +17,7 @@ import type {
   Request,
   RequestOf,
   SentLocks,
+  TransitUse,
   WorkerSettings,
   WorkerStart,
 } from "../../workers/protocol.js";
@@ -92,6 +93,8 @@ export class KeyWorker {
   #crashes = 0;
   /** Whether the current thread has seen a passphrase. */
   #derived = false;
+  /** Whether the current thread said, when it was locked, that OpenSSL has copies of transit keys. */
+  #holdsKeys = false;
   #deriving = 0;
   /** How many headers were sent, and how many of them are not confirmed yet. */
   #loads = 0;
@@ -188,18 +191,23 @@ export class KeyWorker {
   async signAndWipe(last: LastCheckpoint | null): Promise<void> {
     let signed: CheckpointSignature | null = null;
     try {
-      ({ signed } = await this.call({ op: "lock", ...(last && { checkpoint: last.text }) }));
+      ({ signed, holdsKeys: this.#holdsKeys } = await this.call({
+        op: "lock",
+        ...(last && { checkpoint: last.text }),
+      }));
     } finally {
       last?.end(signed);
     }
   }
 
   /**
-   * Replaces a thread that has seen a passphrase, and has wiped its keys; returns whether it had. The new one has no header.
-   * Outstanding requests are refused as locked. A derivation that is running keeps the old thread alive until it ends.
+   * Replaces a thread that has seen a passphrase, and has wiped its keys; returns null when it had not. The new one has no
+   * header. Outstanding requests are refused as locked. A derivation that is running keeps the old thread alive until it
+   * ends. `wiped` settles when nothing of the old thread's keys is in memory: copies in OpenSSL last as long as the thread.
    */
-  replaceIfDerived(isDeriving: boolean): boolean {
-    if (!this.#derived) return false;
+  replaceIfDerived(isDeriving: boolean): { readonly wiped: Promise<void> } | null {
+    if (!this.#derived) return null;
+    const holdsKeys = this.#holdsKeys;
     const old = this.#thread;
     this.#startThread();
     const ended = old === null ? Promise.resolve() : end(old, lockedMeanwhile());
@@ -208,7 +216,7 @@ export class KeyWorker {
         this.#retiring = null;
       });
     }
-    return true;
+    return { wiped: holdsKeys && !isDeriving ? ended : Promise.resolve() };
   }
 
   async stop(): Promise<void> {
@@ -256,6 +264,7 @@ export class KeyWorker {
     });
     this.#thread = thread;
     this.#derived = false;
+    this.#holdsKeys = false;
   }
 
   #take(thread: Thread, { id, replies }: Answer): void {
@@ -332,9 +341,14 @@ function mayWait([first]: readonly Waiting[]): boolean {
   return first !== undefined && waitingOperations.has(first.request.op);
 }
 
+/** What takes a fraction of a millisecond with most keys: the body is too short for a batch of many. */
+const quickUses: ReadonlySet<TransitUse> = new Set(["encrypt", "decrypt", "hmac"]);
+const quickBodyBytes = 2048;
+
 /** Whether the key worker replies quickly: the rest of the batch waits for it. */
 function isQuick(request: Request): boolean {
   if (request.op === "open") return request.blob.byteLength <= quickBytes;
+  if (request.op === "useTransitKey") return quickUses.has(request.use) && request.body.byteLength <= quickBodyBytes;
   return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 

@@ -205,7 +205,10 @@ export class LockState {
     this.#idle.stop();
     const isDeriving = await this.#wipe(last);
     await this.#lock.exclusive(async () => {
-      if (!this.#closed && this.#worker.replaceIfDerived(isDeriving)) this.#loadHeader();
+      const replaced = this.#closed ? null : this.#worker.replaceIfDerived(isDeriving);
+      if (replaced === null) return;
+      this.#loadHeader();
+      await replaced.wiped;
     });
     this.#log.info({ event: "locked" });
   }

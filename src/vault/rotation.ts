@@ -10,6 +10,7 @@ import type { SecretStore } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { VaultSecrets } from "./secrets.js";
+import type { VaultTransit } from "./transit.js";
 
 export type RotationProgress = { readonly done: number; readonly total: number };
 
@@ -17,6 +18,7 @@ export type RotationSweepOptions = {
   readonly store: SecretStore;
   readonly lockState: LockState;
   readonly secrets: VaultSecrets;
+  readonly transit: VaultTransit;
   readonly header: Header;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,10 +40,15 @@ const otherSweepMs = 5_000;
 const retryMs = 1_000;
 const longestRetryMs = 60_000;
 
-/** `after`: all paths up to it are done. `run`: of the store, see `SharedStore.currentRun`; null before the first step. */
+/** What the master key seals, in the order of the sweep. */
+const sweptSpaces = ["secrets", "keys"] as const;
+type SweptSpace = (typeof sweptSpaces)[number];
+
+/** `after`: all paths of the space up to it are done. `run`: of the store, see `SharedStore.currentRun`; null before the first step. */
 type Sweep = {
   readonly rotation: string;
   run: string | null;
+  space: SweptSpace;
   after: string;
   next: readonly string[];
   done: number;
@@ -118,21 +125,28 @@ export class RotationSweep {
 
   async #step(sweep: Sweep): Promise<void> {
     const { store, clock } = this.#options;
-    if (sweep.next.length === 0) sweep.next = await store.list("", sweep.after, pathsAtOnce);
+    if (sweep.next.length === 0) sweep.next = await store.list("", sweep.after, pathsAtOnce, sweep.space);
     const [path, ...rest] = sweep.next;
-    if (path === undefined) return this.#finish(sweep);
+    if (path === undefined) return this.#endOfSpace(sweep);
     const started = clock.elapsed();
-    if (!(await this.#reseal(path))) sweep.damaged++;
+    if (!(await this.#reseal(sweep.space, path))) sweep.damaged++;
     sweep.after = path;
     sweep.next = rest;
     sweep.done++;
     await this.#rest(clock.elapsed() - started);
   }
 
-  /** Returns false for a damaged secret: it is left as it is, and the sweep continues. */
-  async #reseal(path: string): Promise<boolean> {
+  async #endOfSpace(sweep: Sweep): Promise<void> {
+    const next = sweptSpaces[sweptSpaces.indexOf(sweep.space) + 1];
+    if (next === undefined) return this.#finish(sweep);
+    sweep.space = next;
+    sweep.after = "";
+  }
+
+  /** Returns false for a damaged secret or key: it is left as it is, and the sweep continues. */
+  async #reseal(space: SweptSpace, path: string): Promise<boolean> {
     try {
-      return await this.#options.secrets.reseal(path);
+      return await this.#options[space === "keys" ? "transit" : "secrets"].reseal(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return false;
       throw error;
@@ -188,5 +202,15 @@ export class RotationSweep {
 }
 
 function newSweep(rotation: string): Sweep {
-  return { rotation, run: null, after: "", next: [], done: 0, damaged: 0, failures: 0, running: false };
+  return {
+    rotation,
+    run: null,
+    space: "secrets",
+    after: "",
+    next: [],
+    done: 0,
+    damaged: 0,
+    failures: 0,
+    running: false,
+  };
 }

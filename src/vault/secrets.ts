@@ -121,6 +121,17 @@ export class VaultSecrets {
     });
   }
 
+  /**
+   * Returns the reply with the current one-time code of a secret that is a TOTP seed. The seed stays in the key worker.
+   * @throws VaultError NOT_FOUND, BAD_REQUEST, … as put
+   */
+  oneTimeCode(path: string): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = this.#cached.current(path) ?? (await this.#mustRead(path));
+      return (await this.#lockState.ask({ op: "oneTimeCode", path, blob, now: this.#clock.now() })).reply;
+    });
+  }
+
   /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */
   remove(path: string, condition = unconditional): Promise<void> {
     return this.#change(path, async () => {

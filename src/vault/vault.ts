@@ -17,6 +17,7 @@ import { type RecordStore, VaultRecords } from "./records.js";
 import { RotationSweep } from "./rotation.js";
 import { VaultSecrets } from "./secrets.js";
 import { VaultReport } from "./status.js";
+import { VaultTransit } from "./transit.js";
 
 export type VaultSettings = LockSettings & {
   readonly scryptLogN: number;
@@ -36,6 +37,7 @@ export type VaultOptions = {
 
 export class Vault {
   readonly secrets: VaultSecrets;
+  readonly transit: VaultTransit;
   readonly keys: KeySlots;
   readonly records: VaultRecords;
   readonly report: VaultReport;
@@ -58,14 +60,17 @@ export class Vault {
     const lockState = new LockState({ ...options, lock });
     const parts = { store, lockState, lock, clock, log };
     const secrets = new VaultSecrets({ ...settings, ...parts, keepsHistory: keepVersions > 0 });
+    const transit = new VaultTransit({ ...settings, ...parts });
     const vaultReplaced = () => {
       secrets.vaultReplaced();
+      transit.vaultReplaced();
       this.#recordStore?.vaultReplaced();
     };
     const header = new Header({ ...parts, vaultReplaced });
     const resignRecords = async () => this.#recordStore?.resign();
-    const sweep = new RotationSweep({ ...parts, header, secrets, resignRecords });
+    const sweep = new RotationSweep({ ...parts, header, secrets, transit, resignRecords });
     this.secrets = secrets;
+    this.transit = transit;
     this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });
     this.records = new VaultRecords(store, lockState, lock, header);
     this.report = new VaultReport({ ...parts, header, secrets, sweep, idleTimeoutMs });

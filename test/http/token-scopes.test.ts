@@ -18,6 +18,8 @@ const isLocked = "403 VAULT_LOCKED";
 const wrongBody = { passphrase: "wrong", newPassphrase: "new", label: "a" };
 const secret = "/v1/secrets/app/a";
 const versions = "/v1/versions/app/a";
+const transitKey = "/v1/transit/keys/app/key";
+const anyUse: readonly Scope[] = ["encrypt", "decrypt", "sign"];
 
 function batch(...operations: object[]): Send {
   return { method: "POST", path: "/v1/batch", body: { operations } };
@@ -92,6 +94,67 @@ const rows: Readonly<Record<string, Row>> = {
     unlocked: "200",
     locked: isLocked,
   },
+  "GET /v1/transit/keys": { request: { path: "/v1/transit/keys" }, may: anyUse, unlocked: "200", locked: isLocked },
+  "GET /v1/transit/keys/:name": { request: { path: transitKey }, may: anyUse, unlocked: "200", locked: isLocked },
+  "POST /v1/transit/keys/:name": root("POST", transitKey),
+  "DELETE /v1/transit/keys/:name": root("DELETE", transitKey),
+  "POST /v1/transit/keys/:name/rotate": root("POST", `${transitKey}/rotate`),
+  "POST /v1/transit/keys/:name/config": root("POST", `${transitKey}/config`),
+  "GET /v1/transit/export/:name": root("GET", "/v1/transit/export/app/key"),
+  "POST /v1/transit/encrypt/:name": {
+    request: { method: "POST", path: "/v1/transit/encrypt/app/key", body: { batch: [] } },
+    may: ["encrypt"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/decrypt/:name": {
+    request: { method: "POST", path: "/v1/transit/decrypt/app/key", body: { batch: [] } },
+    may: ["decrypt"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/rewrap/:name": {
+    request: { method: "POST", path: "/v1/transit/rewrap/app/key", body: { batch: [] } },
+    may: anyUse,
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/sign/:name": {
+    request: { method: "POST", path: "/v1/transit/sign/app/key", body: { batch: [] } },
+    may: ["sign"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/verify/:name": {
+    request: { method: "POST", path: "/v1/transit/verify/app/key", body: { batch: [] } },
+    may: anyUse,
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/hmac/:name": {
+    request: { method: "POST", path: "/v1/transit/hmac/app/key", body: { batch: [] } },
+    may: ["sign"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/datakey/:name": {
+    request: { method: "POST", path: "/v1/transit/datakey/app/key", body: { batch: [] } },
+    may: ["encrypt"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/transit/random": {
+    request: { method: "POST", path: "/v1/transit/random", body: {} },
+    may: anyUse,
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/otp/:path": {
+    request: { method: "POST", path: "/v1/otp/app/a" },
+    may: ["use"],
+    unlocked: "400 BAD_REQUEST",
+    locked: isLocked,
+  },
   "DELETE /v1/secrets/:path": {
     request: { method: "DELETE", path: secret },
     may: ["delete"],
@@ -133,6 +196,7 @@ describe("the table of endpoints", () => {
 describe("a client token while the vault is", () => {
   const server = shareTestServer({}, async (started) => {
     await mustInit(started);
+    await send(started, { method: "POST", path: transitKey });
     tokens = await scopedTokens(started);
   });
   let tokens: ReadonlyMap<Scope, string>;

@@ -16,6 +16,7 @@ export type Schema = {
   readonly items?: Schema;
   readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema;
   readonly required?: readonly string[];
   readonly minLength?: number;
   readonly maxLength?: number;
@@ -79,15 +80,19 @@ function commentOf({ description = "", maxLength, format }: Schema): string {
 /** A union that is too long for its line has a line for each member. */
 function wrapped(name: string, type: string): string {
   const line = `${name} ${type};`;
+  const members = /^readonly \((.*)\)\[\]$/.exec(type)?.[1];
+  if (line.length > 120 && members !== undefined)
+    return `${name} readonly (\n    | ${members.replaceAll(" | ", "\n    | ")}\n  )[];`;
   return line.length <= 120 ? line : `${name}\n    | ${type.replaceAll(" | ", "\n    | ")};`;
 }
 
-function typeOf({ $ref, type, enum: values, const: only, items, oneOf }: Schema): string {
+function typeOf({ $ref, type, enum: values, const: only, items, oneOf, additionalProperties }: Schema): string {
   if (oneOf !== undefined) return `(${oneOf.map(typeOf).join(" | ")})`;
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);
   if (items !== undefined) return `readonly ${items.enum ? `(${typeOf(items)})` : typeOf(items)}[]`;
+  if (additionalProperties !== undefined) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`;
   if (typeof type === "object") return type.join(" | ");
   return type === "integer" ? "number" : (type ?? "unknown");
 }

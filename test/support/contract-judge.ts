@@ -168,15 +168,22 @@ export function judge(judged: Judged): void {
   unseen.delete(`${operation} ${status} ${code}`.trimEnd());
 }
 
+/** Paths with a parameter, the longest first. */
+const templates = Object.keys(paths)
+  .filter((path) => path.includes("{"))
+  .sort((a, b) => b.length - a.length)
+  .map((path) => ({ path, pattern: new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/\{\w+\}/, ".*")}$`, "s") }));
+
 function operationAt(method: string, target: string): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "").replace(/\?.*$/s, "");
-  const isList = path === "/v1/secrets/" && method === "GET";
-  const isNamed = /^\/v1\/tokens\/./.test(path) && !(path === "/v1/tokens/self" && method === "GET");
-  if (isNamed) return paths["/v1/tokens/{name}"]?.[method.toLowerCase()]?.operationId ?? "unrouted";
-  const [, root] = isList ? [] : (/^(\/v1\/(?:secrets|versions))\//.exec(path) ?? []);
-  if (path.startsWith("/v1/keys/")) return paths["/v1/keys/{id}"]?.[method.toLowerCase()]?.operationId ?? "unrouted";
-  const documentedPath = root !== undefined ? `${root}/{path}` : path.replace(/^\/v1\/secrets\/$/, "/v1/secrets");
-  return paths[documentedPath]?.[method.toLowerCase()]?.operationId ?? "unrouted";
+  const verb = method.toLowerCase();
+  const fixed = path === "/v1/secrets/" ? "/v1/secrets" : path;
+  const candidates = [fixed, ...templates.filter(({ pattern }) => pattern.test(path)).map((one) => one.path)];
+  for (const candidate of candidates) {
+    const operation = paths[candidate]?.[verb];
+    if (operation !== undefined) return operation.operationId;
+  }
+  return "unrouted";
 }
 
 function codeIn(text: string): string {

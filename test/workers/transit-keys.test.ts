@@ -23,7 +23,7 @@ describe("transit keys in the key worker", () => {
   });
 
   async function mustCreate(name: string, fields: object = {}): Promise<Bytes> {
-    const { blob } = await worker.call({ op: "createTransitKey", name, body: bodyOf(fields), now });
+    const { blob } = await worker.call({ op: "createTransitKey", name, exists: false, body: bodyOf(fields), now });
     return blob;
   }
 
@@ -105,7 +105,13 @@ describe("transit keys in the key worker", () => {
       [],
     ];
     for (const body of bodies) expect(await call(body), JSON.stringify(body).slice(0, 40)).to.equal("BAD_REQUEST");
-    const created = worker.call({ op: "createTransitKey", name: "k", body: bodyOf({ derived: true }), now });
+    const created = worker.call({
+      op: "createTransitKey",
+      name: "k",
+      exists: false,
+      body: bodyOf({ derived: true }),
+      now,
+    });
     expect(await verdict("made", created)).to.equal("BAD_REQUEST");
   });
 

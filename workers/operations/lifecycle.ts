@@ -16,6 +16,7 @@ import {
   notLoaded,
   wrongPassphrase,
 } from "../refusals.js";
+import { hasParsedKeys } from "../transit/private-keys.js";
 import type { Outcome } from "../turns.js";
 import type { Context } from "./context.js";
 import { refusing } from "./header-access.js";
@@ -68,7 +69,7 @@ export function lock(context: Context, { checkpoint }: RequestOf<"lock">): Reply
   context.keyring.lock();
   context.turns.cancel();
   context.transit.lock();
-  return { ok: true, signed };
+  return { ok: true, signed, holdsKeys: hasParsedKeys() };
 }
 
 export async function drain({ turns, transit }: Context): Promise<ReplyOf<"drain">> {

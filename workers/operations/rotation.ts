@@ -26,6 +26,7 @@ import {
   notRotating,
   unknownKey,
 } from "../refusals.js";
+import { forTransit } from "../transit/key-format.js";
 import type { Outcome } from "../turns.js";
 import type { Context } from "./context.js";
 import { changingHeader, type HeaderOutcome, isLate, type Opened, propose, refusing } from "./header-access.js";
@@ -44,9 +45,9 @@ export function rotate(context: Context, request: RequestOf<"rotate">): Promise<
 }
 
 /** Seals a blob again where the old key sealed it. */
-export function reseal({ keyring }: Context, { path, blob }: RequestOf<"reseal">): ReplyOf<"reseal"> {
+export function reseal({ keyring }: Context, { path, blob, isKey }: RequestOf<"reseal">): ReplyOf<"reseal"> {
   return keyring.withKey((key) => {
-    const { blob: resealed, intact } = resealBlob(key, path, blob);
+    const { blob: resealed, intact } = resealBlob(isKey ? forTransit(key) : key, path, blob);
     if (resealed === null) return { ok: true, blob: null, intact, headLength: 0, currentLength: 0 };
     const lengths = { headLength: metadataEnd(resealed), currentLength: endOfCurrent(resealed) };
     return { ok: true, blob: resealed, intact, ...lengths };

@@ -3,7 +3,7 @@ import { etagOfCurrent, metadataEnd, openCurrent, type SealingKey } from "../cry
 import { decodeString, inScratch } from "../json/json-string.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
 import type { Bytes, DescribeReply, Refusal, ReplyOf, RequestOf, SealReply } from "../protocol.js";
-import { badRequest, damaged, damagedKey, lockedMeanwhile } from "../refusals.js";
+import { badRequest, damaged, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { Fields, Invalid, inputsOf } from "../transit/body.js";
 import {
@@ -38,10 +38,11 @@ type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly has
 
 export async function createTransitKey(
   context: Context,
-  { name, body, now }: RequestOf<"createTransitKey">,
+  { name, exists, body, now }: RequestOf<"createTransitKey">,
 ): Promise<ReplyOf<"createTransitKey">> {
   const wish = withValid(context, () => wishOf(fieldsOf(context, body)));
   if ("ok" in wish) return wish;
+  if (exists) return sameTransitKey(name);
   const createdAt = new Date(now).toISOString();
   return withNewPart(context, wish, body, (key, part) => {
     const { type, exportable } = wish;
@@ -163,7 +164,7 @@ export async function useTransitKey(
   try {
     for (let at = 0; at < inputs.length; at += slice) {
       if (at > 0) await nextTurn();
-      const done = withValid(context, (key) => runInputs(context, key, request, info, inputs.slice(at, at + slice)));
+      const done = withValid(context, (key) => runInputs(context, key, request, begun, inputs.slice(at, at + slice)));
       if ("ok" in done) return done;
       results.push(...done);
     }
@@ -214,7 +215,7 @@ export function oneTimeCode(
   });
 }
 
-type Begun = { readonly inputs: readonly Uint8Array[]; readonly info: KeyInfo };
+type Begun = { readonly inputs: readonly Uint8Array[]; readonly info: KeyInfo; readonly blob: Bytes };
 
 /** Does the whole work for a single input. */
 function begin(
@@ -223,23 +224,25 @@ function begin(
   request: RequestOf<"useTransitKey">,
 ): Begun | ReplyOf<"useTransitKey"> {
   const { use, name, blob, body } = request;
+  const { inputs, isBatch } = inputsOf(body);
+  if (!isBatch) fieldsOf(context, body);
+  if (blob === null) return noTransitKey(name);
   const info = openKeyInfo(key, name, blob);
   if (info === null) return damagedKey(name);
-  const { inputs, isBatch } = inputsOf(body);
   const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
   const { messages } = context.transit;
   if (countsMessages(use, usable) && !messages.take(info, usable.latest, usable.etag, inputs.length)) {
     return { ok: true, reply: null };
   }
-  return isBatch ? { inputs, info } : { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body))) };
+  return isBatch ? { inputs, info, blob } : { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body))) };
 }
 
 /** Returns the JSON of each input's result, or of its error, in memory of our own. */
 function runInputs(
   context: Context,
   key: SealingKey,
-  { use, name, blob }: RequestOf<"useTransitKey">,
-  info: KeyInfo,
+  { use, name }: RequestOf<"useTransitKey">,
+  { info, blob }: Begun,
   inputs: readonly Uint8Array[],
 ): Bytes[] {
   const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);

@@ -12,6 +12,7 @@ import {
 import { concat } from "../memory.js";
 import type { Refusal, ReplyOf, RequestOf } from "../protocol.js";
 import { damaged, damagedVersion, noSecret, noVersion } from "../refusals.js";
+import { forTransit } from "../transit/key-format.js";
 import type { Context } from "./context.js";
 import { contentOf, getReply, readMetadata, sealNext, versionEntry } from "./entry.js";
 
@@ -62,8 +63,9 @@ export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">):
   });
 }
 
-export function check({ keyring }: Context, { path, blob }: RequestOf<"check">): ReplyOf<"check"> {
-  return keyring.withKey((key) => {
+export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"check">): ReplyOf<"check"> {
+  return keyring.withKey((vaultKey) => {
+    const key = isKey ? forTransit(vaultKey) : vaultKey;
     const earlier = splitBlob(blob)?.earlier ?? [];
     const opens = openCurrent(key, path, blob) && earlier.every((version) => openSealed(key, path, version));
     return opens ? { ok: true } : damaged(path);

@@ -1,0 +1,78 @@
+/** Handlers of transit keys and one-time codes. */
+import type { Request, Response } from "express";
+import type { SharedBytes, TransitUse } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
+import { readBody } from "./body.js";
+import type { Handler, Service } from "./endpoint.js";
+import { authorizeBody, authorizePath, secretPathOf, visibleRanges } from "./guards.js";
+import { sharedMemory } from "./memory.js";
+import { contextOf } from "./request.js";
+import { sendBytes, sendJson } from "./response.js";
+
+export async function createTransitKey(service: Service, req: Request, res: Response, text: string): Promise<void> {
+  const name = keyNameOf(req, text);
+  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+  sendBytes(res, 200, [await service.vault.transit.create(name, body)]);
+}
+
+export const rotateTransitKey = changing("rotate");
+export const configureTransitKey = changing("config");
+
+export async function listTransitKeys({ vault }: Service, req: Request, res: Response): Promise<void> {
+  sendBytes(res, 200, await vault.transit.list(visibleRanges(req).within));
+}
+
+export async function showTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+  const name = keyNameOf(req, text);
+  authorizePath(req, name);
+  sendBytes(res, 200, [await vault.transit.show(name)]);
+}
+
+export async function exportTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+  const name = keyNameOf(req, text);
+  sendBytes(res, 200, [await vault.transit.export(name)]);
+}
+
+export async function deleteTransitKey({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+  const name = keyNameOf(req, text);
+  await vault.transit.remove(name);
+  sendJson(res, 200, { ok: true, name, message: "the transit key is deleted" });
+}
+
+/** Encrypts, signs and so on: one input, or a batch of them. */
+export function usingTransitKey(use: TransitUse): Handler {
+  return async (service, req, res, text) => {
+    const { transit } = service.vault;
+    const name = keyNameOf(req, text);
+    const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
+    await authorizeBody(service, req, name, body, () => transit.validateUse(use, name, body));
+    sendBytes(res, 200, [await transit.use(use, name, body)]);
+  };
+}
+
+export async function randomBytes(service: Service, req: Request, res: Response): Promise<void> {
+  const body: SharedBytes = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+  sendBytes(res, 200, [await service.vault.transit.random(body)]);
+}
+
+export async function oneTimeCode({ vault }: Service, req: Request, res: Response, text: string): Promise<void> {
+  const path = secretPathOf(req, text);
+  authorizePath(req, path);
+  sendBytes(res, 200, [await vault.secrets.oneTimeCode(path)]);
+}
+
+function changing(change: "rotate" | "config"): Handler {
+  return async (service, req, res, text) => {
+    const name = keyNameOf(req, text);
+    const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+    sendBytes(res, 200, [await service.vault.transit.change(change, name, body)]);
+  };
+}
+
+/** Names are paths as secrets have them. @throws VaultError BAD_REQUEST */
+function keyNameOf(req: Request, text: string): string {
+  const name = secretPathOf(req, text);
+  if (!/\/(?:rotate|config)$/.test(name)) return name;
+  contextOf(req).secretPath = null;
+  throw new VaultError("BAD_REQUEST", "the name of a transit key must not end in /rotate or /config");
+}

@@ -1,0 +1,245 @@
+/**
+ * Transit keys of an unlocked vault: named keys that encrypt and sign in the key worker and never leave it. They are sealed
+ * blobs in a space of their own beside the secrets. A change of a key takes its turn; uses of a key do not wait for another.
+ */
+import type { Bytes, RequestOf, SharedBytes, TransitUse } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import { includesPath, type NameRange } from "../paths/path-scope.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import { CiphertextCache, headOf } from "./cache.js";
+import { Conflict, expectedAs, repeating } from "./conditions.js";
+import { wipingAfter } from "./key-worker.js";
+import type { LockState } from "./lock-state.js";
+import { KeyedMutex, type ReadWriteLock } from "./locks.js";
+
+export type TransitOptions = {
+  readonly store: SecretStore;
+  readonly lockState: LockState;
+  readonly lock: ReadWriteLock;
+  readonly clock: Clock;
+  readonly cacheBytes: number;
+};
+
+const space = "keys";
+
+/** Small enough that a get behind a slice hardly waits. */
+const sliceKeys = 64;
+
+/** Enough for the sealed metadata of most keys; of one with more versions the whole blob is read. */
+const headBytes = 16 * 1024;
+
+export class VaultTransit {
+  readonly #store: SecretStore;
+  readonly #lockState: LockState;
+  readonly #lock: ReadWriteLock;
+  readonly #clock: Clock;
+  readonly #names = new KeyedMutex();
+  readonly #blobs: CiphertextCache<Bytes>;
+
+  constructor({ store, lockState, lock, clock, cacheBytes }: TransitOptions) {
+    this.#store = store;
+    this.#lockState = lockState;
+    this.#lock = lock;
+    this.#clock = clock;
+    this.#blobs = new CiphertextCache(store.shared === undefined ? cacheBytes / 16 : 0);
+  }
+
+  /** A new, empty vault has replaced the previous one. No other operation may run. */
+  vaultReplaced(): void {
+    this.#blobs.clear();
+  }
+
+  /** Returns the reply that shows the key. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE */
+  create(name: string, body: SharedBytes): Promise<Bytes> {
+    const create = async () => {
+      const [exists, now] = [(await this.#read(name)) !== null, this.#clock.now()];
+      const { blob, reply } = await this.#lockState.ask({ op: "createTransitKey", name, exists, body, now });
+      if (!(await this.#names.run([name], () => this.#commit(name, blob, null)))) throw alreadyExists(name);
+      return reply;
+    };
+    // DANGER: not within the name's turn: making an RSA key takes seconds.
+    return wipingAfter(body, this.#whileUnlocked(create));
+  }
+
+  /** Adds a version, or changes settings; returns the reply that shows the key. @throws VaultError NOT_FOUND, … as create */
+  change(change: RequestOf<"changeTransitKey">["change"], name: string, body: SharedBytes): Promise<Bytes> {
+    const attempt = async () => {
+      const previous = await this.#mustRead(name);
+      const now = this.#clock.now();
+      const request = { op: "changeTransitKey", change, name, blob: previous, body, now } as const;
+      const { blob, reply } = await this.#lockState.ask(request);
+      if (!(await this.#commit(name, blob, previous))) throw changing(name);
+      return reply;
+    };
+    return wipingAfter(body, this.#changing(name, attempt));
+  }
+
+  /** @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
+  show(name: string): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = await this.#mustRead(name);
+      return (await this.#lockState.ask({ op: "showTransitKey", name, blob })).reply;
+    });
+  }
+
+  /** The reply holds private parts: wipe it once it is sent. @throws VaultError BAD_REQUEST, … as show */
+  export(name: string): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = await this.#mustRead(name);
+      return (await this.#lockState.ask({ op: "exportTransitKey", name, blob })).reply;
+    });
+  }
+
+  /** @throws VaultError BAD_REQUEST, … as show */
+  remove(name: string): Promise<void> {
+    return this.#changing(name, async () => {
+      const blob = await this.#mustRead(name);
+      await this.#lockState.ask({ op: "checkTransitDeletion", name, blob });
+      if (!(await this.#commit(name, null, blob))) throw changing(name);
+    });
+  }
+
+  /** Returns the list's reply in pieces. `within`: only names in these ranges. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  async list(within?: readonly NameRange[]): Promise<readonly Bytes[]> {
+    const pieces: Bytes[] = [];
+    const damaged: string[] = [];
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const behind: string = after;
+      const found: readonly string[] = await this.#store.list("", behind, sliceKeys, space);
+      const visible = within === undefined ? found : found.filter((name) => includesPath(within, name));
+      const slice = await this.#whileUnlocked(() => this.#describe(visible));
+      if (slice.reply.length > 0) pieces.push(text(pieces.length > 0 ? "," : ""), slice.reply);
+      damaged.push(...slice.damaged);
+      after = found.length < sliceKeys ? undefined : found.at(-1);
+    }
+    const end = damaged.length > 0 ? `],"damaged":${JSON.stringify(damaged)}}` : "]}";
+    return [text('{"keys":['), ...pieces, text(end)];
+  }
+
+  /**
+   * Encrypts, signs and so on. The reply may hold plaintext: wipe it once it is sent.
+   * @throws VaultError BAD_REQUEST, … as show
+   */
+  use(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
+    const work = async () => {
+      const blob = await this.#read(name);
+      const reply = await this.#ask(use, name, blob, body);
+      return reply ?? this.#names.run([name], () => repeating(() => this.#reserveAndUse(use, name, body)));
+    };
+    return wipingAfter(body, this.#whileUnlocked(work));
+  }
+
+  /** Checks the body of a use that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
+  async validateUse(use: TransitUse, name: string, body: SharedBytes): Promise<void> {
+    const work = this.#whileUnlocked(() => this.#ask(use, name, null, body));
+    await wipingAfter(body, work).catch((error: unknown) => {
+      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+    });
+  }
+
+  /** @throws VaultError BAD_REQUEST, VAULT_LOCKED */
+  random(body: SharedBytes): Promise<Bytes> {
+    const work = async () => (await this.#lockState.ask({ op: "randomBytes", body })).reply;
+    return wipingAfter(body, this.#whileUnlocked(work));
+  }
+
+  /** As `VaultSecrets.reseal`. */
+  reseal(name: string): Promise<boolean> {
+    const reseal = async () => (await this.#resealOnce(name, false)) || this.#resealOnce(name, true);
+    return this.#lock.shared(() => this.#names.run([name], () => repeating(reseal)));
+  }
+
+  async #whileUnlocked<T>(work: () => Promise<T>): Promise<T> {
+    if (!this.#lock.tryEnter()) await this.#lock.enter();
+    try {
+      this.#lockState.mustBeUnlocked();
+      return await work();
+    } finally {
+      this.#lock.leave();
+    }
+  }
+
+  #changing<T>(name: string, change: () => Promise<T>): Promise<T> {
+    return this.#whileUnlocked(() => this.#names.run([name], () => repeating(change)));
+  }
+
+  /** Null: messages of the key must be reserved first. A null blob: there is no such key. */
+  async #ask(use: TransitUse, name: string, blob: Bytes | null, body: SharedBytes): Promise<Bytes | null> {
+    return (await this.#lockState.ask({ op: "useTransitKey", use, name, blob, body })).reply;
+  }
+
+  async #reserveAndUse(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
+    const blob = await this.#mustRead(name);
+    const reply = await this.#ask(use, name, blob, body); // another use may have reserved enough
+    if (reply !== null) return reply;
+    const { blob: reserved } = await this.#lockState.ask({ op: "reserveMessages", name, blob });
+    if (!(await this.#commit(name, reserved, blob))) throw changing(name);
+    const used = await this.#ask(use, name, reserved, body);
+    if (used === null) throw changing(name);
+    return used;
+  }
+
+  async #resealOnce(name: string, asItIs: boolean): Promise<boolean> {
+    const before = await this.#store.read(name, undefined, space);
+    if (before === null) return true;
+    const { blob, intact } = await this.#lockState.ask({ op: "reseal", path: name, blob: before, isKey: true });
+    if (!intact && !asItIs) return false;
+    if (blob === null) await this.#store.settle(name, space);
+    else if (!(await this.#commit(name, blob, before))) throw changing(name);
+    return intact;
+  }
+
+  async #describe(names: readonly string[]) {
+    const blobs = await Promise.all(names.map((name) => this.#blobs.get(name) ?? this.#head(name)));
+    const found = names.filter((_, i) => blobs[i] !== null); // without keys that were deleted since
+    const heads = blobs.flatMap((blob) => (blob === null ? [] : [headOf(blob, blob.length)]));
+    return this.#lockState.ask({ op: "listTransitKeys", names: found, heads });
+  }
+
+  async #head(name: string): Promise<Bytes | null> {
+    const head = await this.#store.read(name, headBytes, space);
+    return head?.length === headBytes ? this.#read(name) : head;
+  }
+
+  async #mustRead(name: string): Promise<Bytes> {
+    const blob = await this.#read(name);
+    if (blob === null) throw new VaultError("NOT_FOUND", `there is no transit key ${name}`);
+    return blob;
+  }
+
+  /** From memory or storage. */
+  async #read(name: string): Promise<Bytes | null> {
+    const cached = this.#blobs.get(name);
+    if (cached !== undefined) return cached;
+    this.#blobs.missed();
+    return this.#blobs.reading(async (keep) => {
+      const blob = await this.#store.read(name, undefined, space);
+      if (blob !== null) keep(name, blob);
+      return blob;
+    });
+  }
+
+  /** Returns false, and changes nothing, where the key is not what it was. */
+  async #commit(name: string, blob: Bytes | null, previous: Bytes | null): Promise<boolean> {
+    const changes = [{ space, path: name, blob, expected: expectedAs(previous) }] as const;
+    this.#blobs.beginChange(changes);
+    try {
+      return (await this.#store.commit(changes)).committed;
+    } finally {
+      this.#blobs.endChange(changes);
+    }
+  }
+}
+
+function alreadyExists(name: string): VaultError {
+  return new VaultError("ALREADY_EXISTS", `a transit key ${name} already exists: rotate it, or use another name`);
+}
+
+function changing(name: string): Conflict {
+  return new Conflict("UNAVAILABLE", `another program keeps changing the transit key ${name}: try again`);
+}
+
+function text(json: string): Bytes {
+  return new TextEncoder().encode(json);
+}
