@@ -127,14 +127,14 @@ export function viewOf(buffer: Buffer): Bytes {
 /** Concatenates the parts, texts as UTF-8, in memory of exactly their size. */
 export function concat(parts: readonly (Uint8Array | string)[]): Bytes {
   const joined = allocate(lengthOf(parts));
-  write(joined, parts);
+  writeParts(joined, parts);
   return joined;
 }
 
 /** As `concat`, in scratch memory. */
 export function scratchOf(...parts: readonly (Uint8Array | string)[]): Uint8Array {
   const joined = scratch(lengthOf(parts));
-  write(joined, parts);
+  writeParts(joined, parts);
   return joined;
 }
 
@@ -146,7 +146,7 @@ export function lengthOf(parts: readonly (Uint8Array | string)[]): number {
 
 const encoder = new TextEncoder();
 
-function write(target: Uint8Array, parts: readonly (Uint8Array | string)[]): void {
+export function writeParts(target: Uint8Array, parts: readonly (Uint8Array | string)[]): void {
   let at = 0;
   for (const part of parts) {
     if (typeof part === "string") {
@@ -170,6 +170,10 @@ export function bytesOf(...values: readonly number[]): Bytes {
 /** Four bytes, big endian. */
 export function uint32(value: number): Uint8Array {
   return Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
+}
+
+export function putUint32(bytes: Uint8Array, at: number, value: number): void {
+  bytes.set(uint32(value), at);
 }
 
 export function readUint32(bytes: Uint8Array, at: number): number {

@@ -1,5 +1,5 @@
 /**
- * Messages between the vault and the key worker: types only.
+ * Messages between the vault and the key worker.
  *
  * Errors do not cross threads, replies do: each is a union with `ok`. A put's body and all bytes of a reply are moved: the
  * sender must not touch them afterwards. Ciphertext in a request is copied.
@@ -43,8 +43,8 @@ export type BlobFault = "foreign" | "version" | "length";
  *   What was sent before it, needs the key and has not begun is refused as locked. `drain` replies when no derivation is
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
- * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries;
- *   `openMany` is `open` of several small blobs.
+ * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
+ *   `open` is packed: see `Call`.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
@@ -115,10 +115,6 @@ interface Operations {
   open: {
     request: { op: "open"; path: string; blob: Bytes };
     reply: OpenReply | Refusal;
-  };
-  openMany: {
-    request: { op: "openMany"; paths: readonly string[]; blobs: readonly Bytes[] };
-    reply: OpenManyReply | Refusal;
   };
   history: {
     request: { op: "history"; path: string; blob: Bytes };
@@ -220,16 +216,31 @@ export type PlannedOperation = {
   readonly end: number;
 };
 
-/** One message to the key worker: the requests of one turn of the event loop, in order. */
-export type Call = { readonly id: number; readonly requests: readonly Request[] };
+/**
+ * One message to the key worker: the requests of one turn of the event loop, in order, and behind them the opens, packed in
+ * one moved buffer each way. To clone an open as an object costs more than to open it.
+ *
+ *   opens, each: p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖ path (p, UTF-8) ‖ blob (b)
+ */
+export type Call = { readonly id: number; readonly requests: readonly ClonedRequest[]; readonly opens: Bytes | null };
 
 /** Their replies, in the same order. */
-export type Answer = { readonly id: number; readonly replies: readonly Reply[] };
+export type Answer = { readonly id: number; readonly replies: readonly Reply[]; readonly opened: Opened | null };
+
+/**
+ * Results of packed opens.
+ *
+ *   bytes, each: r, length of the reply (4, big endian) ‖ current length (4) ‖ etag (16, ASCII) ‖ reply (r); nothing for one
+ *   that is refused
+ */
+export type Opened = { readonly bytes: Bytes; readonly refusals: ReadonlyMap<number, Refusal> };
 
 export type Operation = keyof Operations;
 export type RequestOf<O extends Operation> = Operations[O]["request"];
 export type ReplyOf<O extends Operation> = Operations[O]["reply"];
 export type Request = RequestOf<Operation>;
+export type OpenRequest = RequestOf<"open">;
+export type ClonedRequest = Exclude<Request, OpenRequest>;
 export type Reply = ReplyOf<Operation>;
 
 /** Why the key worker refuses. The text is for the client and never repeats any input. */
@@ -281,18 +292,11 @@ export type SealReply = {
 };
 
 /** `currentLength`: length of the blob without its earlier versions; that part alone also opens. */
-type OpenedBlob = { readonly etag: string; readonly currentLength: number };
-
-export type OpenReply = { readonly ok: true; readonly reply: Bytes } & OpenedBlob;
-
-/**
- * The replies one after the other, with the length of each, 0 for a damaged blob. One buffer for all: to move a buffer costs
- * more than to open a small blob.
- */
-export type OpenManyReply = {
+export type OpenReply = {
   readonly ok: true;
   readonly reply: Bytes;
-  readonly opened: readonly (OpenedBlob & { readonly length: number })[];
+  readonly etag: string;
+  readonly currentLength: number;
 };
 
 export type DescribeReply = {

@@ -21,7 +21,7 @@ import {
   stepOrRefusal,
   stepsOf,
 } from "./batch-plan.js";
-import type { CachedStore, KeepCurrent, SealedBlob } from "./cache.js";
+import type { CachedStore, SealedBlob } from "./cache.js";
 import {
   conflictAt,
   expectedAs,
@@ -44,7 +44,7 @@ const maxSealedBytes = 256 * 2 ** 20;
 /** Bounds the memory for blobs beside those of the batch itself, and lets other requests have their turn. */
 const stepsAtOnce = 32;
 
-/** Larger blobs go to the key worker in a message each, so that other requests have their turn. */
+/** Replies of larger blobs are made one after the other, within the budget. */
 const smallBytes = 16 * 1024;
 
 type BatchesOptions = {
@@ -132,51 +132,28 @@ export class Batches {
     return Promise.allSettled(results);
   }
 
-  /**
-   * Opens the current versions, with one message for all small secrets, and large ones one after the other; returns an error
-   * for its path. Settles once all have ended.
-   */
+  /** Opens the current versions, large ones one after the other; returns an error for its path. Settles once all have ended. */
   #openMany(paths: readonly string[], budget: ReplyBudget): Promise<PromiseSettledResult<TaggedReply>[]> {
     return this.#cached.readingCurrent(async (keep) => {
       const read = async (path: string) => {
         budget.mustLast();
-        const blob = this.#cached.current(path) ?? (await this.#cached.readMissed(path));
-        if (blob === null) throw notFound(path);
-        return blob;
+        return this.#cached.mustReadCurrent(path);
       };
       const blobs = await Promise.allSettled(paths.map(read));
-      const small = blobs.flatMap((blob, i) => (isSmall(blob) ? [{ path: paths[i] ?? "", blob: blob.value }] : []));
-      const opened = this.#openSmall(small, keep);
-      let at = 0;
-      const replies = paths.map(async (path, i) => {
-        const blob = blobs[i];
-        if (blob?.status === "rejected") throw blob.reason;
-        const place = isSmall(blob) ? at++ : null;
-        const one = place === null ? null : (await opened)[place];
-        if (!one) return budget.take(() => this.#open(path));
+      const open = async (path: string, blob: Bytes) => {
+        const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
+        keep(path, blob, currentLength);
+        return { reply, tag: etag };
+      };
+      const opened = blobs.map(async (found, i) => {
+        if (found.status === "rejected") throw found.reason;
+        const path = paths[i] ?? "";
+        if (found.value.length > smallBytes) return budget.take(() => open(path, found.value));
+        const one = await open(path, found.value);
         budget.spend(one.reply);
         return one;
       });
-      return Promise.allSettled(replies);
-    });
-  }
-
-  /** Returns null for a damaged one. */
-  async #openSmall(
-    small: readonly { readonly path: string; readonly blob: Bytes }[],
-    keep: KeepCurrent,
-  ): Promise<(TaggedReply | null)[]> {
-    if (small.length === 0) return [];
-    const [paths, blobs] = [small.map(({ path }) => path), small.map(({ blob }) => blob)];
-    const { reply, opened } = await this.#lockState.ask({ op: "openMany", paths, blobs });
-    let at = 0;
-    return small.map(({ path, blob }, i) => {
-      const { length, etag, currentLength } = opened[i] ?? { length: 0, etag: "", currentLength: 0 };
-      const one = reply.subarray(at, at + length);
-      at += length;
-      if (length === 0) return null;
-      keep(path, blob, currentLength);
-      return { reply: one, tag: etag };
+      return Promise.allSettled(opened);
     });
   }
 
@@ -280,10 +257,6 @@ export class Batches {
 
 function written(path: string, { blob, headLength, reply }: SealReply, expected: Expected | undefined): StepResult {
   return { reply, changes: [{ path, blob, ...(expected && { expected }) }], sealed: { path, blob, headLength } };
-}
-
-function isSmall(blob: PromiseSettledResult<Bytes> | undefined): blob is PromiseFulfilledResult<Bytes> {
-  return blob?.status === "fulfilled" && blob.value.length <= smallBytes;
 }
 
 async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {

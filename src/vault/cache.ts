@@ -4,7 +4,7 @@
  */
 import type { Bytes, Head, SealReply } from "../../workers/protocol.js";
 import type { Basis, Change, CommitResult, Expected, SecretStore } from "../storage/secret-store.js";
-import { conflictAt, unconditional } from "./conditions.js";
+import { conflictAt, notFound, unconditional } from "./conditions.js";
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
 const headBytes = 32 * 1024;
@@ -50,10 +50,14 @@ export class CachedStore {
     return this.#currents.get(path);
   }
 
-  /** Reads a blob whose current version is not in memory. */
-  readMissed(path: string): Promise<Bytes | null> {
+  /** Returns the blob, from memory without its earlier versions, or from storage. @throws VaultError NOT_FOUND */
+  async mustReadCurrent(path: string): Promise<Bytes> {
+    const cached = this.#currents.get(path);
+    if (cached !== undefined) return cached;
     this.#currents.missed();
-    return this.store.read(path);
+    const blob = await this.store.read(path);
+    if (blob === null) throw notFound(path);
+    return blob;
   }
 
   /** Runs a read of storage; `keep` caches a blob without its earlier versions. */

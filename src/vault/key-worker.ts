@@ -11,6 +11,9 @@ import type {
   Bytes,
   Call,
   CheckpointSignature,
+  ClonedRequest,
+  Opened,
+  OpenRequest,
   Refusal,
   Reply,
   ReplyOf,
@@ -71,8 +74,8 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-/** One message that was sent, and when, in milliseconds. */
-type Sent = { readonly requests: readonly Waiting[]; readonly at: number };
+/** One message that was sent, and when, in milliseconds. `opens` are packed: see `Call`. */
+type Sent = { readonly cloned: readonly Waiting[]; readonly opens: readonly Waiting[]; readonly at: number };
 
 type Thread = {
   readonly pool: Piscina;
@@ -246,12 +249,24 @@ export class KeyWorker {
       rejectAll(waiting, new VaultError("UNAVAILABLE", "the key worker is not running: try again in a second"));
       return;
     }
-    const requests = waiting.map(({ request }) => request);
-    const call: Call = { id: thread.messages++, requests };
+    const cloned: Waiting[] = [];
+    const requests: ClonedRequest[] = [];
+    const opens: Waiting[] = [];
+    const blobs: OpenRequest[] = [];
+    for (const one of waiting) {
+      if (one.request.op === "open") {
+        opens.push(one);
+        blobs.push(one.request);
+      } else {
+        cloned.push(one);
+        requests.push(one.request);
+      }
+    }
+    const call: Call = { id: thread.messages++, requests, opens: blobs.length === 0 ? null : packed(blobs) };
     if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // it is sent alone
     try {
-      thread.port.postMessage(call, bodiesOf(requests));
-      thread.sent.set(call.id, { requests: waiting, at: this.#options.clock.elapsed() });
+      thread.port.postMessage(call, movedWith(call));
+      thread.sent.set(call.id, { cloned, opens, at: this.#options.clock.elapsed() });
     } catch (cause) {
       rejectAll(waiting, noReply(cause));
     }
@@ -267,14 +282,15 @@ export class KeyWorker {
     this.#holdsKeys = false;
   }
 
-  #take(thread: Thread, { id, replies }: Answer): void {
+  #take(thread: Thread, { id, replies, opened }: Answer): void {
     thread.hasReplied = true;
     const sent = thread.sent.get(id);
     if (sent === undefined) return;
     thread.sent.delete(id);
     const { clock, replied } = this.#options;
-    if (!mayWait(sent.requests)) replied?.(clock.elapsed() - sent.at);
-    for (const [i, { resolve }] of sent.requests.entries()) resolve(replies[i] as Reply);
+    if (!mayWait(sent)) replied?.(clock.elapsed() - sent.at);
+    for (const [i, { resolve }] of sent.cloned.entries()) resolve(replies[i] as Reply);
+    if (opened !== null) resolveOpens(sent.opens, opened);
   }
 
   #threadCrashed(thread: Thread): void {
@@ -325,7 +341,7 @@ function startThread(settings: WorkerSettings, { take, crashed }: ThreadEvents):
 function end(thread: Thread, reason: VaultError): Promise<void> {
   thread.hasEnded = true;
   thread.port.close();
-  for (const { requests } of thread.sent.values()) rejectAll(requests, reason);
+  for (const { cloned, opens } of thread.sent.values()) rejectAll([...cloned, ...opens], reason);
   thread.sent.clear();
   return thread.pool.destroy();
 }
@@ -337,7 +353,7 @@ function rejectAll(waiting: readonly Waiting[], error: VaultError): void {
 const waitingOperations: ReadonlySet<string> = new Set([...derivingOperations, "drain"]);
 
 /** Whether the message may wait for a derivation. */
-function mayWait([first]: readonly Waiting[]): boolean {
+function mayWait({ cloned: [first] }: Sent): boolean {
   return first !== undefined && waitingOperations.has(first.request.op);
 }
 
@@ -352,12 +368,48 @@ function isQuick(request: Request): boolean {
   return request.op === "seal" && request.body.byteLength + (request.previous?.length ?? 0) <= quickBytes;
 }
 
-/** Bodies of puts: they are moved. */
-function bodiesOf(requests: readonly Request[]): ArrayBuffer[] {
-  return requests.flatMap((request) => {
-    const memory = request.op === "seal" ? request.body.buffer : null;
-    return memory instanceof ArrayBuffer ? [memory] : [];
-  });
+/** Bodies of puts and packed opens are moved. */
+function movedWith({ requests, opens }: Call): ArrayBuffer[] {
+  const moved = opens === null ? [] : [opens.buffer];
+  for (const request of requests) {
+    if (request.op === "seal" && request.body.buffer instanceof ArrayBuffer) moved.push(request.body.buffer);
+  }
+  return moved;
+}
+
+/** See `Call`. */
+function packed(opens: readonly OpenRequest[]): Bytes {
+  let length = 0;
+  for (const { path, blob } of opens) length += 8 + Buffer.byteLength(path) + blob.length;
+  const target = Buffer.from(new ArrayBuffer(length));
+  let at = 0;
+  for (const { path, blob } of opens) {
+    const pathLength = target.write(path, at + 8);
+    target.writeUInt32BE(pathLength, at);
+    target.writeUInt32BE(blob.length, at + 4);
+    target.set(blob, at + 8 + pathLength);
+    at += 8 + pathLength + blob.length;
+  }
+  return target;
+}
+
+/** See `Opened`. Each reply is a part of one buffer, which whoever sends it wipes by itself. */
+function resolveOpens(opens: readonly Waiting[], { bytes, refusals }: Opened): void {
+  const fields = Buffer.from(bytes.buffer);
+  let at = 0;
+  for (const [i, { resolve }] of opens.entries()) {
+    const refused = refusals.get(i);
+    if (refused !== undefined) {
+      resolve(refused);
+      continue;
+    }
+    const replyAt = at + 24;
+    const end = replyAt + fields.readUInt32BE(at);
+    const currentLength = fields.readUInt32BE(at + 4);
+    const etag = fields.toString("latin1", at + 8, replyAt);
+    resolve({ ok: true, reply: bytes.subarray(replyAt, end), etag, currentLength });
+    at = end;
+  }
 }
 
 /** Wipes a body that was shared with the key worker, or did not reach it; one that was moved has no bytes left here. */

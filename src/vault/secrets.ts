@@ -285,8 +285,7 @@ export class VaultSecrets {
   /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
   #readAndOpen(path: string): Promise<TaggedReply> {
     return this.#cached.readingCurrent(async (keep) => {
-      const blob = await this.#cached.readMissed(path);
-      if (blob === null) throw notFound(path);
+      const blob = await this.#cached.mustReadCurrent(path);
       const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
       keep(path, blob, currentLength);
       return { reply, tag: etag };

@@ -18,7 +18,8 @@
  *
  * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1; in format
- *             version 3 a line feed and a second object may follow, the private attributes, which no response contains
+ *             version 3 a line feed and a second object follow, the private attributes, which no response contains; it is
+ *             {} where only earlier versions have any
  *   value     a JSON string as JSON.stringify writes it
  *
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
@@ -37,7 +38,18 @@ import {
   utf8,
 } from "../memory.js";
 import type { BlobFault, Bytes } from "../protocol.js";
-import { type Box, nonceBytes, open, type Sealed, seal, sealAnew, tagBytes, type XaesKey } from "./xaes.js";
+import {
+  type Box,
+  nonceBytes,
+  open,
+  openBox,
+  type Sealed,
+  seal,
+  sealAnew,
+  subkeyAt,
+  tagBytes,
+  type XaesKey,
+} from "./xaes.js";
 
 const magic = utf8("SRVB");
 const formatVersion = 2;
@@ -199,20 +211,16 @@ export type SealingKey = {
   readonly label?: Bytes;
 };
 
-/**
- * Seals the current version, with the earlier versions as they are behind it.
- * @param hasPrivate whether an earlier version may have private attributes
- */
+/** Seals the current version, with the earlier versions as they are behind it. */
 export function sealBlob(
   key: SealingKey,
   path: string,
   metadata: Uint8Array,
   value: Uint8Array,
   earlier: readonly SealedVersion[] = [],
-  hasPrivate = false,
 ): Bytes {
   const [sealedMetadata = [], sealedValue = []] = sealBoxes(key, path, metadata, value);
-  const format = hasPrivate || privatePart(metadata) !== null ? privateFormat : formatVersion;
+  const format = privatePart(metadata) === null ? formatVersion : privateFormat;
   return blobOf(sealedMetadata, sealedValue, earlier, format);
 }
 
@@ -250,12 +258,7 @@ export function openVersionsMetadata(
   );
 }
 
-const noVersion: SealedVersion = { metadata: noBox, value: noBox };
-
 export type OpenedVersion = { readonly metadata: Uint8Array; readonly value: Uint8Array };
-
-/** `length`: of the blob without its earlier versions. */
-type OpenedCurrent = OpenedVersion & { readonly length: number };
 
 /** Opens a version into scratch memory; null when it is damaged, moved or foreign. */
 export function openVersion(key: SealingKey, path: string, version: SealedVersion): OpenedVersion | null {
@@ -281,32 +284,56 @@ export function openBoxes({ masterKey, oldKey }: SealingKey, sealed: readonly Se
   return opened.map((plaintext) => plaintext ?? older.shift() ?? null);
 }
 
-/** Opens the current version of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
-export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): OpenedCurrent | null {
+/** The current version of a blob, of which the metadata is open. */
+export type HalfOpen = {
+  readonly metadata: Uint8Array;
+  /** Length of the opened value. */
+  readonly valueLength: number;
+  /** Length of the blob without its earlier versions. */
+  readonly currentLength: number;
+  readonly valueBox: Sealed;
+  /** In scratch memory. */
+  readonly valueKey: Uint8Array;
+};
+
+/** Opens the metadata of a whole blob's current version into scratch memory; null when it is damaged, moved or foreign. */
+export function openHalf(key: SealingKey, path: PathText, blob: Uint8Array): HalfOpen | null {
   const split = splitBlob(blob);
   if (!split?.isWhole) return null;
-  const opened = openVersion(key, path, split.current);
-  return opened && ofItsFormat(opened.metadata, blob) && { ...opened, length: split.currentLength };
+  const { current, currentLength } = split;
+  const nonces = [current.metadata, current.value].map((box) => box.subarray(0, nonceBytes));
+  const aad = metadataAad(key, path);
+  for (const candidate of [key.masterKey, key.oldKey]) {
+    const subkeys = candidate?.deriveSubkeys(nonces);
+    const metadata = subkeys && openBox(subkeyAt(subkeys, 0), current.metadata, aad);
+    if (!subkeys || !metadata) continue;
+    if (ofItsFormat(metadata, blob) === null) return null;
+    const valueBox = { box: current.value, aad: valueAad(key, path, nonces[0]) };
+    const valueLength = current.value.length - nonceBytes - tagBytes;
+    return { metadata, valueLength, currentLength, valueBox, valueKey: subkeyAt(subkeys, 1) };
+  }
+  return null;
 }
 
-/** As `openCurrent`, which is faster for one; the subkeys of all are derived together. */
-export function openCurrents(key: SealingKey, blobs: readonly PathAndBlob[]): (OpenedCurrent | null)[] {
-  const splits = blobs.map(({ blob }) => splitBlob(blob));
-  const boxes = blobs.flatMap(({ path }, i) => {
-    const current = splits[i]?.isWhole === true ? splits[i].current : null;
-    return boxesOf(key, path, current ?? noVersion);
-  });
-  const opened = openBoxes(key, boxes);
-  return blobs.map(({ blob }, i) => {
-    const [metadata = null, value = null] = opened.slice(2 * i, 2 * i + 2);
-    const whole = metadata && value && ofItsFormat(metadata, blob);
-    return whole && { metadata, value, length: splits[i]?.currentLength ?? 0 };
-  });
+/** Opens the value, into `target` of its length if there is one, else into scratch memory; null when it is damaged. */
+export function openValue({ valueBox, valueKey }: HalfOpen, target: Uint8Array | null = null): Uint8Array | null {
+  return openBox(valueKey, valueBox.box, valueBox.aad, target);
 }
 
-/** A blob whose format byte was changed could pass for the other format: versions 2 and 3 have the number of the version. */
+/** Opens the current version of a whole blob into scratch memory; null when it is damaged, moved or foreign. */
+export function openCurrent(key: SealingKey, path: string, blob: Uint8Array): OpenedVersion | null {
+  const half = openHalf(key, path, blob);
+  const value = half && openValue(half);
+  return value && { metadata: half.metadata, value };
+}
+
+/**
+ * A blob whose format byte was changed could pass for another format: versions 2 and 3 have the number of the version, and 3
+ * alone has private attributes.
+ */
 function ofItsFormat(metadata: Uint8Array, blob: Uint8Array | undefined): Uint8Array | null {
-  return blob !== undefined && hasNumber(metadata) === isNumbered(blob) ? metadata : null;
+  if (blob === undefined || hasNumber(metadata) !== isNumbered(blob)) return null;
+  return (privatePart(metadata) !== null) === isPrivate(blob) ? metadata : null;
 }
 
 /** Whether the public part of opened metadata ends with the number of its version. */
@@ -314,11 +341,14 @@ export function hasNumber(metadata: Uint8Array): boolean {
   return publicPart(metadata).at(-2) !== 0x22; // the quote after `updatedAt`
 }
 
-export function metadataAad(key: SealingKey, path: string): Uint8Array {
+/** A path, or its UTF-8. */
+type PathText = string | Uint8Array;
+
+export function metadataAad(key: SealingKey, path: PathText): Uint8Array {
   return scratchOf(key.label ?? label, key.vaultId, metadataPart, uint32(byteLength(path)), path);
 }
 
-export function valueAad(key: SealingKey, path: string, metadataNonce: Uint8Array = noBox): Uint8Array {
+export function valueAad(key: SealingKey, path: PathText, metadataNonce: Uint8Array = noBox): Uint8Array {
   return scratchOf(key.label ?? label, key.vaultId, valuePart, uint32(byteLength(path)), path, metadataNonce);
 }
 

@@ -45,17 +45,16 @@ type Described = Times & { readonly metadata: object; readonly version: number; 
 
 /**
  * Sealed metadata, in scratch memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}`, and on a second line
- * the attributes, if there are any.
+ * the attributes; null: the secret has never had any.
  */
 export function metadataText(
   supplied: string,
   { createdAt, updatedAt }: Times,
   version: number,
-  attributes: Attributes = {},
+  attributes: Attributes | null = null,
 ): Uint8Array {
   const shown = `{"metadata":${supplied},"createdAt":"${createdAt}","updatedAt":"${updatedAt}","version":${version}}`;
-  const hidden = JSON.stringify(attributes);
-  return scratchOf(hidden === "{}" ? shown : `${shown}\n${hidden}`);
+  return scratchOf(attributes === null ? shown : `${shown}\n${JSON.stringify(attributes)}`);
 }
 
 /** Reads opened metadata; a secret of format version 1 has the version 1. */
@@ -84,6 +83,11 @@ function putReply(path: string, valueBytes: number, supplied: string, version: n
 /** A get's reply, in pieces. */
 export function getReply(path: string, value: Uint8Array, metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
   return [`{"path":${JSON.stringify(path)},"value":`, value, ",", ...restOfEntry(metadata, etag)];
+}
+
+/** What comes before and behind the value in a get's reply, in pieces. `path`: UTF-8. */
+export function getReplyAround(path: Uint8Array, metadata: Uint8Array, etag: string) {
+  return { head: ['{"path":', writeString(path), ',"value":'], tail: [",", ...restOfEntry(metadata, etag)] };
 }
 
 /** One entry of a list, in pieces. */
@@ -122,10 +126,14 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const { earlier, isSame } = history(key, place, content, last && JSON.stringify(last.metadata), limits);
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
   const { value, valueBytes, supplied } = content;
-  const { secret } = last?.attributes ?? {};
-  const metadata = metadataText(supplied, nextTimes(now, last), version, secret && { secret });
-  const blob = sealBlob(key, path, metadata, value, earlier, previous !== null && isPrivate(previous));
+  const attributes = previous !== null && isPrivate(previous) ? kept(last?.attributes) : null;
+  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, last), version, attributes), value, earlier);
   return sealReply(path, blob, { valueBytes, supplied, version });
+}
+
+/** Attributes that a new version takes over. */
+function kept({ secret }: Attributes = {}): Attributes {
+  return secret === undefined ? {} : { secret };
 }
 
 type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };
@@ -152,11 +160,11 @@ function history(
   const replaced = openVersion(key, path, split.current);
   const isSame = replaced !== null && lastSupplied === content.supplied && equal(replaced.value, content.value);
   const versions = replaced === null || isSame ? split.earlier : [split.current, ...split.earlier];
-  return { earlier: kept(versions, limits), isSame };
+  return { earlier: fitting(versions, limits), isSame };
 }
 
 /** Returns the newest, and of the others, newest first, as many as fit both limits. */
-function kept(
+function fitting(
   versions: readonly SealedVersion[],
   { keepVersions, keepVersionBytes }: HistoryLimits,
 ): readonly SealedVersion[] {

@@ -3,17 +3,18 @@
  * needs to know comes with the request.
  */
 import { Keyring } from "../crypto/keyring.js";
-import type { Answer, Call, Operation, Reply, RequestOf, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
+import type { Answer, Call, Reply, RequestOf, SentLocks, WorkerSettings, WorkerStart } from "../protocol.js";
 import { unexpected } from "../refusals.js";
 import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
+import { openPacked } from "./opens.js";
 import { signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
-import { copy, describe, inspect, move, open, openMany, plan, seal } from "./secrets.js";
+import { copy, describe, inspect, move, plan, seal } from "./secrets.js";
 import {
   changeTransitKey,
   checkTransitDeletion,
@@ -32,7 +33,7 @@ const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
-  ...{ inspect, seal, open, openMany, describe, plan, move, copy },
+  ...{ inspect, seal, describe, plan, move, copy },
   ...{ history, openVersion, undo, prune, check },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
@@ -58,12 +59,17 @@ export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Cont
 }
 
 /** The replies' bytes are moved, not copied. */
-async function respond(port: Port, context: Context, { id, requests }: Call): Promise<void> {
-  const replies = await Promise.all(requests.map((request) => replyTo(context, request)));
-  port.postMessage({ id, replies }, replies.flatMap(buffersOf));
+async function respond(port: Port, context: Context, { id, requests, opens }: Call): Promise<void> {
+  const replies = requests.length === 0 ? [] : await Promise.all(requests.map((request) => replyTo(context, request)));
+  const opened = opens && openPacked(context, opens);
+  const moved = replies.flatMap(buffersOf);
+  if (opened !== null) moved.push(opened.bytes.buffer);
+  port.postMessage({ id, replies, opened }, moved);
 }
 
-async function replyTo<O extends Operation>(context: Context, request: RequestOf<O>): Promise<Reply> {
+type Cloned = keyof OperationTable;
+
+async function replyTo<O extends Cloned>(context: Context, request: RequestOf<O>): Promise<Reply> {
   try {
     const operate: OperationTable[O] = operations[request.op as O];
     return await operate(context, request);

@@ -1,4 +1,4 @@
-/** Operations on secrets: seal a put's body, open blobs for gets, describe them for a list, and the steps of a batch. */
+/** Operations on secrets: seal a put's body, describe blobs for a list, and the steps of a batch. */
 import { maxOperations } from "../body-limits.js";
 import {
   etagOfCurrent,
@@ -6,7 +6,6 @@ import {
   isPrivate,
   metadataEnd,
   openCurrent,
-  openCurrents,
   openMetadata,
   openVersion,
   type PathAndBlob,
@@ -17,23 +16,11 @@ import {
   splitBlob,
 } from "../crypto/blob.js";
 import { readElements } from "../json/json-reader.js";
-import { allocate, concat, fromLatin1, lengthOf, wipe } from "../memory.js";
+import { concat, fromLatin1, wipe } from "../memory.js";
 import type { DescribeReply, PlannedOperation, ReplyOf, RequestOf } from "../protocol.js";
 import { damaged, noOperations } from "../refusals.js";
 import type { Context } from "./context.js";
-import {
-  contentOf,
-  contentOfBody,
-  getReply,
-  listEntry,
-  metadataText,
-  readMetadata,
-  sealNext,
-  sealReply,
-} from "./entry.js";
-
-/** Opens under no key. */
-const noBlob = allocate(0);
+import { contentOf, contentOfBody, listEntry, metadataText, readMetadata, sealNext, sealReply } from "./entry.js";
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
   return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
@@ -53,33 +40,6 @@ export function seal(
   } finally {
     wipe(body);
   }
-}
-
-export function open({ keyring }: Context, { path, blob }: RequestOf<"open">): ReplyOf<"open"> {
-  return keyring.withKey((key) => {
-    const opened = openCurrent(key, path, blob);
-    if (opened === null) return damaged(path);
-    const etag = etagOfCurrent(blob);
-    const reply = concat(getReply(path, opened.value, opened.metadata, etag));
-    return { ok: true, reply, etag, currentLength: opened.length };
-  });
-}
-
-export function openMany({ keyring }: Context, { paths, blobs }: RequestOf<"openMany">): ReplyOf<"openMany"> {
-  return keyring.withKey((key) => {
-    const pairs = paths.map((path, i) => ({ path, blob: blobs[i] ?? noBlob }));
-    const replies = openCurrents(key, pairs).map((one, i) => {
-      const { path, blob } = pairs[i] ?? { path: "", blob: noBlob };
-      const etag = etagOfCurrent(blob);
-      const pieces = one === null ? [] : getReply(path, one.value, one.metadata, etag);
-      return { pieces, opened: { length: lengthOf(pieces), etag, currentLength: one?.length ?? 0 } };
-    });
-    return {
-      ok: true,
-      reply: concat(replies.flatMap(({ pieces }) => pieces)),
-      opened: replies.map(({ opened }) => opened),
-    };
-  });
 }
 
 export function describe({ keyring }: Context, { paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
@@ -115,9 +75,9 @@ export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">
     if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
     const { value, valueBytes, supplied } = contentOf(current);
     const { version, attributes, ...times } = readMetadata(current.metadata);
-    const metadata = metadataText(supplied, times, version, attributes);
+    const metadata = metadataText(supplied, times, version, isPrivate(blob) ? attributes : null);
     const intact = earlier.filter((sealed) => sealed !== null);
-    const moved = sealBlob(key, to, metadata, value, intact, isPrivate(blob));
+    const moved = sealBlob(key, to, metadata, value, intact);
     return sealReply(to, moved, { valueBytes, supplied, version });
   });
 }
