@@ -1,16 +1,22 @@
 /**
- * What the build makes of the compiled modules: the key worker's thread, and the command. CommonJS, since Node takes longer
- * to load an ES module than our programs take to run.
+ * What the build makes of the compiled modules and of the packages that they use: the key worker's thread, and the command.
+ * An installed package then needs no other one. CommonJS, since Node takes longer to load an ES module than our programs
+ * take to run.
  */
-import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
 
-const { dependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+/** Packages that others use where they are installed, and that are not: native code, and colours of a debug log. */
+const absent = ["pg-native", "@napi-rs/nice", "supports-color"];
 
-/** Other packages become part of the program: ES modules only, which `require` would give another shape. See NOTICE. */
-const installed = [...Object.keys(dependencies), "pg"];
-
-const isExternal = (id) => installed.some((name) => id === name || id.startsWith(`${name}/`));
+/** piscina starts its thread from a file beside it, which is an entry of its own here. */
+const piscinaThread = {
+  name: "piscina-thread",
+  transform(code, id) {
+    if (!id.endsWith("/piscina/dist/index.js")) return null;
+    if (!code.includes("__dirname, 'worker.js'")) throw new Error("piscina names its thread's file in another way");
+    return code.replace("__dirname, 'worker.js'", "__dirname, 'piscina-thread.cjs'");
+  },
+};
 
 // biome-ignore lint/style/noDefaultExport: rolldown loads its configuration by the default export
 export default defineConfig([
@@ -20,9 +26,16 @@ export default defineConfig([
     output: { file: "dist/workers/key-worker.cjs", format: "cjs" },
   },
   {
+    input: { "piscina-thread": "node_modules/piscina/dist/worker.js" },
+    platform: "node",
+    external: absent,
+    output: { dir: "dist/program", cleanDir: true, format: "cjs", entryFileNames: "[name].cjs" },
+  },
+  {
     input: ["dist/src/cli/entry.cjs", "dist/src/cli/lib/clipboard-clear.js"],
     platform: "node",
-    external: isExternal,
+    external: absent,
+    plugins: [piscinaThread],
     output: {
       dir: "dist/program",
       format: "cjs",

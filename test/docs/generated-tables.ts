@@ -6,6 +6,7 @@
  *   <!-- end of table -->
  */
 
+import { bundledPackages } from "../../packaging/bundled-packages.js";
 import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { systemClock } from "../../src/clock.js";
 import { definitions, shownDefaultOf } from "../../src/config/definitions.js";
@@ -16,6 +17,7 @@ import { ServerMetrics } from "../../src/metrics/server-metrics.js";
 import { longForms } from "../long/long-forms.js";
 import { contract } from "../support/contract-judge.js";
 import { run } from "../support/process.js";
+import { loadedByServer } from "./loaded-packages.js";
 
 type Row = readonly string[];
 
@@ -29,6 +31,7 @@ export async function renderTables(): Promise<ReadonlyMap<string, string>> {
     ["errors", table(["Code", "Status", "Meaning"], errorRows())],
     ["findings", table(["Finding", "Meaning"], findingRows())],
     ["metrics", table(["Metric", "Type", "Meaning"], await metricRows())],
+    ["packages", table(["Package", "Licence", "Loaded by"], await packageRows())],
     ["long-forms", table(["Long form", "What it does", "How much"], longFormRows())],
   ]);
 }
@@ -119,6 +122,16 @@ const noFigures: CurrentFigures = {
   losses: null,
   caches: {},
 };
+
+/** The bundled packages; the last column is empty for those that only some commands load. */
+async function packageRows(): Promise<Row[]> {
+  const { main, keyWorker } = await loadedByServer();
+  const names = new Map(bundledPackages().map(({ name, licence }) => [name, licence]));
+  return [...names].map(([name, licence]) => {
+    const threads = [main.includes(name) ? "server" : "", keyWorker.includes(name) ? "key worker" : ""];
+    return [code(name), licence, threads.filter((thread) => thread !== "").join(", ")];
+  });
+}
 
 function longFormRows(): Row[] {
   return Object.entries(longForms).map(([name, { meaning, numbers = {} }]) => {

@@ -1,10 +1,12 @@
 /** The published package: complete without repository and development dependencies, and free of tests. */
 import { execFile } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { extract, list } from "tar";
+import { bundledPackages } from "../../packaging/bundled-packages.js";
+import { renderNotice } from "../../packaging/notice.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { environment, startProcess } from "../support/process.js";
 import { mustInit, mustPut } from "../support/test-client.js";
@@ -13,7 +15,6 @@ import { writeShare } from "./share-files.js";
 type Manifest = {
   readonly version: string;
   readonly bin: Readonly<Record<string, string>>;
-  readonly dependencies: Readonly<Record<string, string>>;
 };
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
@@ -26,16 +27,12 @@ async function pack(): Promise<string> {
   return join(directory, stdout.trim());
 }
 
-/** Installs the package and its dependencies as npm would; returns the directory. */
+/** Installs the package as npm would: nothing else comes with it. Returns the directory. */
 async function install(file: string): Promise<string> {
   const directory = temporaryDirectory();
   const modules = join(directory, "node_modules");
   mkdirSync(join(modules, "strongroom"), { recursive: true });
   await extract({ file, cwd: join(modules, "strongroom"), strip: 1 });
-  for (const name of Object.keys(manifest.dependencies)) {
-    mkdirSync(dirname(join(modules, name)), { recursive: true });
-    symlinkSync(resolve("node_modules", name), join(modules, name));
-  }
   return directory;
 }
 
@@ -52,11 +49,29 @@ describe("the package", () => {
     expect(files.filter((path) => /test|\.map$|(?<!\.d)\.c?ts$/.test(path))).to.deep.equal([]);
   });
 
-  it("names in NOTICE the packages that are part of the program", () => {
-    const program = readdirSync("dist/program").map((name) => readFileSync(join("dist/program", name), "utf8"));
-    const contained = [...program.join("\n").matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)];
-    const named = /:\n(.*)\.\n/.exec(readFileSync("NOTICE", "utf8"))?.[1]?.split(", ");
-    expect([...new Set(contained.map(([, name]) => name))].sort()).to.deep.equal(named);
+  it("needs no other package and runs no script when it is installed", () => {
+    for (const file of ["package.json", "packages/client/package.json"]) {
+      const { scripts = {}, ...fields } = JSON.parse(readFileSync(file, "utf8"));
+      expect(fields).not.to.have.any.keys("dependencies", "optionalDependencies", "peerDependencies");
+      expect(scripts).not.to.have.any.keys("preinstall", "install", "postinstall");
+    }
+  });
+
+  it("has in NOTICE the licence of each package that is part of the program (npm run notice)", () => {
+    expect(readFileSync("NOTICE", "utf8")).to.equal(renderNotice());
+  });
+
+  it("has a bill of materials with version, licence and checksum of each of these packages", () => {
+    const { components, dependencies } = JSON.parse(readFileSync("dist/share/sbom.cdx.json", "utf8"));
+    const packages = bundledPackages();
+    expect(packages).to.have.lengthOf.above(50);
+    const purls = packages.map(({ name, version }) => `pkg:npm/${name.replace("@", "%40")}@${version}`);
+    expect(components.map((one: { purl: string }) => one.purl)).to.deep.equal(purls);
+    expect(dependencies[0].dependsOn).to.deep.equal(purls);
+    for (const { hashes, licenses } of components) {
+      expect(hashes[0].content).to.match(/^[0-9a-f]{128}$/);
+      expect(licenses).to.have.lengthOf(1);
+    }
   });
 
   it("works in an empty directory: the command serves and prints its version, the client library reads", async () => {

@@ -1,9 +1,10 @@
 /**
- * What a package manager installs beside the program, in `dist/share`: the manual page, made from the commands' help, and
- * the completion scripts. `npm run share` writes them; `npm pack` and `npm run docs` do, too.
+ * What a package manager installs beside the program, in `dist/share`: the manual page, made from the commands' help, the
+ * completion scripts, and the bill of materials. `npm run share` writes them; `npm pack` and `npm run docs` do, too.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { renderSbom } from "../../packaging/sbom.js";
 import { commands } from "../../src/cli/command-table.js";
 import { exitCodes, exitMeanings } from "../../src/cli/lib/errors.js";
 import { definitions } from "../../src/config/definitions.js";
@@ -18,7 +19,11 @@ export async function renderShare(): Promise<ReadonlyMap<string, string>> {
   const scripts = Object.entries(completions).map(async ([shell, name]) => {
     return [join("completions", name), await completionOf(shell)] as const;
   });
-  return new Map([["man/strongroom.1", await manualPage()], ...(await Promise.all(scripts))]);
+  const made = [
+    ["man/strongroom.1", await manualPage()],
+    ["sbom.cdx.json", renderSbom()],
+  ] as const;
+  return new Map([...made, ...(await Promise.all(scripts))]);
 }
 
 export async function writeShare(directory: string): Promise<void> {

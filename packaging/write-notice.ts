@@ -1,0 +1,5 @@
+/** Entry point of `npm run notice`. */
+import { writeFileSync } from "node:fs";
+import { renderNotice } from "./notice.js";
+
+writeFileSync("NOTICE", renderNotice());
