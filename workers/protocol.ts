@@ -46,6 +46,7 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
  *   `open` is packed: see `Call`.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
+ * - `changeMetadata` seals the current value again with other metadata.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
  * - `check` opens all versions in a blob, and refuses when one is damaged.
@@ -126,6 +127,10 @@ interface Operations {
   };
   undo: {
     request: { op: "undo"; path: string; body: Bytes; blob: Bytes | null; now: number };
+    reply: SealReply | Refusal;
+  };
+  changeMetadata: {
+    request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number };
     reply: SealReply | Refusal;
   };
   prune: {

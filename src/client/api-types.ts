@@ -286,12 +286,16 @@ export interface BatchGet {
 export interface BatchPut {
   /** Path to store the secret at, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly put: string;
-  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
+  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. With `encoding`, the value in base64, with the standard or the URL alphabet, with or without padding; the limit is for the base64. */
   readonly value: string;
+  /** Present for a binary value. */
+  readonly encoding?: "base64";
   /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
   /** Description for people. At most 4096 bytes of UTF-8. */
   readonly description?: string;
+  /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
+  readonly expiresAt?: string;
   /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
@@ -334,12 +338,26 @@ export interface BatchCopy {
 
 /** Body of put. */
 export interface PutRequest {
-  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. */
+  /** The secret value. At most 1048576 bytes of UTF-8, without lone surrogates. With `encoding`, the value in base64, with the standard or the URL alphabet, with or without padding; the limit is for the base64. */
   readonly value: string;
+  /** Present for a binary value. */
+  readonly encoding?: "base64";
   /** Kind of secret. */
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
   /** Description for people. At most 4096 bytes of UTF-8. */
   readonly description?: string;
+  /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
+  readonly expiresAt?: string;
+}
+
+/** Body of a change of the metadata. null removes a field; a field that is absent stays. */
+export interface MetadataRequest {
+  /** Kind of secret. */
+  readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other" | null;
+  /** Description for people. At most 4096 bytes of UTF-8. */
+  readonly description?: string | null;
+  /** When the value expires. A reminder: nothing is deleted. ISO 8601 with a time zone. */
+  readonly expiresAt?: string | null;
 }
 
 /** Body of a new token. */
@@ -642,6 +660,8 @@ export interface Metadata {
   readonly type?: "oauth-token" | "api-key" | "password" | "certificate" | "other";
   /** Description for people. */
   readonly description?: string;
+  /** When the value expires. Nothing is deleted then. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt?: string;
 }
 
 /** Confirms that a secret was stored. */
@@ -650,7 +670,7 @@ export interface Stored {
   readonly ok: true;
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
-  /** The value's length in bytes of UTF-8. */
+  /** Length of the value in bytes: of a text, in UTF-8. */
   readonly bytes: number;
   readonly metadata: Metadata;
   /** Number of the version: 1 at first, and one more after each put that changes something. */
@@ -665,6 +685,8 @@ export interface Secret {
   readonly path: string;
   /** The secret value. */
   readonly value: string;
+  /** Present if the value is in base64. */
+  readonly encoding?: "base64";
   readonly metadata: Metadata;
   /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
@@ -680,6 +702,8 @@ export interface Secret {
 export interface SecretEntry {
   /** The secret's path in its canonical form (Unicode NFC). */
   readonly path: string;
+  /** Present for a binary value. */
+  readonly encoding?: "base64";
   readonly metadata: Metadata;
   /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;
@@ -693,6 +717,8 @@ export interface SecretEntry {
 
 /** A version of a secret, without its value. */
 export interface SecretVersion {
+  /** Present for a binary value. */
+  readonly encoding?: "base64";
   readonly metadata: Metadata;
   /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string;

@@ -3,7 +3,7 @@ import { change, read } from "../audit/record.js";
 import { readAudit, verifyAudit } from "./audit.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
-import { batch, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
+import { batch, changeMetadata, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
 import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
 import {
@@ -54,6 +54,7 @@ export const endpoints: readonly Endpoint[] = [
   { operation: "get", at: "GET /v1/secrets/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: get },
   { operation: "put", at: "PUT /v1/secrets/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: put },
   { operation: "delete", at: "DELETE /v1/secrets/:path", scope: "delete", guard: "unlocked", audit: change("delete"), handle: remove },
+  { operation: "changeMetadata", at: "PATCH /v1/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"), handle: changeMetadata },
   { operation: "versions", at: "GET /v1/versions/:path", scope: "list", guard: "unlocked", audit: read("versions"), handle: history },
   { operation: "versions", at: "GET /v1/versions/:path?version", scope: "get", guard: "unlocked", audit: read("get-version"), handle: version },
   { operation: "undo", at: "POST /v1/versions/:path", scope: "put", guard: "unlocked", audit: change("undo"), handle: undo },

@@ -56,6 +56,15 @@ export async function version({ vault }: Service, req: Request, res: Response, p
   sendBytes(res, 200, [await vault.secrets.version(path, Number(number))]);
 }
 
+export async function changeMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
+  await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeMetadata(path, body));
+  const { reply, tag } = await service.vault.secrets.changeMetadata(path, body, condition);
+  sendBytes(res, 200, [reply], tag);
+}
+
 export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);

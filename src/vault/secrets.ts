@@ -44,6 +44,8 @@ export type SecretsOptions = {
   readonly keepsHistory: boolean;
 };
 
+type Rewrite = "undo" | "changeMetadata";
+
 export class VaultSecrets {
   readonly #store: SecretStore;
   readonly #lockState: LockState;
@@ -148,13 +150,13 @@ export class VaultSecrets {
   }
 
   /** As `judgePut`, of an undo. */
-  async judgeUndo(path: string, body: Bytes): Promise<void> {
-    const now = this.#clock.now();
-    try {
-      await this.#whileUnlocked(() => this.#lockState.ask({ op: "undo", path, body, blob: null, now }), body);
-    } catch (error) {
-      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
-    }
+  judgeUndo(path: string, body: Bytes): Promise<void> {
+    return this.#judgeRewrite("undo", path, body);
+  }
+
+  /** As `judgePut`, of a change of the metadata. */
+  judgeMetadata(path: string, body: Bytes): Promise<void> {
+    return this.#judgeRewrite("changeMetadata", path, body);
   }
 
   /** Returns the reply with all versions of a secret, without values. @throws VaultError NOT_FOUND, … as put */
@@ -175,17 +177,12 @@ export class VaultSecrets {
 
   /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */
   undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#changeBy(body, path, async (given) => {
-      const previous = await this.#store.read(path);
-      try {
-        const now = this.#clock.now();
-        const sealed = await this.#lockState.ask({ op: "undo", path, body: given, blob: previous, now });
-        return await this.#replace(path, condition, previous, sealed);
-      } catch (error) {
-        if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, previous);
-        throw error;
-      }
-    });
+    return this.#rewrite("undo", path, body, condition);
+  }
+
+  /** Stores the current value with other metadata. @throws VaultError NOT_FOUND, … as put */
+  changeMetadata(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return this.#rewrite("changeMetadata", path, body, condition);
   }
 
   /** Removes all earlier versions; returns how many. @throws VaultError NOT_FOUND, … as put */
@@ -237,6 +234,30 @@ export class VaultSecrets {
   reseal(path: string): Promise<boolean> {
     const reseal = async () => (await this.#resealOnce(path, false)) || this.#resealOnce(path, true);
     return this.#lock.shared(() => this.#paths.run([path], () => this.#repeatingIfShared(reseal)));
+  }
+
+  /** A put of what the secret already holds. */
+  #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
+    return this.#changeBy(body, path, async (given) => {
+      const previous = await this.#store.read(path);
+      try {
+        const now = this.#clock.now();
+        const sealed = await this.#lockState.ask({ op, path, body: given, blob: previous, now });
+        return await this.#replace(path, condition, previous, sealed);
+      } catch (error) {
+        if (error instanceof VaultError && error.code === "NOT_FOUND") requireOf(condition, path, previous);
+        throw error;
+      }
+    });
+  }
+
+  async #judgeRewrite(op: Rewrite, path: string, body: Bytes): Promise<void> {
+    const now = this.#clock.now();
+    try {
+      await this.#whileUnlocked(() => this.#lockState.ask({ op, path, body, blob: null, now }), body);
+    } catch (error) {
+      if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+    }
   }
 
   /** Wipes the body at the end, unless it was moved. */

@@ -48,6 +48,7 @@ const requests: Readonly<Record<string, Send>> = {
   put: { method: "PUT", path: "/v1/secrets/a", body: { value: "v" } },
   delete: { method: "DELETE", path: "/v1/secrets/a" },
   versions: { path: "/v1/versions/a" },
+  changeMetadata: { method: "PATCH", path: "/v1/metadata/a", body: { type: null } },
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
   batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },

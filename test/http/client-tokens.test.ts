@@ -546,6 +546,7 @@ describe("a client token's paths", () => {
     versions: (path) => ({ method: "GET", path: `/v1/versions/${path}` }),
     version: (path) => ({ method: "GET", path: `/v1/versions/${path}?version=1` }),
     undo: (path) => ({ method: "POST", path: `/v1/versions/${path}`, body: { version: 1 } }),
+    changeMetadata: (path) => ({ method: "PATCH", path: `/v1/metadata/${path}`, body: { type: null } }),
     prune: (path) => ({ method: "DELETE", path: `/v1/versions/${path}` }),
   };
   for (const [name, request] of Object.entries(operations)) {
@@ -574,6 +575,7 @@ describe("a client token's paths", () => {
     "a put's body": { method: "PUT", path: "/v1/secrets/zoo", body: "{" },
     "a put's type": { method: "PUT", path: "/v1/secrets/zoo", body: { value: "v", type: "none" } },
     "an undo's body": { method: "POST", path: "/v1/versions/zoo", body: {} },
+    "a change of the metadata's body": { method: "PATCH", path: "/v1/metadata/zoo", body: {} },
     "a list's limit": { path: "/v1/secrets?limit=0&prefix=zoo" },
   };
   for (const [name, request] of Object.entries(malformed)) {

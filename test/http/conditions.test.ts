@@ -31,6 +31,8 @@ describe("conditional requests", () => {
     send(server(), { method: "DELETE", path: secretTarget(path), headers });
   const undo = (path: string, headers: Headers, version: unknown = 1) =>
     send(server(), { method: "POST", path: `/v1/versions/${path}`, headers, body: { version } });
+  const changeMetadata = (path: string, headers: Headers) =>
+    send(server(), { method: "PATCH", path: `/v1/metadata/${path}`, headers, body: { description: "d" } });
   const tagOf = async (path: string) => String((await mustGet(server(), path))["etag"]);
 
   async function stored(): Promise<{ readonly path: string; readonly tag: string }> {
@@ -103,6 +105,7 @@ describe("conditional requests", () => {
     ["put", put],
     ["delete", remove],
     ["undo", undo],
+    ["change of the metadata", changeMetadata],
   ] as const) {
     it(`a ${name} with If-Match of its tag, a list with it, or any is done`, async () => {
       for (const header of [(tag: string) => `"${tag}"`, (tag: string) => `"x", "${tag}"`, () => "*"]) {
@@ -154,7 +157,7 @@ describe("conditional requests", () => {
     it(`the condition ${JSON.stringify(header)} is malformed: 400`, async () => {
       const { path, tag } = await stored();
       mustRefuse(await get(path, { "if-none-match": header }), 400, "BAD_REQUEST");
-      for (const change of [put, remove, undo]) {
+      for (const change of [put, remove, undo, changeMetadata]) {
         mustRefuse(await change(path, { "if-match": header }), 400, "BAD_REQUEST");
       }
       mustRefuse(await put(path, { "if-none-match": header }), 400, "BAD_REQUEST");

@@ -11,6 +11,7 @@ const bodies = {
   rotate: "RotateRequest",
   createKey: "KeyRequest",
   put: "PutRequest",
+  changeMetadata: "MetadataRequest",
   undo: "UndoRequest",
   batchGet: "BatchGet",
   batchPut: "BatchPut",
@@ -55,12 +56,18 @@ function functions(ajv: Ajv): string {
  */
 type TextRule = { readonly min: number; readonly max: number; readonly oneOf?: readonly string[] | undefined };
 
-/** Converts the strings of a schema to the keyword `text`, and drops what only describes. */
+/** Keywords that describe, or that the key worker checks itself: base64 and times. */
+const dropped = ["description", "examples", "if", "then"];
+
+/** Converts the strings of a schema to the keyword `text`. */
 function withTexts(schema: Schema): object {
-  const { type, minLength = 0, maxLength, enum: oneOf, properties, items, description, examples, ...rest } = schema;
-  if (type === "string") {
+  const kept = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !dropped.includes(keyword)));
+  const { type, minLength = 0, maxLength, enum: values, properties, items, ...rest } = kept as Schema;
+  if (type === "string" || (Array.isArray(type) && type.includes("string"))) {
+    const oneOf = values?.filter((value) => value !== null);
     const longest = maxLength ?? Math.max(0, ...(oneOf ?? []).map((text) => text.length));
-    return { text: { min: minLength, max: longest, oneOf } satisfies TextRule };
+    const rule = { text: { min: minLength, max: longest, oneOf } satisfies TextRule };
+    return type === "string" ? rule : { anyOf: [{ type: "null" }, rule] };
   }
   const fields = Object.entries(properties ?? {}).map(([name, field]) => [name, withTexts(field)]);
   return {

@@ -11,7 +11,7 @@ export type Schema = {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly enum?: readonly string[];
+  readonly enum?: readonly (string | null)[];
   readonly const?: unknown;
   readonly items?: Schema;
   readonly oneOf?: readonly Schema[];
@@ -72,8 +72,10 @@ function interfaceOf(name: string, { description, properties = {}, required = []
 
 /** The description, with the unit of a limit and of a time. */
 function commentOf({ description = "", maxLength, format }: Schema): string {
-  const limit = maxLength === undefined || description.includes("bytes") ? "" : ` At most ${maxLength} bytes of UTF-8.`;
-  const time = format === "date-time" ? " ISO 8601, UTC, with milliseconds." : "";
+  const isTime = format === "date-time";
+  const limit =
+    maxLength === undefined || isTime || description.includes("bytes") ? "" : ` At most ${maxLength} bytes of UTF-8.`;
+  const time = isTime && !description.includes("ISO 8601") ? " ISO 8601, UTC, with milliseconds." : "";
   return `${description}${limit}${time}`.trim();
 }
 

@@ -16,11 +16,11 @@
  *
  * While the master key is being rotated, each version may be under the old key or the new one.
  *
- * Plaintexts are UTF-8 JSON, so that a reply is a concatenation:
+ * Plaintexts are UTF-8 JSON, except binary values, so that a reply is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1; in format
  *             version 3 a line feed and a second object follow, the private attributes, which no response contains; it is
- *             {} where only earlier versions have any
- *   value     a JSON string as JSON.stringify writes it
+ *             {} where there are none, or only earlier versions have any. Of a binary value, "encoding":"base64" comes first
+ *   value     a JSON string as JSON.stringify writes it; in format version 3, a binary value is a zero byte and its bytes
  *
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
@@ -93,7 +93,7 @@ function isNumbered(blob: Uint8Array): boolean {
   return blob[magic.length] === formatVersion || isPrivate(blob);
 }
 
-/** Whether a version in the blob may have private attributes. */
+/** Whether a version in the blob may have private attributes, or a binary value. */
 export function isPrivate(blob: Uint8Array): boolean {
   return blob[magic.length] === privateFormat;
 }

@@ -17,20 +17,24 @@ import {
   sealBlob,
   splitBlob,
 } from "../crypto/blob.js";
-import { decodeString, inScratch, writeString } from "../json/json-string.js";
+import { writeString } from "../json/json-string.js";
 import { equal, scratchOf, textOf, utf8 } from "../memory.js";
 import type { Bytes, HistoryLimits, ReplyOf, SealReply } from "../protocol.js";
 import { damaged } from "../refusals.js";
-import type { PutBody } from "./request-bodies.js";
+import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
+import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
 
 /** Times are ISO 8601 UTC with milliseconds. */
 type Times = { readonly createdAt: string; readonly updatedAt: string };
 
-/** The `metadata` object of a put: supplied fields only. */
-function suppliedMetadata(body: PutBody): string {
+/** The `metadata` object of a secret: supplied fields only, in this order. */
+type Metadata = { readonly type?: string; readonly description?: string; readonly expiresAt?: string };
+
+function metadataJson({ type, description, expiresAt }: Metadata): string {
   return JSON.stringify({
-    ...(body.type && { type: body.type.toString() }),
-    ...(body.description && { description: body.description.toString() }),
+    ...(type !== undefined && { type }),
+    ...(description !== undefined && { description }),
+    ...(expiresAt !== undefined && { expiresAt }),
   });
 }
 
@@ -41,25 +45,35 @@ export type Attributes = { readonly secret?: SecretAttributes };
 export type SecretAttributes = { readonly uses?: readonly object[] };
 
 /** What a version's sealed metadata says. */
-type Described = Times & { readonly metadata: object; readonly version: number; readonly attributes: Attributes };
+type Described = Times & { readonly metadata: Metadata; readonly version: number; readonly attributes: Attributes };
 
 /**
- * Sealed metadata, in scratch memory: `{"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}`, and on a second line
- * the attributes; null: the secret has never had any.
+ * Returns the metadata to seal, in scratch memory, as `blob.ts` draws it. `attributes`: null for a text that has never had
+ * any.
  */
 export function metadataText(
-  supplied: string,
+  { value, supplied }: Content,
   { createdAt, updatedAt }: Times,
   version: number,
   attributes: Attributes | null = null,
 ): Uint8Array {
-  const shown = `{"metadata":${supplied},"createdAt":"${createdAt}","updatedAt":"${updatedAt}","version":${version}}`;
+  const encoding = isBinary(value) ? encodingMember : "";
+  const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
+  const shown = `{${encoding}"metadata":${supplied},${times},"version":${version}}`;
   return scratchOf(attributes === null ? shown : `${shown}\n${JSON.stringify(attributes)}`);
+}
+
+const encodingMember = '"encoding":"base64",';
+const binaryStart = utf8(`{${encodingMember}`);
+
+/** Whether opened metadata is that of a binary value. */
+export function isOfBinary(metadata: Uint8Array): boolean {
+  return binaryStart.every((byte, i) => metadata[i] === byte);
 }
 
 /** Reads opened metadata; a secret of format version 1 has the version 1. */
 export function readMetadata(opened: Uint8Array): Described {
-  const shown = JSON.parse(textOf(publicPart(opened))) as Times & { readonly metadata: object };
+  const shown = JSON.parse(textOf(publicPart(opened))) as Times & { readonly metadata: Metadata };
   const hidden = privatePart(opened);
   const attributes = hidden === null ? {} : (JSON.parse(textOf(hidden)) as Attributes);
   return { version: 1, ...shown, attributes };
@@ -82,7 +96,7 @@ function putReply(path: string, valueBytes: number, supplied: string, version: n
 
 /** A get's reply, in pieces. */
 export function getReply(path: string, value: Uint8Array, metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
-  return [`{"path":${JSON.stringify(path)},"value":`, value, ",", ...restOfEntry(metadata, etag)];
+  return [`{"path":${JSON.stringify(path)},"value":`, jsonOfValue(value), ",", ...restOfEntry(metadata, etag)];
 }
 
 /** What comes before and behind the value in a get's reply, in pieces. `path`: UTF-8. */
@@ -106,12 +120,7 @@ function restOfEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[
   return [publicPart(metadata).subarray(1, -1), `${number},"etag":"${etag}"}`];
 }
 
-/** The value as it is sealed: a JSON string, in scratch memory. */
-function valueText(body: PutBody): Uint8Array {
-  return writeString(body.value.bytes);
-}
-
-/** `value`: as it is sealed, a JSON string; `valueBytes`: its length in UTF-8; `supplied`: the `metadata` object. */
+/** `value`: as it is sealed, see `value.ts`; `valueBytes`: its length in bytes; `supplied`: the `metadata` object. */
 export type Content = { readonly value: Uint8Array; readonly valueBytes: number; readonly supplied: string };
 
 /** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
@@ -126,8 +135,9 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const { earlier, isSame } = history(key, place, content, last && JSON.stringify(last.metadata), limits);
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
   const { value, valueBytes, supplied } = content;
-  const attributes = previous !== null && isPrivate(previous) ? kept(last?.attributes) : null;
-  const blob = sealBlob(key, path, metadataText(supplied, nextTimes(now, last), version, attributes), value, earlier);
+  const isNewFormat = isBinary(value) || (previous !== null && isPrivate(previous));
+  const attributes = isNewFormat ? kept(last?.attributes) : null;
+  const blob = sealBlob(key, path, metadataText(content, nextTimes(now, last), version, attributes), value, earlier);
   return sealReply(path, blob, { valueBytes, supplied, version });
 }
 
@@ -177,12 +187,36 @@ function fitting(
   return end < 0 ? versions : versions.slice(0, end);
 }
 
+/** Returns what a put of the body seals. */
 export function contentOfBody(body: PutBody): Content {
-  return { value: valueText(body), valueBytes: body.value.bytes.length, supplied: suppliedMetadata(body) };
+  const value = body.encoding === undefined ? sealedText(body.value.bytes) : sealedBase64(body.value.bytes);
+  const valueBytes = isBinary(value) ? value.length - 1 : body.value.bytes.length;
+  return { value, valueBytes, supplied: changedMetadata({}, body) };
 }
 
 /** Returns what a put of an opened version would seal. */
 export function contentOf({ value, metadata }: OpenedVersion): Content {
-  const valueBytes = decodeString(value.subarray(1, -1), inScratch).bytes.length;
-  return { value, valueBytes, supplied: JSON.stringify(readMetadata(metadata).metadata) };
+  return { value, valueBytes: bytesOfValue(value).length, supplied: metadataJson(readMetadata(metadata).metadata) };
+}
+
+/** As `contentOf`, with other metadata. */
+export function contentWith({ value, metadata }: OpenedVersion, body: MetadataBody): Content {
+  const supplied = changedMetadata(readMetadata(metadata).metadata, body);
+  return { value, valueBytes: bytesOfValue(value).length, supplied };
+}
+
+/** Returns the `metadata` object with the fields of the body, without those that are null there. */
+function changedMetadata(current: Metadata, { type, description, expiresAt }: MetadataBody): string {
+  const time = expiresAt && isoTime(expiresAt.toString());
+  return metadataJson({
+    ...changed("type", type === null ? null : type?.toString(), current),
+    ...changed("description", description === null ? null : description?.toString(), current),
+    ...changed("expiresAt", time, current),
+  });
+}
+
+/** `to`: null removes the field, undefined keeps it. */
+function changed(name: keyof Metadata, to: string | null | undefined, current: Metadata): Metadata {
+  const text = to === undefined ? current[name] : to;
+  return text === undefined || text === null ? {} : { [name]: text };
 }

@@ -1,10 +1,11 @@
 /** Opens of secrets for gets, packed in one message: see `Call` and `Opened` for the forms. */
 import { etagOfCurrent, type HalfOpen, openHalf, openValue, type SealingKey } from "../crypto/blob.js";
-import { allocate, lengthOf, putUint32, readUint32, textOf, writeParts } from "../memory.js";
+import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts } from "../memory.js";
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
-import { getReplyAround } from "./entry.js";
+import { getReplyAround, isOfBinary } from "./entry.js";
+import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
 type Open = { readonly path: Uint8Array; readonly blob: Uint8Array };
 
@@ -14,6 +15,7 @@ type Prepared = {
   readonly tail: readonly (Uint8Array | string)[];
   readonly length: number;
   readonly half: HalfOpen;
+  readonly isBinary: boolean;
   readonly etag: string;
 };
 
@@ -60,14 +62,18 @@ function openAll(key: SealingKey, opens: readonly Open[]): Opened {
 function prepare(path: Uint8Array, blob: Uint8Array, half: HalfOpen): Prepared {
   const etag = etagOfCurrent(blob);
   const { head, tail } = getReplyAround(path, half.metadata, etag);
-  return { head, tail, length: lengthOf(head) + half.valueLength + lengthOf(tail), half, etag };
+  const isBinary = isOfBinary(half.metadata);
+  const valueLength = isBinary ? jsonLengthOfBinary(half.valueLength) : half.valueLength;
+  return { head, tail, length: lengthOf(head) + valueLength + lengthOf(tail), half, isBinary, etag };
 }
 
 /** Returns false, with nothing secret written, when the value is damaged. */
-function writeReply(bytes: Bytes, at: number, { head, tail, length, half, etag }: Prepared): boolean {
+function writeReply(bytes: Bytes, at: number, { head, tail, length, half, isBinary, etag }: Prepared): boolean {
   const valueAt = at + fieldsLength + lengthOf(head);
-  const end = valueAt + half.valueLength;
-  if (openValue(half, bytes.subarray(valueAt, end)) === null) return false;
+  const end = at + fieldsLength + length - lengthOf(tail);
+  const opened = openValue(half, isBinary ? scratch(half.valueLength) : bytes.subarray(valueAt, end));
+  if (opened === null) return false;
+  if (isBinary) bytes.set(jsonOfValue(opened), valueAt);
   putUint32(bytes, at, length);
   putUint32(bytes, at + 4, half.currentLength);
   writeParts(bytes.subarray(at + 8), [etag, ...head]);

@@ -18,13 +18,27 @@ import { decodeString, inPlace, inScratch, JsonText, type Memory, quote } from "
 import type { Refusal } from "../protocol.js";
 import { badRequest } from "../refusals.js";
 import { bodyFields, bodyValidators } from "./body-validators.js";
+import { isBase64 } from "./value.js";
 
 export type InitBody = { readonly passphrase: JsonText; readonly force?: boolean };
 type UnlockBody = { readonly passphrase: JsonText };
 export type PassphraseBody = UnlockBody & { readonly newPassphrase: JsonText };
 export type CreateKeyBody = UnlockBody & { readonly label: JsonText };
 export type RotateBody = UnlockBody & { readonly keys: readonly JsonText[] };
-export type PutBody = { readonly value: JsonText; readonly type?: JsonText; readonly description?: JsonText };
+/** Null removes a field. */
+export type MetadataBody = {
+  readonly type?: JsonText | null;
+  readonly description?: JsonText | null;
+  readonly expiresAt?: JsonText | null;
+};
+export type PutBody = {
+  readonly value: JsonText;
+  /** Of a binary value: base64. */
+  readonly encoding?: JsonText;
+  readonly type?: JsonText;
+  readonly description?: JsonText;
+  readonly expiresAt?: JsonText;
+};
 type UndoBody = { readonly version: number };
 
 /** An operation of a batch; a put's value is not among the fields. */
@@ -49,6 +63,7 @@ export interface BodyReaders {
   readonly createKey: Reader<CreateKeyBody>;
   readonly rotate: Reader<RotateBody>;
   readonly put: Reader<PutBody>;
+  readonly changeMetadata: Reader<MetadataBody>;
   readonly undo: Reader<UndoBody>;
   readonly operation: Reader<OperationBody>;
 }
@@ -85,6 +100,8 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     keys: `keys must be an array of at most ${mostKeys} texts of keys`,
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
+    encoding: "encoding must be base64",
+    expiresAt: notATime,
     type: `type must be one of ${secretTypes.join(", ")}`,
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
     version: `version must be a whole number from 1 to ${maxVersion}`,
@@ -98,6 +115,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     createKey: reader<CreateKeyBody>("createKey", inPlace),
     rotate: rotateReader(validators.rotate, sentences),
     put: reader<PutBody>("put", inScratch),
+    changeMetadata: reader<MetadataBody>("changeMetadata", inScratch),
     undo: reader<UndoBody>("undo", inScratch),
     operation: operationReader(validators, sentences),
   };
@@ -124,6 +142,8 @@ function operationReader(validators: Validators, sentences: Sentences): Reader<O
     const fields = Object.fromEntries(found);
     const validate = validators[schemaOf[kind]];
     if (!validate(fields)) return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "it is not valid");
+    const problem = problemIn(fields);
+    if (problem !== null) return badRequest(problem);
     return { ok: true, fields: { ...fields, kind, path: found.get(kind) } as OperationBody };
   };
 }
@@ -155,11 +175,36 @@ function bodyReader<T>(validate: Validator, names: readonly string[], sentences:
 
 const notAnObject = "the body must be one JSON object in UTF-8";
 
-function judged<T>(validate: Validator, fields: object, sentences: Sentences): ReturnType<Reader<T>> {
-  if (validate(fields)) return { ok: true, fields: fields as T };
+function judged<T>(
+  validate: Validator,
+  fields: Readonly<Record<string, unknown>>,
+  sentences: Sentences,
+): ReturnType<Reader<T>> {
+  if (validate(fields)) {
+    const problem = problemIn(fields);
+    return problem === null ? { ok: true, fields: fields as T } : badRequest(problem);
+  }
   return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "the body is not valid");
 }
 
 function faultyField(fault: Fault | undefined): string {
   return fault?.params.missingProperty ?? fault?.instancePath.split("/")[1] ?? "";
+}
+
+const notATime = "expiresAt must be an ISO 8601 time with a time zone, such as 2026-12-31T00:00:00Z";
+
+/** Checks what the schemas say in patterns and formats, which need strings. */
+function problemIn({ value, encoding, expiresAt }: Readonly<Record<string, unknown>>): string | null {
+  if (encoding !== undefined && value instanceof JsonText && !isBase64(value.bytes)) {
+    return "value must be base64, since encoding is";
+  }
+  return expiresAt instanceof JsonText && isoTime(expiresAt.toString()) === null ? notATime : null;
+}
+
+const timeForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** Returns the time in UTC with milliseconds; null when the text is no time. */
+export function isoTime(text: string): string | null {
+  const time = timeForm.test(text) ? new Date(text) : null;
+  return time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
 }

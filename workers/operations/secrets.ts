@@ -18,9 +18,18 @@ import {
 import { readElements } from "../json/json-reader.js";
 import { concat, fromLatin1, wipe } from "../memory.js";
 import type { DescribeReply, PlannedOperation, ReplyOf, RequestOf } from "../protocol.js";
-import { damaged, noOperations } from "../refusals.js";
+import { damaged, noOperations, noSecret } from "../refusals.js";
 import type { Context } from "./context.js";
-import { contentOf, contentOfBody, listEntry, metadataText, readMetadata, sealNext, sealReply } from "./entry.js";
+import {
+  contentOf,
+  contentOfBody,
+  contentWith,
+  listEntry,
+  metadataText,
+  readMetadata,
+  sealNext,
+  sealReply,
+} from "./entry.js";
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
   return { ok: true, faults: blobs.map(({ head, length }) => faultOf(head, length)) };
@@ -73,12 +82,27 @@ export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">
     if (current === null) return damaged(path);
     const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
     if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
-    const { value, valueBytes, supplied } = contentOf(current);
+    const content = contentOf(current);
     const { version, attributes, ...times } = readMetadata(current.metadata);
-    const metadata = metadataText(supplied, times, version, isPrivate(blob) ? attributes : null);
+    const metadata = metadataText(content, times, version, isPrivate(blob) ? attributes : null);
     const intact = earlier.filter((sealed) => sealed !== null);
-    const moved = sealBlob(key, to, metadata, value, intact);
-    return sealReply(to, moved, { valueBytes, supplied, version });
+    const moved = sealBlob(key, to, metadata, content.value, intact);
+    return sealReply(to, moved, { ...content, version });
+  });
+}
+
+/** A put of the current value with other metadata. The body is checked also when there is no secret. */
+export function changeMetadata(
+  { keyring, readers, settings }: Context,
+  { path, body, blob, now }: RequestOf<"changeMetadata">,
+): ReplyOf<"changeMetadata"> {
+  return keyring.withKey((key) => {
+    const read = readers.changeMetadata(body);
+    if (!read.ok) return read;
+    if (blob === null) return noSecret(path);
+    const current = openCurrent(key, path, blob);
+    if (current === null) return damaged(path);
+    return sealNext(key, { path, previous: blob, now }, contentWith(current, read.fields), settings);
   });
 }
 

@@ -1,6 +1,5 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
 import { etagOfCurrent, metadataEnd, openCurrent, type SealingKey } from "../crypto/blob.js";
-import { decodeString, inScratch } from "../json/json-string.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
 import type { Bytes, DescribeReply, Refusal, ReplyOf, RequestOf, SealReply } from "../protocol.js";
 import { badRequest, damaged, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
@@ -32,6 +31,7 @@ import {
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
 import { countsMessages, randomReply, uses } from "../transit/uses.js";
 import type { Context } from "./context.js";
+import { bytesOfValue } from "./value.js";
 
 /** What a request for a new key or a new version asks for; `material`: the client brings it. */
 type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly hasMaterial: boolean };
@@ -209,7 +209,7 @@ export function oneTimeCode(
   return keyring.withKey((key) => {
     const opened = openCurrent(key, path, blob);
     if (opened === null) return damaged(path);
-    const code = codeOf(decodeString(opened.value.subarray(1, -1), inScratch).bytes, now);
+    const code = codeOf(bytesOfValue(opened.value), now);
     if (code !== null) return { ok: true, reply: utf8(JSON.stringify({ path, ...code })) };
     return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);
   });
