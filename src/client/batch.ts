@@ -3,6 +3,7 @@ import type { BatchRefusal, Deleted, Secret as SecretResponse, Stored } from "./
 import { StrongroomError } from "./errors.js";
 import { type Bytes, type Field, jsonListObject } from "./json-body.js";
 import type { SecretType, Text } from "./options.js";
+import { timeOf } from "./request.js";
 import { Secret } from "./secret.js";
 
 /** The secret that the operation names first must still have this `etag`. `*`: it must exist. */
@@ -12,13 +13,17 @@ type IfAbsent = { readonly ifAbsent?: boolean | undefined };
 
 export type GetOperation = IfMatch & { readonly get: string };
 
-/** Stores only the given type and description. */
+/** Stores only the given metadata. */
 export type PutOperation = IfMatch &
   IfAbsent & {
     readonly put: string;
     readonly value: Text;
+    /** The value is base64 of a binary value. */
+    readonly encoding?: "base64" | undefined;
     readonly type?: SecretType | undefined;
     readonly description?: string | undefined;
+    /** When the value expires, as a reminder. */
+    readonly expiresAt?: Date | string | undefined;
   };
 
 export type DeleteOperation = IfMatch & { readonly delete: string };
@@ -46,9 +51,8 @@ export function batchBody(operations: readonly BatchOperation[]): Bytes {
 }
 
 function fieldsOf(operation: BatchOperation): Readonly<Record<string, Field>> {
-  if (!("ifAbsent" in operation)) return operation;
-  const { ifAbsent, ...fields } = operation;
-  return { ...fields, ifNoneMatch: ifAbsent ? "*" : undefined };
+  const { ifAbsent, expiresAt, ...fields } = { ifAbsent: undefined, expiresAt: undefined, ...operation };
+  return { ...fields, expiresAt: timeOf(expiresAt), ifNoneMatch: ifAbsent ? "*" : undefined };
 }
 
 export function resultOf(result: BatchResponse["results"][number]): BatchResult {

@@ -31,7 +31,7 @@ import {
 } from "./batch.js";
 import { Connection } from "./connection.js";
 import { StrongroomError } from "./errors.js";
-import { jsonListObject } from "./json-body.js";
+import { base64Of, jsonListObject } from "./json-body.js";
 import type {
   AuditOptions,
   CallOptions,
@@ -39,12 +39,13 @@ import type {
   ClientOptions,
   CreateTokenOptions,
   ListOptions,
+  MetadataChange,
   PutOptions,
   RotateTokenOptions,
   Text,
 } from "./options.js";
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
-import { conditionHeaders, encoded, queryOf, secretUrl, tokenUrl } from "./request.js";
+import { conditionHeaders, encoded, queryOf, secretUrl, timeOf, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
 
 export type {
@@ -93,6 +94,7 @@ export type {
   ClientOptions,
   CreateTokenOptions,
   ListOptions,
+  MetadataChange,
   PutOptions,
   RotateTokenOptions,
   SecretType,
@@ -151,10 +153,10 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Stores a secret, and keeps its current type and description unless others are given. Keeping them takes a second
-   * request, a list, unless both are given or `replaceMetadata` or `ifAbsent` is set.
+   * Stores a secret, and keeps its current type, description and time of expiry unless others are given. Keeping them takes
+   * a second request, a list; none are kept if type and description are both given, or with `replaceMetadata` or `ifAbsent`.
    * @param path Path of the secret, such as `app/db/password`.
-   * @param value At most 1 MiB in UTF-8, unless the server has another limit.
+   * @param value Text, or with `encoding` base64; at most 1 MiB in UTF-8, unless the server has another limit.
    * @throws StrongroomError VAULT_LOCKED; FORBIDDEN, also when the token may not list: use `replaceMetadata` then;
    * PRECONDITION_FAILED if the condition does not hold, or if other writers are always faster; INTEGRITY; INTERNAL;
    * BAD_REQUEST for an invalid path, or a value that is too long or not UTF-8
@@ -165,17 +167,36 @@ export class StrongroomClient implements AsyncDisposable {
    */
   async put(path: string, value: Text, options: PutOptions = {}): Promise<Stored> {
     const url = secretUrl(path);
-    const put = ({ type, description, ifMatch, ifAbsent, ...rest }: PutOptions): Promise<Stored> =>
-      this.#connection.send("PUT", url, rest, {
-        fields: { value, type: type ?? undefined, description: description ?? undefined },
-        headers: conditionHeaders({ ifMatch, ifAbsent }),
-      });
+    const put = async ({ ifMatch, ifAbsent, encoding, ...rest }: PutOptions): Promise<Stored> => {
+      const { type, description, expiresAt, ...call } = rest;
+      const metadata = { type: type ?? undefined, description: description ?? undefined };
+      const fields = { value, encoding, ...metadata, expiresAt: timeOf(expiresAt ?? undefined) };
+      return this.#connection.send("PUT", url, call, { fields, headers: conditionHeaders({ ifMatch, ifAbsent }) });
+    };
     if (!keepsMetadata(options)) return put(options);
     return putKeeping({ list: (query) => this.list(query), put }, path, options);
   }
 
   /**
-   * Returns a secret; `reveal()` returns its value.
+   * Stores a binary value, which `get` returns byte for byte: see `revealBytes()`.
+   * @param bytes At most 768 KiB, unless the server has another limit. They stay the caller's to wipe.
+   * @throws StrongroomError as `put`
+   * @example
+   * ```ts
+   * await client.putBytes("app/tls.p12", await readFile("tls.p12"));
+   * ```
+   */
+  async putBytes(path: string, bytes: Uint8Array, options: Omit<PutOptions, "encoding"> = {}): Promise<Stored> {
+    const value = base64Of(bytes);
+    try {
+      return await this.put(path, value, { ...options, encoding: "base64" });
+    } finally {
+      value.fill(0);
+    }
+  }
+
+  /**
+   * Returns a secret; `reveal()` returns its value, and `revealBytes()` the bytes of a binary one.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; INTEGRITY for a corrupt secret; INTERNAL; BAD_REQUEST for an invalid path
    * @example
    * ```ts
@@ -234,6 +255,26 @@ export class StrongroomClient implements AsyncDisposable {
     const readsOnly = operations.every((operation) => "get" in operation);
     const { results } = await this.#connection.send<BatchResponse>("POST", "/v1/batch", options, { body, readsOnly });
     return results.map(resultOf);
+  }
+
+  /**
+   * Changes the metadata of a secret alone: its value stays, in a new version.
+   * @param change What is not given stays; null removes it.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid
+   * path or change
+   * @example
+   * ```ts
+   * await client.changeMetadata("app/db/password", { expiresAt: new Date("2026-12-31") });
+   * ```
+   */
+  async changeMetadata(
+    path: string,
+    { type, description, expiresAt }: MetadataChange,
+    { ifMatch, ...options }: ChangeOptions = {},
+  ): Promise<Stored> {
+    const fields = { type, description, expiresAt: timeOf(expiresAt) };
+    const content = { fields, headers: conditionHeaders({ ifMatch }) };
+    return this.#connection.send("PATCH", secretUrl(path, "metadata"), options, content);
   }
 
   /**

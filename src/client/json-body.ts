@@ -3,7 +3,7 @@ import { StrongroomError } from "./errors.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 type Text = string | Uint8Array;
-export type Field = Text | boolean | number | readonly Text[] | undefined;
+export type Field = Text | boolean | number | null | readonly Text[] | undefined;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -63,7 +63,7 @@ function concatenated(parts: readonly Bytes[]): Bytes {
 }
 
 function fieldBytes(name: string, field: Exclude<Field, undefined>): Bytes {
-  if (typeof field === "boolean" || typeof field === "number") return utf8(String(field));
+  if (field === null || typeof field === "boolean" || typeof field === "number") return utf8(String(field));
   if (typeof field === "string" || field instanceof Uint8Array) return textBytes(name, field);
   return joined(() => listParts(field, (text) => textBytes(name, text)));
 }
@@ -120,4 +120,17 @@ function utf8(text: string): Bytes {
 /** An explicit ArrayBuffer never moves: wiping reaches the only copy. */
 function own(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length));
+}
+
+const alphabet = utf8("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+const padding = 0x3d;
+
+/** Encodes bytes in base64, as bytes that can be wiped. */
+export function base64Of(bytes: Uint8Array): Bytes {
+  const text = own(4 * Math.ceil(bytes.length / 3));
+  for (let i = 0, at = 0; i < bytes.length; i += 3) {
+    const group = ((bytes[i] ?? 0) << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0);
+    for (let shift = 18; shift >= 0; shift -= 6) text[at++] = alphabet[(group >> shift) & 63] ?? 0;
+  }
+  return text.fill(padding, text.length - ((3 - (bytes.length % 3)) % 3));
 }

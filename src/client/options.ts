@@ -38,10 +38,23 @@ export type PutOptions = ChangeOptions & {
   readonly type?: SecretType | null | undefined;
   /** For people. Default: the current description. null: no description. */
   readonly description?: string | null | undefined;
+  /** When the value expires, as a reminder. Default: the current time of expiry. null: none. */
+  readonly expiresAt?: Date | string | null | undefined;
+  /** The value is base64 of a binary value. Default: it is text. */
+  readonly encoding?: "base64" | undefined;
   /** There must be no secret at the path. Default: false. */
   readonly ifAbsent?: boolean | undefined;
-  /** Store only the given type and description, and drop the current ones. Default: false. */
+  /** Store only the given metadata, and drop the current. Default: false. */
   readonly replaceMetadata?: boolean | undefined;
+};
+
+/** What is not given stays; null removes it. */
+export type MetadataChange = {
+  readonly type?: SecretType | null | undefined;
+  /** For people. */
+  readonly description?: string | null | undefined;
+  /** When the value expires, as a reminder. */
+  readonly expiresAt?: Date | string | null | undefined;
 };
 
 export type ListOptions = CallOptions & {

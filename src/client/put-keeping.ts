@@ -1,4 +1,4 @@
-/** A put that keeps the current type and description unless it is given others, also while others write. */
+/** A put that keeps the current metadata unless it is given others, also while others write. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Metadata, SecretList, Stored } from "./api-types.js";
 import { StrongroomError } from "./errors.js";
@@ -28,9 +28,18 @@ export async function putKeeping({ list, put }: Requests, path: string, options:
     const { metadata, condition } = stateIn(await list({ prefix: path, limit: 1, signal, timeoutMs }), path);
     const isOurs = options.ifMatch === undefined || (options.ifMatch === "*" && condition.ifMatch !== undefined);
     const { type = metadata.type, description = metadata.description, ifMatch } = options;
+    const { expiresAt = metadata.expiresAt } = options;
     const required = isOurs ? condition : { ifMatch, ifAbsent: false };
     try {
-      return await put({ ...options, type, description, ifMatch: undefined, ifAbsent: undefined, ...required });
+      return await put({
+        ...options,
+        type,
+        description,
+        expiresAt,
+        ifMatch: undefined,
+        ifAbsent: undefined,
+        ...required,
+      });
     } catch (error) {
       if (!isOurs || tries === maxTries || !isConflict(error)) throw error;
       await sleep(Math.random() * 2 * tries); // writers in step would collide again

@@ -66,3 +66,10 @@ function entityTag(etag: string): string {
     "ifMatch must be * or an etag without quotes, as get, put and list return it",
   );
 }
+
+/** Returns a time as the API takes it. @throws StrongroomError BAD_REQUEST for an invalid Date */
+export function timeOf<Nothing extends null | undefined>(time: Date | string | Nothing): string | Nothing {
+  if (!(time instanceof Date)) return time;
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  throw new StrongroomError("BAD_REQUEST", "expiresAt is an invalid date");
+}

@@ -3,6 +3,8 @@ import type { Metadata, Secret as SecretResponse } from "./api-types.js";
 
 export class Secret {
   readonly path: string;
+  /** Of a binary value. */
+  readonly encoding: "base64" | undefined;
   readonly metadata: Metadata;
   readonly createdAt: string;
   readonly updatedAt: string;
@@ -11,8 +13,9 @@ export class Secret {
   readonly etag: string;
   readonly #value: string;
 
-  constructor({ path, value, metadata, createdAt, updatedAt, version, etag }: SecretResponse) {
+  constructor({ path, value, encoding, metadata, createdAt, updatedAt, version, etag }: SecretResponse) {
     this.path = path;
+    this.encoding = encoding;
     this.metadata = metadata;
     this.createdAt = createdAt;
     this.updatedAt = updatedAt;
@@ -21,9 +24,15 @@ export class Secret {
     this.#value = value;
   }
 
-  /** Returns the value. A method, not a property: inspection and serialization never call it. */
+  /** Returns the value, in base64 if it is binary. A method, not a property: inspection and serialization never call it. */
   reveal(): string {
     return this.#value;
+  }
+
+  /** Returns the value's bytes: of a text, in UTF-8. They are the caller's to wipe. */
+  revealBytes(): Uint8Array {
+    if (this.encoding === undefined) return new TextEncoder().encode(this.#value);
+    return new Uint8Array(Buffer.from(this.#value, "base64"));
   }
 
   toString(): string {
@@ -31,7 +40,7 @@ export class Secret {
   }
 
   toJSON(): object {
-    const { path, metadata, createdAt, updatedAt, version, etag } = this;
-    return { path, metadata, createdAt, updatedAt, version, etag };
+    const { path, encoding, metadata, createdAt, updatedAt, version, etag } = this;
+    return { path, ...(encoding && { encoding }), metadata, createdAt, updatedAt, version, etag };
   }
 }

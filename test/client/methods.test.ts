@@ -1,4 +1,5 @@
 /** The client library's methods, as a program that uses the package calls them. */
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
@@ -173,6 +174,46 @@ describe("the client library", () => {
         .and.match(/@example\n[\s\S]*(?:client\.\w|new StrongroomClient)/);
       for (const code of ownCodesOf(method)) expect(found?.[1], method).to.match(new RegExp(`\\b${code}\\b`));
     }
+  });
+
+  it("putBytes stores any bytes, which revealBytes returns; reveal returns their base64", async () => {
+    const client = clientOf(server());
+    for (const length of [0, 1, 2, 3, 1000]) {
+      const value = new Uint8Array(randomBytes(length));
+      const { bytes: stored } = await client.putBytes("binary", value, { type: "certificate" });
+      const secret = await client.get("binary");
+      expect([stored, secret.encoding]).to.deep.equal([length, "base64"]);
+      expect(secret.revealBytes()).to.deep.equal(value);
+      expect(secret.reveal()).to.equal(Buffer.from(value).toString("base64"));
+      expect(JSON.stringify(secret)).to.contain('"encoding":"base64"');
+    }
+    await client.put("binary", "text");
+    expect((await client.get("binary")).revealBytes()).to.deep.equal(bytes("text"));
+  });
+
+  it("a batch stores and reads binary values and times of expiry", async () => {
+    const client = clientOf(server());
+    await client.batch([{ put: "batched", value: "AAE=", encoding: "base64", expiresAt: new Date("2030-01-01") }]);
+    const [secret] = await client.getMany(["batched"]);
+    expect(secret?.revealBytes()).to.deep.equal(new Uint8Array([0, 1]));
+    expect(secret?.metadata).to.deep.equal({ expiresAt: "2030-01-01T00:00:00.000Z" });
+  });
+
+  it("put keeps the time of expiry, null drops it, and changeMetadata changes it alone", async () => {
+    const client = clientOf(server());
+    const expiresAt = "2030-01-01T00:00:00.000Z";
+    expect((await client.put("expiring", "v", { expiresAt: new Date(expiresAt) })).metadata).to.deep.equal({
+      expiresAt,
+    });
+    expect((await client.put("expiring", "w")).metadata).to.deep.equal({ expiresAt });
+    expect((await client.put("expiring", "w", { expiresAt: null })).metadata).to.deep.equal({});
+    const { metadata, etag } = await client.changeMetadata("expiring", { expiresAt, description: "d" });
+    expect(metadata).to.deep.equal({ description: "d", expiresAt });
+    const changed = await client.changeMetadata("expiring", { description: null }, { ifMatch: etag });
+    expect(changed.metadata).to.deep.equal({ expiresAt });
+    const failed = await client.changeMetadata("expiring", { type: null }, { ifMatch: etag }).catch(({ code }) => code);
+    expect(failed).to.equal("PRECONDITION_FAILED");
+    expect((await client.get("expiring")).reveal()).to.equal("w");
   });
 
   const hard = [

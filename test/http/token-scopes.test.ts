@@ -76,6 +76,12 @@ const rows: Readonly<Record<string, Row>> = {
     unlocked: "200",
     locked: isLocked,
   },
+  "PATCH /v1/metadata/:path": {
+    request: { method: "PATCH", path: "/v1/metadata/app/a", body: { type: null } },
+    may: ["put"],
+    unlocked: "200",
+    locked: isLocked,
+  },
   "POST /v1/versions/:path": {
     request: { method: "POST", path: versions, body: { version: 1 } },
     may: ["put"],
