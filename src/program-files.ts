@@ -3,6 +3,9 @@ import { fileURLToPath } from "node:url";
 
 const dist = new URL("../", import.meta.url);
 
+/** The package, with the list of its files. */
+export const packageDirectory = fileURLToPath(new URL("../", dist));
+
 /**
  * All code of the key worker's thread, in one file: its modules took 40 ms of processor time in each new thread. DANGER: it
  * must not be an ES module. A thread that is ended while `require` links one aborts the process (Node 20.20).

@@ -228,6 +228,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/doctor.js"),
   },
   {
+    name: "prove",
+    group: "Maintenance",
+    summary: "check the running server's promises from outside",
+    example: "prove --lock --with-canary",
+    load: () => import("./commands/prove.js"),
+  },
+  {
     name: "backup",
     group: "Maintenance",
     summary: "back up the encrypted vault to a new file",

@@ -38,8 +38,8 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   wrongPassphrase: "wrong passphrase",
   unreachable: "the server cannot be reached",
   untrusted: "the server's certificate is not trusted",
-  findings: "doctor or audit found a problem, or a secret is damaged",
-  aborted: "cancelled or interrupted",
+  findings: "doctor, audit or prove found a problem, or a secret is damaged",
+  aborted: "cancelled or interrupted; prove could not look",
   forbidden: "the token's scope does not cover this",
 };
 

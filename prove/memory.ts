@@ -1,0 +1,225 @@
+/**
+ * A copy of a process's memory (Linux, proc(5)), or a core dump. The process stands still only while its pages are copied;
+ * everything is judged afterwards.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+
+/** Bytes that follow each other in memory. `offset`: in the copy. */
+export type Region = { readonly address: number; readonly offset: number; readonly length: number };
+
+export type MemoryCopy = {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly regions: readonly Region[];
+  /** Milliseconds for which the process stood still; 0 for a dump. */
+  readonly stoodStillMs: number;
+};
+
+/** Why something cannot be looked at, and the command that could. */
+export class CouldNotLook extends Error {}
+
+type Range = { readonly start: number; readonly end: number };
+
+const pageBytes = 4096;
+/** Room for pages that the process touches between the count of its pages and the stop. */
+const spareBytes = 16 * 2 ** 20;
+
+/**
+ * Copies all readable memory of a process, except pages that are the unchanged pages of a file. The caller wipes the copy.
+ * @throws CouldNotLook
+ */
+export async function copyMemory(pid: number): Promise<MemoryCopy> {
+  const files: number[] = [];
+  const open = (name: string): number => {
+    const file = openSync(`/proc/${pid}/${name}`, "r");
+    files.push(file);
+    return file;
+  };
+  try {
+    const [memory, pagemap] = [open("mem"), open("pagemap")];
+    const changed = changedMappings(pid);
+    const bytes = zeroed(lengthOf(presentRanges(pid, changed, pagemap)) + spareBytes);
+    return await whileStopped(pid, () => {
+      const copied = readRanges(memory, joined(presentRanges(pid, changed, pagemap)), bytes);
+      return { ...copied, bytes: bytes.subarray(0, copied.length) };
+    });
+  } catch (error) {
+    throw isDenied(error) ? new CouldNotLook(commandThatCould(pid)) : error;
+  } finally {
+    for (const file of files) closeSync(file);
+  }
+}
+
+/** @throws CouldNotLook when there is no such process, or this user may not read its memory */
+export function mustBeReadable(pid: number): void {
+  try {
+    closeSync(openSync(`/proc/${pid}/mem`, "r"));
+  } catch (error) {
+    throw new CouldNotLook(isDenied(error) ? commandThatCould(pid) : `there is no process ${pid}: see --pid`);
+  }
+}
+
+/** Touched, so that the copy meets no page fault. */
+function zeroed(length: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(new ArrayBuffer(length)).fill(1).fill(0);
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof Error && "code" in error && ["EACCES", "EPERM"].includes(String(error.code));
+}
+
+function commandThatCould(pid: number): string {
+  return (
+    `this user may not read the memory of process ${pid}. Run  sudo strongroom prove --as-attacker --pid ${pid} --home HOME ` +
+    `or make a dump with  sudo gdb -p ${pid} -batch -ex "set use-coredump-filter off" -ex "gcore FILE"  and pass it with --dump FILE`
+  );
+}
+
+/** Returns the addresses of the read-only mappings of files of which the process has changed pages. */
+function changedMappings(pid: number): ReadonlySet<number> {
+  const changed = new Set<number>();
+  let start = 0;
+  for (const line of readFileSync(`/proc/${pid}/smaps`, "latin1").split("\n")) {
+    const mapping = /^([0-9a-f]+)-/.exec(line);
+    if (mapping) start = Number.parseInt(mapping[1] ?? "", 16);
+    if (/^Anonymous: +[1-9]/.test(line)) changed.add(start);
+  }
+  return changed;
+}
+
+/** Pages that are in memory or swapped out; all others were never written to. */
+function presentRanges(pid: number, changed: ReadonlySet<number>, pagemap: number): Range[] {
+  const lines = readFileSync(`/proc/${pid}/maps`, "latin1").trimEnd().split("\n");
+  return lines.flatMap((line) => {
+    const [, from = "", to = "", mode = "", file = ""] = /^(\w+)-(\w+) (\S+) \S+ \S+ \S+ *(.*)$/.exec(line) ?? [];
+    const mapping = { start: Number.parseInt(from, 16), end: Number.parseInt(to, 16) };
+    const isFilePage = mode[1] !== "w" && file.startsWith("/") && !changed.has(mapping.start);
+    return mode[0] !== "r" || isFilePage || file.startsWith("[v") ? [] : presentPages(mapping, pagemap);
+  });
+}
+
+/** Reads 8 bytes a page from the page map: bit 63, present; bit 62, swapped out. */
+function presentPages({ start, end }: Range, pagemap: number): Range[] {
+  const pages = (end - start) / pageBytes;
+  const entries = Buffer.alloc(pages * 8);
+  readSync(pagemap, entries, 0, entries.length, (start / pageBytes) * 8);
+  const ranges: Range[] = [];
+  for (let i = 0, from = -1; i <= pages; i++) {
+    const present = i < pages && ((entries[i * 8 + 7] ?? 0) & 0xc0) !== 0;
+    if (present && from < 0) from = i;
+    if (present || from < 0) continue;
+    ranges.push({ start: start + from * pageBytes, end: start + i * pageBytes });
+    from = -1;
+  }
+  return ranges;
+}
+
+function lengthOf(ranges: readonly Range[]): number {
+  return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
+/** A key may lie across the boundary of two mappings. */
+function joined(ranges: readonly Range[]): Range[] {
+  const result: Range[] = [];
+  for (const range of ranges) {
+    const last = result.at(-1);
+    if (last?.end === range.start) result[result.length - 1] = { start: last.start, end: range.end };
+    else result.push(range);
+  }
+  return result;
+}
+
+function readRanges(memory: number, ranges: readonly Range[], bytes: Uint8Array) {
+  const regions: Region[] = [];
+  let length = 0;
+  for (const { start, end } of ranges) {
+    const wanted = Math.min(end - start, bytes.length - length);
+    regions.push({ address: start, offset: length, length: wanted });
+    for (let done = 0; done < wanted; ) done += readPages(memory, bytes, length + done, wanted - done, start + done);
+    length += wanted;
+  }
+  return { regions, length };
+}
+
+/** A page that cannot be read counts as zeros. */
+function readPages(memory: number, bytes: Uint8Array, offset: number, length: number, address: number): number {
+  try {
+    return readSync(memory, bytes, offset, length, address) || pageBytes;
+  } catch {
+    return pageBytes;
+  }
+}
+
+/** Stops a process, runs `copy`, and lets it continue, also if this process is killed in between. */
+async function whileStopped(pid: number, copy: () => Omit<MemoryCopy, "stoodStillMs">): Promise<MemoryCopy> {
+  const guard = await continueAtTheLatest(pid);
+  const begun = performance.now();
+  try {
+    process.kill(pid, "SIGSTOP");
+    waitUntilStopped(pid);
+    const copied = copy();
+    process.kill(pid, "SIGCONT");
+    return { ...copied, stoodStillMs: performance.now() - begun };
+  } finally {
+    guard.stdin?.end(); // the guard lets the process continue
+    await once(guard, "close");
+  }
+}
+
+/** A shell that waits for the end of its input, which comes when this process closes it or dies. */
+async function continueAtTheLatest(pid: number): Promise<ChildProcess> {
+  const guard = spawn("/bin/sh", ["-c", 'read -r _; kill -CONT "$0"', String(pid)], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true, // a Ctrl-C must not end it
+  });
+  await once(guard, "spawn");
+  return guard;
+}
+
+/** SIGSTOP reaches threads that run on other processors a moment later. */
+function waitUntilStopped(pid: number): void {
+  const isStopped = (thread: string) => /^\d+ \(.*\) [TtZX] /s.test(statOf(pid, thread));
+  const deadline = performance.now() + 1000;
+  while (performance.now() < deadline) {
+    if (readdirSync(`/proc/${pid}/task`).every(isStopped)) return;
+  }
+}
+
+function statOf(pid: number, thread: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${thread}/stat`, "latin1");
+  } catch {
+    return "0 () X "; // the thread ended
+  }
+}
+
+/** Reads a core dump as `gcore` writes it (ELF, 64 bits, little endian), or raw bytes. */
+export function readDump(file: string): MemoryCopy {
+  const bytes = new Uint8Array(new ArrayBuffer(0));
+  const read = readFileSync(file);
+  const whole = read.buffer instanceof ArrayBuffer ? new Uint8Array(read.buffer, read.byteOffset, read.length) : bytes;
+  return {
+    bytes: whole,
+    regions: loadSegments(read) ?? [{ address: 0, offset: 0, length: read.length }],
+    stoodStillMs: 0,
+  };
+}
+
+const elfMagic = "7f454c460201";
+const coreType = 4;
+const loadType = 1;
+
+function loadSegments(file: Buffer): Region[] | null {
+  if (file.subarray(0, 6).toString("hex") !== elfMagic || file.readUInt16LE(16) !== coreType) return null;
+  const [headersAt, size, count] = [Number(file.readBigUInt64LE(32)), file.readUInt16LE(54), file.readUInt16LE(56)];
+  const regions: Region[] = [];
+  for (let i = 0; i < count; i++) {
+    const at = headersAt + i * size;
+    const field = (offset: number) => Number(file.readBigUInt64LE(at + offset));
+    const [offset, address, length] = [field(8), field(16), field(32)];
+    const wanted = Math.min(length, file.length - offset);
+    if (file.readUInt32LE(at) === loadType && wanted > 0) regions.push({ address, offset, length: wanted });
+  }
+  return regions;
+}

@@ -1,0 +1,313 @@
+/** `strongroom prove`: checks the promises of a running server from outside. Imports nothing of the server. */
+import type { OnProgress } from "./attacker.js";
+import { followCanary } from "./canary.js";
+import { findPlantedKey } from "./control.js";
+import { checkDisk } from "./disk.js";
+import { FormatError, type Header, type Keys, openHeader, wipeKeys } from "./format.js";
+import { judge, type Look, lookAt, type Wanted } from "./looks.js";
+import { CouldNotLook, mustBeReadable, readDump } from "./memory.js";
+import { checkProgram, packageOf } from "./program.js";
+import type { Check, Report, Step, VaultState, Verdict } from "./report.js";
+import { fewestBytes, type Secret } from "./search.js";
+import { checkHeader, checkSecrets, headerFile, readHeader } from "./secrets.js";
+import { findServer, passphraseBody, RequestError, readToken, Server } from "./server.js";
+import { checkSurroundings, machineFacts, weaknessesOf } from "./surroundings.js";
+
+export type ProveOptions = {
+  readonly home: string;
+  /** Null: the server that the home names. */
+  readonly pid: number | null;
+  /** A core dump or raw bytes, instead of a process. */
+  readonly dump: string | null;
+  /** The vault's state when the dump was made; null when that is not known. */
+  readonly state: VaultState;
+  /** Null: the home's. */
+  readonly header: string | null;
+  /** Null: as an attacker, who has none. */
+  readonly passphrase: Uint8Array | null;
+  /** Takes the server through lock and unlock. */
+  readonly lock: boolean;
+  readonly canary: boolean;
+  /** The package whose list of files is believed. */
+  readonly program: string;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly onProgress: (step: string, done: number, total: number) => void;
+};
+
+/** Checks everything that can be checked; the verdict is unknown when the essential cannot. */
+export async function prove(options: ProveOptions): Promise<Report> {
+  const run = new Run(options);
+  try {
+    await (options.dump === null ? run.process() : run.dump(options.dump));
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === null) throw error;
+    return run.report(reason);
+  } finally {
+    run.end();
+  }
+  return run.report(null);
+}
+
+const wrongPassphrase = "the passphrase does not open the header";
+
+/** Null for an unexpected error. */
+function reasonOf(error: unknown): string | null {
+  if (error instanceof CouldNotLook || error instanceof RequestError) return error.message;
+  if (error instanceof FormatError) return `the header cannot be read: ${error.message}`;
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (["ENOENT", "EACCES", "EPERM", "ECONNREFUSED", "ECONNRESET"].includes(code)) return (error as Error).message;
+  return null;
+}
+
+class Run {
+  readonly #options: ProveOptions;
+  readonly #checks: Check[] = [];
+  readonly #notShown: string[] = [];
+  readonly #looks: Look[] = [];
+  readonly #begun = performance.now();
+  #pid: number | null;
+  #server: Server | null = null;
+  #header: Header | null = null;
+  #keys: Keys | null = null;
+  #canary: readonly Secret[] = [];
+  #listHash: string | null = null;
+
+  constructor(options: ProveOptions) {
+    this.#options = options;
+    this.#pid = options.pid;
+  }
+
+  async process(): Promise<void> {
+    if (process.platform !== "linux")
+      throw new CouldNotLook("another process's memory can be read on Linux only: use --dump");
+    const pid = this.#findProcess();
+    mustBeReadable(pid);
+    this.#checks.push(...checkSurroundings(pid, this.#options.home, await this.#ports()));
+    this.#checkProgram(pid);
+    const values = await this.#decode();
+    await this.#lookAtMemory(pid);
+    this.#searchDisk(pid, values);
+    this.#sayWhatIsNotShown();
+  }
+
+  async #lookAtMemory(pid: number): Promise<void> {
+    const { lock, canary } = this.#options;
+    const isLocked = (await this.#server?.isLocked()) ?? null;
+    if (lock) return this.#lookThroughLock(pid, isLocked === true);
+    if (canary && isLocked === false) await this.#follow();
+    else if (canary) this.#notShown.push("What becomes of a value: the vault is locked");
+    const states = { true: "locked", false: "unlocked", null: null } as const;
+    await this.#look(pid, states[`${isLocked}`]);
+    if (isLocked !== false) await this.#control();
+  }
+
+  #searchDisk(pid: number, values: readonly Buffer[]): void {
+    const { home, passphrase } = this.#options;
+    this.#progress("files");
+    const known = passphrase === null ? [] : this.#secretsOnDisk(passphrase, values);
+    const secrets = [...known, ...this.#canary];
+    if (secrets.length > 0) this.#checks.push(...checkDisk(home, pid, secrets));
+  }
+
+  /** Judges a dump, of which nobody knows whether the vault was locked. */
+  async dump(file: string): Promise<void> {
+    const wanted = this.#wanted();
+    if (wanted === null) throw new CouldNotLook(wrongPassphrase);
+    const copy = readDump(file);
+    const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
+    copy.bytes.fill(0);
+    this.#looks.push({ ...judged, stoodStillMs: 0, copiedBytes: copy.bytes.length });
+    this.#checks.push(...judged.checks);
+    if (this.#options.state === null) {
+      this.#notShown.push("Whether the vault was locked when the dump was made: pass --state if you know it");
+    }
+    this.#notShown.push("Everything but memory: surroundings, program files, secrets, files on disk");
+  }
+
+  #findProcess(): number {
+    const { home, environment } = this.#options;
+    const entry = findServer(home);
+    const pid = this.#pid ?? entry?.pid;
+    if (pid === undefined) {
+      throw new CouldNotLook(
+        `no server runs on ${home}: start it with  strongroom serve, or choose another with --home`,
+      );
+    }
+    this.#pid = pid;
+    if (entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
+    return pid;
+  }
+
+  async #ports(): Promise<number[]> {
+    const status = await this.#server?.must("GET", "/v1/status");
+    return ["port", "vaultPort", "brokerPort"].map((name) => Number(status?.[name])).filter(Number.isInteger);
+  }
+
+  #checkProgram(pid: number): void {
+    const root = packageOf(pid);
+    if (root === null) {
+      this.#notShown.push("The program's files: the process does not show where its program is");
+      return;
+    }
+    const { checks, listHash } = checkProgram(root, this.#options.program);
+    this.#checks.push(...checks);
+    this.#listHash = listHash;
+  }
+
+  /** Opens the header, and secrets with it; returns their values. Once more if a rotation came between. */
+  async #decode(): Promise<readonly Buffer[]> {
+    let checks: Check[] = [];
+    let values: readonly Buffer[] = [];
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const { header, keys } = this.#openHeader();
+      if (this.#options.passphrase !== null && keys === null) throw new CouldNotLook(wrongPassphrase);
+      checks = await checkHeader(header, keys, this.#server);
+      if (keys !== null) {
+        const compared = await checkSecrets(this.#options.home, header, keys, this.#server);
+        checks.push(...compared.checks);
+        values = compared.values;
+      }
+      if (checks.every(({ holds }) => holds)) break;
+    }
+    this.#checks.push(...checks);
+    return values;
+  }
+
+  /** Reads the header as it is now, and opens it again only if it has changed. */
+  #openHeader(): { readonly header: Header; readonly keys: Keys | null } {
+    const { home, passphrase, header: file } = this.#options;
+    const header = readHeader(file ?? headerFile(home));
+    if (!this.#header?.signed.equals(header.signed)) {
+      wipeKeys(this.#keys);
+      this.#keys = passphrase && openHeader(header, passphrase);
+      this.#header = header;
+    }
+    return { header, keys: this.#keys };
+  }
+
+  /** Null while the passphrase does not open the header: it may be changed, and changed back. */
+  #wanted(): Wanted | null {
+    const { passphrase } = this.#options;
+    const opened = this.#openHeader();
+    const isForeign = passphrase !== null && opened.keys === null;
+    return isForeign ? null : { ...opened, passphrase, canary: this.#canary };
+  }
+
+  async #look(pid: number, state: VaultState): Promise<void> {
+    const onProgress = this.#progress(state === null ? "memory" : `memory, ${state}`);
+    const look = await lookAt({ pid, server: this.#server, state, wanted: () => this.#wanted(), onProgress });
+    this.#looks.push(look);
+    this.#checks.push(...look.checks);
+  }
+
+  /** Unlocked, locked, unlocked; leaves the vault as it was. */
+  async #lookThroughLock(pid: number, wasLocked: boolean): Promise<void> {
+    if (wasLocked) await this.#unlock();
+    if (this.#options.canary) await this.#follow();
+    await this.#look(pid, "unlocked");
+    await this.#mustServer().must("POST", "/v1/lock");
+    try {
+      await this.#look(pid, "locked");
+    } finally {
+      await this.#unlock();
+    }
+    await this.#look(pid, "unlocked");
+    if (wasLocked) await this.#mustServer().must("POST", "/v1/lock");
+  }
+
+  async #unlock(): Promise<void> {
+    const body = passphraseBody(this.#options.passphrase ?? new Uint8Array());
+    try {
+      await this.#mustServer().mustWhenReady("POST", "/v1/unlock", body);
+    } finally {
+      body.fill(0);
+    }
+  }
+
+  #mustServer(): Server {
+    if (this.#server === null)
+      throw new CouldNotLook("the server's address is not known: --pid must be the server of --home");
+    return this.#server;
+  }
+
+  async #follow(): Promise<void> {
+    this.#progress("a value");
+    this.#canary = await followCanary(this.#mustServer());
+  }
+
+  /** For a vault that stayed locked: the method must find a key where there is one. */
+  async #control(): Promise<void> {
+    this.#progress("control");
+    const found = await findPlantedKey();
+    const what = "control: a key planted in another process is found";
+    const text = found > 0 ? "found" : "not found, so the method has failed";
+    this.#checks.push({ step: "attacker", state: null, what, expected: "found", found: text, holds: found > 0 });
+  }
+
+  #secretsOnDisk(passphrase: Uint8Array, values: readonly Buffer[]): Secret[] {
+    const keys = this.#keys && [this.#keys.masterKey, this.#keys.kek];
+    const texts = values.map((value) => value.subarray(1, -1)).filter(({ length }) => length >= 2 * fewestBytes);
+    return [
+      { name: "the passphrase", bytes: passphrase, isText: true, pieceBytes: 0 },
+      ...(keys ?? []).map((bytes) => ({ name: "the master key or KEK", bytes, isText: false, pieceBytes: 0 })),
+      ...texts.map((text) => ({ name: "a value", bytes: text.subarray(0, 64), isText: true, pieceBytes: 0 })),
+    ];
+  }
+
+  #sayWhatIsNotShown(): void {
+    const { passphrase, lock, canary } = this.#options;
+    if (passphrase === null)
+      this.#notShown.push("The independent decoder, known keys and files on disk: they need the passphrase");
+    else if (passphrase.length < fewestBytes)
+      this.#notShown.push("Copies of the passphrase: one of less than 8 bytes cannot be told from other memory");
+    if (!lock) this.#notShown.push("The other state of the vault: pass --lock to go through lock and unlock");
+    if (!canary) this.#notShown.push("What becomes of a value: pass --with-canary");
+    if (this.#header?.version === 1)
+      this.#notShown.push("The master key in the attacker's scan: a header of version 1 has no check of it");
+    this.#notShown.push(
+      "Keys in a form other than raw bytes and AES-256 encryption key schedules, such as those of software AES",
+      "Memory of the kernel and of earlier processes, and what the server sent to other programs",
+      "Node itself, which is not in the list of program files",
+      "That the list of program files is the release's: compare its SHA-256 with the one that is published",
+    );
+    this.#notShown.push(...weaknessesOf(machineFacts(this.#pid)));
+  }
+
+  #progress(step: string): OnProgress {
+    this.#options.onProgress(step, 0, 1);
+    return (done, total) => this.#options.onProgress(step, done, total);
+  }
+
+  report(reason: string | null): Report {
+    const isFailed = this.#checks.some(({ holds }) => !holds);
+    const verdict: Verdict = isFailed ? "fails" : reason === null ? "holds" : "unknown";
+    const [stoodStillMs, copied, tried, schedules] = [
+      Math.max(0, ...this.#looks.map((look) => look.stoodStillMs)),
+      Math.max(0, ...this.#looks.map((look) => look.copiedBytes)),
+      this.#looks.reduce((sum, { attack }) => sum + attack.tried, 0),
+      Math.max(0, ...this.#looks.map(({ attack }) => attack.schedules)),
+    ];
+    const machine = {
+      ...machineFacts(this.#pid),
+      memoryMiB: Math.round(copied / 2 ** 20),
+      keysTried: tried,
+      keySchedules: schedules,
+      stoodStillMs: Math.round(stoodStillMs),
+      seconds: Math.round((performance.now() - this.#begun) / 100) / 10,
+      programListSha256: this.#listHash,
+    };
+    const checks = inOrder(this.#checks);
+    return { verdict, reason, at: new Date().toISOString(), checks, notShown: this.#notShown, machine };
+  }
+
+  end(): void {
+    wipeKeys(this.#keys);
+  }
+}
+
+const order: readonly Step[] = ["surroundings", "program", "decoder", "known-keys", "attacker", "canary", "disk"];
+
+function inOrder(checks: readonly Check[]): Check[] {
+  return [...checks].sort((a, b) => order.indexOf(a.step) - order.indexOf(b.step));
+}

@@ -1,0 +1,149 @@
+/** Requests to the server of a home, over its Unix socket or TLS with the certificate in the home, with its root token. */
+import { existsSync, readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export type Json = Readonly<Record<string, unknown>>;
+export type Response = { readonly status: number; readonly text: string; readonly json: Json };
+
+export type ServerEntry = { readonly pid: number; readonly url: string | null; readonly socket: string | null };
+
+/** Returns the live server that the vault's pid file names; null when there is none. */
+export function findServer(home: string): ServerEntry | null {
+  try {
+    const entry = JSON.parse(readFileSync(join(home, "vault", "server.pid"), "utf8")) as Json;
+    const pid = Number(entry["pid"]);
+    if (!isSameProcess(pid, String(entry["started"]))) return null;
+    const socket = textOrNull(entry["socket"]) ?? join(home, "strongroom.sock");
+    return { pid, url: textOrNull(entry["url"]), socket: existsSync(socket) ? socket : null };
+  } catch {
+    return null;
+  }
+}
+
+/** `started`: the boot's id and the start tick of the process (proc(5), field 22 of stat). */
+function isSameProcess(pid: number, started: string): boolean {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  const tick = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return started.endsWith(` ${tick}`);
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+export class Server {
+  readonly #entry: ServerEntry;
+  readonly #home: string;
+  readonly #token: string | null;
+
+  constructor(entry: ServerEntry, home: string, token: string | null) {
+    this.#entry = entry;
+    this.#home = home;
+    this.#token = token;
+  }
+
+  /** Sends a body of JSON, as bytes that the caller wipes, or none. */
+  send(method: string, path: string, body?: Uint8Array): Promise<Response> {
+    const headers = {
+      ...(this.#token === null ? {} : { authorization: `Bearer ${this.#token}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json", "content-length": body.length }),
+    };
+    const [open, options] = this.#connection();
+    return new Promise((resolve, reject) => {
+      const request = open({ ...options, method, path, headers, agent: false, timeout: 30_000 }, (response) => {
+        collect(response).then(resolve, reject);
+      });
+      request.on("error", reject).on("timeout", () => request.destroy(new Error("the server does not respond")));
+      request.end(body);
+    });
+  }
+
+  #connection(): [typeof httpRequest, RequestOptions] {
+    const { url, socket } = this.#entry;
+    if (socket !== null) return [httpRequest, { socketPath: socket, host: "localhost" }];
+    const { hostname, port } = new URL(url ?? "https://localhost:13100");
+    const ca = readFileSync(join(this.#home, "tls", "cert.pem"));
+    return [httpsRequest, { host: hostname.replace(/^\[|\]$/g, ""), port, ca } as RequestOptions];
+  }
+
+  /** Sends a request that must succeed. @throws Error with the server's message */
+  async must(method: string, path: string, body?: Uint8Array): Promise<Json> {
+    return resultOf(await this.send(method, path, body), method, path);
+  }
+
+  /** As `must`; tries again while the key worker starts, as it does after a lock. */
+  async mustWhenReady(method: string, path: string, body: Uint8Array): Promise<Json> {
+    for (let attempt = 0; ; attempt++) {
+      const response = await this.send(method, path, body);
+      if (response.status !== unavailable || attempt === mostAttempts) return resultOf(response, method, path);
+      await sleep(100);
+    }
+  }
+
+  get hasToken(): boolean {
+    return this.#token !== null;
+  }
+
+  async isLocked(): Promise<boolean> {
+    const { locked, initialized } = await this.must("GET", "/v1/status");
+    return locked === true || initialized === false;
+  }
+
+  /** Returns how many keys were derived so far; null while one is being derived, or when the server does not say. */
+  async derivations(): Promise<number | null> {
+    const { status, text } = await this.send("GET", "/v1/metrics");
+    const sample = (name: string) => Number(new RegExp(`^strongroom_${name} (\\S+)$`, "m").exec(text)?.[1]);
+    const isIdle = sample("derivations_running") === 0 && sample("derivations_waiting") === 0;
+    return status === 200 && isIdle ? sample("derivation_duration_seconds_count") : null;
+  }
+}
+
+const unavailable = 503;
+const mostAttempts = 100;
+
+function resultOf({ status, json }: Response, method: string, path: string): Json {
+  if (status === 200) return json;
+  const root = path.split("/").slice(0, 3).join("/");
+  throw new RequestError(`${method} ${root} failed: ${String(json["error"] ?? status)}`);
+}
+
+/** A request that the server refused. */
+export class RequestError extends Error {}
+
+async function collect(response: IncomingMessage): Promise<Response> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString("utf8");
+  const isJson = response.headers["content-type"]?.startsWith("application/json") === true;
+  return { status: response.statusCode ?? 0, text, json: (isJson ? JSON.parse(text) : {}) as Json };
+}
+
+/** Returns the root token of a home: `STRONGROOM_TOKEN`, `STRONGROOM_TOKEN_FILE`, or the home's; null when unreadable. */
+export function readToken(home: string, environment: NodeJS.ProcessEnv): string | null {
+  const given = environment["STRONGROOM_TOKEN"];
+  if (given) return given;
+  try {
+    return readFileSync(environment["STRONGROOM_TOKEN_FILE"] || join(home, "token"), "utf8").trim();
+  } catch {
+    return null;
+  }
+}
+
+/** A body of one member, whose value is a passphrase that is never a string. The caller wipes it. */
+export function passphraseBody(passphrase: Uint8Array): Buffer {
+  const quote = 0x22;
+  const bytes: number[] = [];
+  for (const byte of passphrase) {
+    if (byte < 0x20) bytes.push(...Buffer.from(`\\u${byte.toString(16).padStart(4, "0")}`));
+    else if (byte === quote || byte === 0x5c) bytes.push(0x5c, byte);
+    else bytes.push(byte);
+  }
+  return Buffer.concat([Buffer.from('{"passphrase":"'), Buffer.from(bytes), Buffer.from('"}')]);
+}
+
+export function target(root: string, path: string): string {
+  return `${root}/${encodeURIComponent(path)}`;
+}

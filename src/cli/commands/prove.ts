@@ -1,0 +1,100 @@
+/** `strongroom prove`: flags, passphrase, and printing of the evidence. */
+import { type Command, Option } from "commander";
+import { prove as proveServer } from "../../../prove/prove.js";
+import { asHtml, asMarkdown, asText, exitOf, type Report } from "../../../prove/report.js";
+import { integer } from "../../config/readers.js";
+import { readOneSetting } from "../../config/settings.js";
+import { packageDirectory } from "../../program-files.js";
+import { nonEmpty, onlyWith, usageFailure } from "../lib/args.js";
+import { painter, printJson } from "../lib/output.js";
+import { type PassphraseSource, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import { phasedBar } from "../lib/progress.js";
+import { withHome } from "../lib/server.js";
+
+type Form = "json" | "markdown" | "html";
+
+type Flags = PassphraseSource & {
+  readonly [F in Form]?: true;
+} & {
+  readonly home?: string;
+  readonly lock?: true;
+  readonly withCanary?: true;
+  readonly asAttacker?: true;
+  readonly pid?: number;
+  readonly dump?: string;
+  readonly state?: "unlocked" | "locked";
+  readonly header?: string;
+};
+
+export function define(command: Command): void {
+  withHome(command)
+    .description(
+      "Checks the promises on the running server, from outside: decrypts header and secrets with a decoder of its own, " +
+        "searches memory for known keys, and tries every 32 bytes of memory on the header, as an attacker would. While " +
+        "unlocked, exactly one place must open the vault; while locked, none. Memory is copied while the server stands " +
+        "still for a moment. Linux only, but for --dump. As root it never asks for a passphrase.",
+    )
+    .option("--lock", "also lock the vault, look, and unlock it again")
+    .option("--with-canary", "also put, read, restore and delete a random value, and search for it")
+    .addOption(new Option("--as-attacker", "use no passphrase").conflicts(["passphraseFile", "passphraseFd", "lock"]))
+    .addOption(
+      new Option("--pid <number>", "look at this process instead of the home's server").argParser(integer(1, 2 ** 22)),
+    )
+    .addOption(
+      new Option("--dump <file>", "look at a core dump or raw bytes instead")
+        .argParser(nonEmpty)
+        .conflicts(["lock", "withCanary", "pid"]),
+    )
+    .addOption(
+      new Option("--state <state>", "the vault's state when the dump was made").choices([
+        "unlocked",
+        "locked",
+      ] as const),
+    )
+    .addOption(new Option("--header <file>", "the vault's header; by default the home's").argParser(nonEmpty))
+    .addOption(new Option("--json", "print one JSON object").conflicts(["markdown", "html"]))
+    .addOption(new Option("--markdown", "print Markdown").conflicts("html"))
+    .option("--html", "print one HTML file, without scripts");
+  withPassphrase(onlyWith(command, "state", "dump")).action((flags: Flags) => prove(flags, command));
+}
+
+async function prove(flags: Flags, command: Command): Promise<void> {
+  const passphrase = await passphraseFor(flags);
+  if (flags.lock && passphrase === null)
+    throw usageFailure(command, "--lock needs the passphrase, to unlock the vault again");
+  const bar = phasedBar<string>((phase) => (phase.startsWith("memory") ? "bytes" : "items"));
+  try {
+    const report = await proveServer({
+      home: readOneSetting("home", flags.home, process.env),
+      pid: flags.pid ?? null,
+      dump: flags.dump ?? null,
+      state: flags.state ?? null,
+      header: flags.header ?? null,
+      passphrase,
+      lock: flags.lock === true,
+      canary: flags.withCanary === true,
+      program: packageDirectory,
+      environment: process.env,
+      onProgress: bar.show,
+    });
+    bar.end();
+    print(report, flags);
+    process.exitCode = exitOf[report.verdict];
+  } finally {
+    bar.end();
+    passphrase?.fill(0);
+  }
+}
+
+/** Root could read every passphrase that is typed into its processes: it has to be given one on purpose. */
+async function passphraseFor(flags: Flags) {
+  const isGiven = flags.passphraseFile !== undefined || flags.passphraseFd !== undefined;
+  if (flags.asAttacker || (!isGiven && process.getuid?.() === 0)) return null;
+  return await readPassphrase(flags, "Passphrase of the vault: ");
+}
+
+function print(report: Report, { json, markdown, html }: Flags): void {
+  if (json) printJson(report);
+  else if (html) process.stdout.write(asHtml(report));
+  else process.stdout.write(markdown ? asMarkdown(report) : asText(report, painter(process.stdout)));
+}

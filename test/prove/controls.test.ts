@@ -1,0 +1,138 @@
+/** Servers that break a promise on purpose: `strongroom prove` finds and names each of them. */
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { headerText } from "../support/decoder.js";
+import { mainFile, type ServerProcess, startProcess } from "../support/process.js";
+import { mustInit, mustLock, mustPut } from "../support/test-client.js";
+import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
+
+const root = resolve(dirname(mainFile), "..", "..");
+const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.meta.url));
+
+/** A copy of the built package that may be changed. */
+function copyOfPackage(): string {
+  const copy = temporaryDirectory();
+  mkdirSync(join(copy, "dist"));
+  for (const name of [
+    "bin",
+    "package.json",
+    "dist/program",
+    "dist/workers/key-worker.cjs",
+    "dist/SHA256SUMS",
+    "openapi.json",
+  ]) {
+    cpSync(join(root, name), join(copy, name), { recursive: true });
+  }
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  return copy;
+}
+
+/** Starts the copy with a module that is loaded before it. */
+async function startPatched(copy: string, preloaded = ""): Promise<ServerProcess> {
+  const patch = join(temporaryDirectory(), "patch.cjs");
+  writeFileSync(patch, `process.channel?.unref();\n${preloaded}`);
+  const main = join(copy, "dist", "program", "entry.cjs");
+  const server = await startProcess([], {}, { main, nodeFlags: ["--require", poolFile, "--require", patch] });
+  await mustInit(server);
+  await mustPut(server, "app/a", "a value that is long enough to be searched for");
+  return server;
+}
+
+/** Keeps what `take` makes of the requests' bytes. */
+function keeping(take: string): string {
+  return `const { IncomingMessage } = require("node:http");
+    const push = IncomingMessage.prototype.push;
+    globalThis.kept = [];
+    const take = ${take};
+    IncomingMessage.prototype.push = function (chunk, encoding) {
+      if (chunk) take(chunk);
+      return push.call(this, chunk, encoding);
+    };`;
+}
+
+describe("strongroom prove finds", function () {
+  this.timeout(0);
+  before(needsForeignMemory);
+
+  it("a server that keeps the key after a lock", async () => {
+    const copy = copyOfPackage();
+    const file = join(copy, "dist", "workers", "key-worker.cjs");
+    const cipher = /this\.#cipher = .*"aes-256-ecb", key, null/;
+    const code = readFileSync(file, "utf8");
+    expect(code).to.match(cipher);
+    const channel = 'new (require("node:worker_threads").BroadcastChannel)("debug")';
+    const sending = `{ const debug = ${channel}; debug.postMessage(Uint8Array.from(key)); debug.unref(); }`;
+    writeFileSync(
+      file,
+      code.replace(cipher, (statement) => `${sending} ${statement}`),
+    );
+    const server = await startPatched(
+      copy,
+      `const { BroadcastChannel, isMainThread } = require("node:worker_threads");
+       if (isMainThread) {
+         globalThis.kept = [];
+         const channel = new BroadcastChannel("debug");
+         channel.onmessage = ({ data }) => globalThis.kept.push(data);
+         channel.unref();
+       }`,
+    );
+    await mustLock(server);
+    const proven = await prove(server.home);
+    expect(proven.code).to.equal(12);
+    const failures = failuresOf(proven).join("\n");
+    expect(failures).to.match(/attacker: locked: places that open the vault: [1-9]/);
+    expect(failures).to.match(/known-keys: locked: copies of the master key.*: [1-9].*raw/);
+    expect(failures).to.contain("program: changed files: dist/workers/key-worker.cjs");
+  });
+
+  it("a server that keeps the passphrase as a string", async () => {
+    const server = await startPatched(copyOfPackage(), keeping("(chunk) => globalThis.kept.push(chunk.toString())"));
+    const proven = await prove(server.home);
+    expect(proven.code).to.equal(12);
+    expect(failuresOf(proven).join("\n")).to.match(/^known-keys: unlocked: copies of the passphrase.*: [1-9].*raw/m);
+  });
+
+  it("a value in a heap snapshot that a debugger left", async () => {
+    const take = `(chunk) => {
+      globalThis.kept.push(chunk.toString());
+      if (chunk.includes("searched for")) require("node:v8").writeHeapSnapshot("debug.heapsnapshot");
+    }`;
+    const server = await startPatched(copyOfPackage(), keeping(take));
+    const proven = await prove(server.home);
+    expect(proven.code).to.equal(12);
+    expect(failuresOf(proven).join("\n")).to.match(/^disk: files that hold a value: .*debug\.heapsnapshot/m);
+  });
+
+  it("a slot that somebody added to the header", async () => {
+    const server = await startPatched(copyOfPackage());
+    const text = headerText(server.home);
+    const [, salt = ""] = /"salt":("[^"]+")/.exec(text) ?? [];
+    const [, wrapped = ""] = /("wrappedKey":"[^"]+","check":"[^"]+")/.exec(text) ?? [];
+    const slot = `,{"kind":"key","id":"0bdd38mn","label":"mine","createdAt":"2026-11-22T05:50:32.573Z","salt":${salt},${wrapped}}]`;
+    writeFileSync(
+      join(server.vaultPath, "gen-1", "header.json"),
+      text.replace(/\](?=,"mac")/, () => slot),
+    );
+    const proven = await prove(server.home);
+    expect(proven.code).to.equal(12);
+    const failures = failuresOf(proven).join("\n");
+    expect(failures).to.contain("MAC over all slots of the header: does not match");
+    expect(failures).to.contain("slots in the header, as the server lists its keys: 0bdd38mn, passphrase");
+  });
+
+  it("a changed program file, and one that the build did not make", async () => {
+    const copy = copyOfPackage();
+    const server = await startPatched(copy);
+    writeFileSync(join(copy, "dist", "program", "entry.cjs"), "\n// changed\n", { flag: "a" });
+    writeFileSync(join(copy, "dist", "program", "added.cjs"), "");
+    const proven = await prove(server.home, "--as-attacker");
+    expect(proven.code).to.equal(12);
+    expect(failuresOf(proven)).to.deep.equal([
+      "program: changed files: dist/program/entry.cjs",
+      "program: files that are not in the list: dist/program/added.cjs",
+    ]);
+  });
+});

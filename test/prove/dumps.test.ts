@@ -1,0 +1,208 @@
+/** Dumps: what `strongroom prove --dump` and `tools/prove.py` find in them, which must be the same. */
+import { execFile } from "node:child_process";
+import { createCipheriv, createHmac, randomBytes } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { encryptBlock, expandKey, scheduleWords } from "../../prove/aes.js";
+import { fitsSlot, isSigned, type Keys, openHeader, parseHeader } from "../../prove/format.js";
+import { copyMemory } from "../../prove/memory.js";
+import { HmacLanes } from "../../prove/sha256-lanes.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { startProcess } from "../support/process.js";
+import { passphrase } from "../support/server.js";
+import { mustInit, mustPut } from "../support/test-client.js";
+import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
+import { needsForeignMemory, passphraseFile, prove } from "./run-prove.js";
+
+const header = parseHeader(Buffer.from(headerOfVersion2.text));
+const python = "tools/prove.py";
+const hasPython = existsSync("/usr/bin/python3") || existsSync("/usr/local/bin/python3");
+
+type Result = {
+  readonly attacker: number;
+  readonly known: Readonly<Record<string, number>>;
+  readonly code: number | null;
+};
+
+function file(name: string, bytes: Uint8Array | string): string {
+  const path = join(temporaryDirectory(), name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** By `strongroom prove --dump`. */
+async function proveDump(headerFile: string, dump: string, ...flags: readonly string[]): Promise<Result> {
+  const { code, report } = await prove("/nonexistent", "--header", headerFile, "--dump", dump, ...flags);
+  const attacker = report.checks.filter(({ step }) => step === "attacker").map(({ found }) => Number(found));
+  const known = report.checks.flatMap(({ step, what, found }) => {
+    const [, name = ""] = /^copies of the (.*), in any form/.exec(what) ?? [];
+    return step === "known-keys" ? [[name, Number(found)] as const] : [];
+  });
+  return { attacker: attacker[0] ?? -1, known: Object.fromEntries(known), code };
+}
+
+/** By the Python file. */
+async function pythonDump(headerFile: string, dump: string, ...flags: readonly string[]): Promise<Result> {
+  const args = [
+    python,
+    "--header",
+    headerFile,
+    "--dump",
+    dump,
+    "--passphrase-file",
+    passphraseFile(),
+    "--json",
+    ...flags,
+  ];
+  const { stdout, code } = await promisify(execFile)("python3", args).then(
+    (ended) => ({ ...ended, code: 0 }),
+    (error: { stdout: string; code: number }) => error,
+  );
+  return { ...(JSON.parse(stdout) as Omit<Result, "code">), code };
+}
+
+function keysOfFrozen(): Keys {
+  const keys = openHeader(header, Buffer.from(passphrase));
+  if (keys === null) throw new Error("the frozen header does not open");
+  return keys;
+}
+
+/** The expanded key in the order of AES instructions, or word by word as portable code keeps it. */
+function scheduleOf(key: Uint8Array, order: "bytes" | "words"): Buffer {
+  const words = new Uint32Array(scheduleWords);
+  for (let i = 0; i < 8; i++) words[i] = Buffer.from(key).readUInt32BE(4 * i);
+  expandKey(words);
+  const bytes = Buffer.alloc(4 * scheduleWords);
+  for (const [i, word] of words.entries()) {
+    if (order === "bytes") bytes.writeUInt32BE(word, 4 * i);
+    else bytes.writeUInt32LE(word, 4 * i);
+  }
+  return bytes;
+}
+
+/** A core dump (ELF) of segments with these contents. */
+function coreOf(segments: readonly { readonly address: number; readonly bytes: Uint8Array }[]): Buffer {
+  const head = Buffer.alloc(64 + 56 * segments.length);
+  head.write("7f454c460201", "hex");
+  head.writeUInt16LE(4, 16);
+  head.writeBigUInt64LE(64n, 32);
+  head.writeUInt16LE(56, 54);
+  head.writeUInt16LE(segments.length, 56);
+  let offset = head.length;
+  for (const [i, { address, bytes }] of segments.entries()) {
+    const at = 64 + 56 * i;
+    head.writeUInt32LE(1, at);
+    for (const [field, value] of [
+      [8, offset],
+      [16, address],
+      [32, bytes.length],
+    ] as const) {
+      head.writeBigUInt64LE(BigInt(value), at + field);
+    }
+    offset += bytes.length;
+  }
+  return Buffer.concat([head, ...segments.map(({ bytes }) => bytes)]);
+}
+
+describe("dumps", function () {
+  this.timeout(0);
+
+  const { masterKey, kek } = keysOfFrozen();
+  type Row = readonly [what: string, plant: (memory: Buffer) => void, attacker: number, known: readonly number[]];
+  const plain = (name: string) => Buffer.from(name);
+  const rows: readonly Row[] = [
+    ["nothing", () => {}, 0, [0, 0, 0]],
+    ["the master key as it is", (memory) => masterKey.copy(memory, 4096), 1, [1, 0, 0]],
+    ["the master key at an odd address", (memory) => masterKey.copy(memory, 4099), 0, [1, 0, 0]],
+    ["a piece of the master key", (memory) => masterKey.copy(memory, 4099, 11, 22), 0, [1, 0, 0]],
+    ["an expanded key, in bytes", (memory) => scheduleOf(masterKey, "bytes").copy(memory, 8204), 1, [1, 0, 0]],
+    ["an expanded key, in words", (memory) => scheduleOf(masterKey, "words").copy(memory, 8200), 1, [0, 0, 0]],
+    ["the KEK", (memory) => kek.copy(memory, 65_536), 1, [0, 1, 0]],
+    [
+      "hex and base64",
+      (memory) => memory.write(`${kek.toString("hex")} ${masterKey.toString("base64")}`, 77),
+      0,
+      [1, 1, 0],
+    ],
+    ["UTF-16", (memory) => memory.write(masterKey.toString("base64url"), 99, "utf16le"), 0, [1, 0, 0]],
+    ["the passphrase, and a piece", (memory) => plain(`${passphrase}, horse battery`).copy(memory, 7), 0, [0, 0, 2]],
+  ];
+  for (const [what, plant, attacker, [master = 0, kekCount = 0, text = 0]] of rows) {
+    it(`of ${what} are judged the same by both programs`, async function () {
+      if (!hasPython) this.skip();
+      const memory = randomBytes(128 * 1024);
+      plant(memory);
+      const [headerFile, dump] = [file("header.json", headerOfVersion2.text), file("dump", memory)];
+      const known = { "master key": master, "KEK of the passphrase": kekCount, passphrase: text };
+      const isUsual = attacker <= 1 && master <= 1 && kekCount + text === 0;
+      const expected = { attacker, known, code: isUsual ? 0 : 12 };
+      expect(await proveDump(headerFile, dump), "strongroom prove").to.deep.equal(expected);
+      expect(await pythonDump(headerFile, dump), "prove.py").to.deep.equal(expected);
+    });
+  }
+
+  it("of a real server are judged the same by both programs, and fail if it was locked", async function () {
+    needsForeignMemory.call(this);
+    if (!hasPython) this.skip();
+    const server = await startProcess();
+    await mustInit(server);
+    await mustPut(server, "a", "a value");
+    const { bytes, regions } = await copyMemory(server.child.pid ?? 0);
+    const segments = regions.map(({ address, offset, length }) => ({
+      address,
+      bytes: bytes.subarray(offset, offset + length),
+    }));
+    const [headerFile, dump] = [join(server.vaultPath, "gen-1", "header.json"), file("core", coreOf(segments))];
+    const expected = { attacker: 1, known: { "master key": 1, "KEK of the passphrase": 0, passphrase: 0 } };
+    expect(await proveDump(headerFile, dump)).to.deep.equal({ ...expected, code: 0 });
+    expect(await pythonDump(headerFile, dump, "--state", "locked")).to.deep.equal({ ...expected, code: 12 });
+  });
+});
+
+describe("the independent decoder", () => {
+  it("opens headers of both versions, and keys", () => {
+    for (const { text, keys } of [headerOfVersion1, headerOfVersion2]) {
+      const parsed = parseHeader(Buffer.from(text));
+      for (const opener of [passphrase, ...keys, ...keys.map((key) => key.toLowerCase().replaceAll("-", ""))]) {
+        const opened = openHeader(parsed, Buffer.from(opener));
+        expect(opened !== null && isSigned(parsed, opened.masterKey), opener).to.equal(true);
+      }
+      expect(openHeader(parsed, Buffer.from("another"))).to.equal(null);
+    }
+  });
+
+  it("refuses a header of which a byte of a slot was changed", () => {
+    const changed = parseHeader(Buffer.from(headerOfVersion2.text.replace('"recovery"', '"recovers"')));
+    const { kek, masterKey } = keysOfFrozen();
+    const [first, second] = changed.slots;
+    expect(first && fitsSlot(changed, first, kek)).to.equal(true);
+    expect(second && openHeader(changed, Buffer.from(headerOfVersion2.keys[0] ?? ""))).to.equal(null);
+    expect(isSigned(changed, masterKey)).to.equal(false);
+  });
+
+  it("computes AES-256 and HMAC-SHA-256 in lanes as Node does", () => {
+    const key = randomBytes(32);
+    const schedule = new Uint32Array(scheduleWords);
+    for (let i = 0; i < 8; i++) schedule[i] = key.readUInt32BE(4 * i);
+    expandKey(schedule);
+    const block = new Uint32Array(4);
+    encryptBlock(schedule, block);
+    const expected = createCipheriv("aes-256-ecb", key, null).setAutoPadding(false).update(Buffer.alloc(16));
+    expect([...block].map((word) => word >>> 0)).to.deep.equal([0, 4, 8, 12].map((at) => expected.readUInt32BE(at)));
+    for (const length of [0, 1, 55, 56, 64, 119, 500]) expectSameHmac(randomBytes(length));
+  });
+});
+
+function expectSameHmac(message: Uint8Array): void {
+  const keys = Array.from({ length: 4 }, () => randomBytes(32));
+  const lanes = Uint32Array.from({ length: 32 }, (_, i) => keys[i % 4]?.readUInt32BE(4 * Math.floor(i / 4)) ?? 0);
+  const hmacs = new HmacLanes(message.length + 128);
+  hmacs.hmac(lanes, hmacs.message(message), lanes);
+  for (const [lane, key] of keys.entries()) {
+    const expected = createHmac("sha256", key).update(message).digest();
+    const words = Array.from({ length: 8 }, (_, i) => lanes[4 * i + lane]);
+    expect(words).to.deep.equal(Array.from({ length: 8 }, (_, i) => expected.readUInt32BE(4 * i)));
+  }
+}

@@ -1,0 +1,138 @@
+/** `strongroom prove` on real servers: what it shows, its forms, and when it cannot look. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, copyFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { expect } from "chai";
+import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { mainFile, node, type ServerProcess, startProcess } from "../support/process.js";
+import { mustInit, mustLock, mustPut, mustStatus, secretTarget, send } from "../support/test-client.js";
+import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
+
+/** Short in the normal suite; 20 in the long form. */
+const rounds = Number(process.env["STRONGROOM_PROVE_ROUNDS"] ?? 1);
+
+async function startVault(): Promise<ServerProcess> {
+  const server = await startProcess([], { STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+  await mustInit(server);
+  for (let i = 0; i < 5; i++)
+    await mustPut(server, `app/Ünï code/${i}`, `value number ${i}, long enough to search for`);
+  return server;
+}
+
+describe("strongroom prove", function () {
+  this.timeout(0);
+  before(needsForeignMemory);
+  const server = shared(startVault);
+
+  for (let round = 1; round <= rounds; round++) {
+    it(`finds the key once, then not at all, then once, and loses no request of a busy server (round ${round})`, async () => {
+      const load = startLoad(server());
+      const proven = await prove(server().home, "--lock", "--with-canary");
+      const { lost, count } = await load.end();
+      expect(failuresOf(proven)).to.deep.equal([]);
+      expect(attackerFound(proven)).to.deep.equal(["unlocked 1", "locked 0", "unlocked 1"]);
+      expect([proven.code, proven.report.verdict]).to.deep.equal([0, "holds"]);
+      const steps = [...new Set(proven.report.checks.map(({ step }) => step))];
+      const all = ["surroundings", "program", "decoder", "known-keys", "attacker", "canary", "disk"];
+      expect(steps).to.deep.equal(all);
+      expect(count).to.be.above(0);
+      expect(lost).to.deep.equal([]);
+      expect((await mustStatus(server()))["locked"]).to.equal(false);
+    });
+  }
+
+  it("needs no passphrase as an attacker, and has a control of its own while the vault is locked", async () => {
+    expect(attackerFound(await prove(server().home, "--as-attacker"))).to.deep.equal(["unlocked 1"]);
+    await mustLock(server());
+    const locked = await prove(server().home, "--as-attacker");
+    expect(attackerFound(locked)).to.deep.equal(["locked 0", "null found"]);
+    expect([locked.code, failuresOf(locked)]).to.deep.equal([0, []]);
+  });
+
+  it("leaves a locked vault locked after --lock, with each state looked at", async function () {
+    if (rounds === 1) this.skip(); // three more copies to judge
+    await mustLock(server());
+    const proven = await prove(server().home, "--lock");
+    expect(attackerFound(proven)).to.deep.equal(["unlocked 1", "locked 0", "unlocked 1"]);
+    expect((await mustStatus(server()))["locked"]).to.equal(true);
+  });
+
+  describe("cannot look, and ends with 13 and the reason", () => {
+    type Row = readonly [what: string, reason: RegExp, run: () => ReturnType<typeof prove>];
+    const rows: readonly Row[] = [
+      ["without a server", /start it with {2}strongroom serve/, () => prove("/nonexistent-home", "--as-attacker")],
+      ["with a wrong passphrase", /the passphrase does not open/, () => prove(server().home, ...wrongPassphrase())],
+      ["without a header", /no such file/, () => prove(server().home, "--as-attacker", "--header", "/nonexistent")],
+      ["into a dump that is missing", /no such file/, () => prove(server().home, "--dump", "/nonexistent")],
+    ];
+    for (const [what, reason, attempt] of rows) {
+      it(what, async () => {
+        const { code, report } = await attempt();
+        expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
+        expect(report.reason).to.match(reason);
+      });
+    }
+
+    it("into a process of another user, with the command that could", async function () {
+      if (process.getuid?.() !== 0) this.skip();
+      const { code, report } = await proveAsNobody(server());
+      expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
+      expect(report.reason).to.contain(`sudo strongroom prove --as-attacker --pid ${server().child.pid}`);
+    });
+  });
+});
+
+function wrongPassphrase(): string[] {
+  return ["--passphrase-file", passphraseFile("a passphrase that opens nothing")];
+}
+
+/** The kernel's unprivileged user, with a copy of the header that it may read. */
+async function proveAsNobody({ home, child }: ServerProcess): Promise<Proven> {
+  const header = join(temporaryDirectory(), "header.json");
+  copyFileSync(join(home, "vault", "gen-1", "header.json"), header);
+  for (const path of [dirname(header), header]) chmodSync(path, 0o755);
+  const flags = [
+    "prove",
+    "--json",
+    "--as-attacker",
+    "--pid",
+    String(child.pid),
+    "--header",
+    header,
+    "--home",
+    "/var/empty",
+  ];
+  const command = spawn(node, [mainFile, ...flags], { uid: 65_534, gid: 65_534, env: {}, cwd: "/" });
+  const [output] = await Promise.all([buffer(command.stdout), once(command, "close")]);
+  return { code: command.exitCode, report: JSON.parse(output.toString()) as Proven["report"] };
+}
+
+/** Puts and gets all the time; a locked vault is no lost request. */
+function startLoad(server: ServerProcess) {
+  const lost: unknown[] = [];
+  let count = 0;
+  let isEnded = false;
+  const work = async (client: number): Promise<void> => {
+    for (let i = 0; !isEnded; i++) {
+      const path = `load/${client}/${i % 10}`;
+      const put = await send(server, {
+        method: "PUT",
+        path: secretTarget(path),
+        body: { value: `value ${i} of load` },
+      });
+      const get = await send(server, { path: secretTarget(path) });
+      for (const { status, text } of [put, get]) if (status !== 200 && status !== 403) lost.push(`${status} ${text}`);
+      count += 2;
+    }
+  };
+  const clients = [1, 2].map((client) => work(client).catch((error: unknown) => lost.push(error)));
+  const end = async () => {
+    isEnded = true;
+    await Promise.all(clients);
+    return { lost, count };
+  };
+  later(async () => void (await end()));
+  return { end };
+}

@@ -1,0 +1,44 @@
+/** Runs `strongroom prove` on a server, and reads its report. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Check, Report } from "../../prove/report.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { run } from "../support/process.js";
+import { passphrase } from "../support/server.js";
+
+export type Proven = { readonly code: number | null; readonly report: Report };
+
+/** Skips a suite where one process may not read another's memory: not Linux, or Yama without root. */
+export function needsForeignMemory(this: Mocha.Context): void {
+  const scope = "/proc/sys/kernel/yama/ptrace_scope";
+  const isAllowed = process.getuid?.() === 0 || !existsSync(scope) || readFileSync(scope, "latin1").startsWith("0");
+  if (!existsSync("/proc/self/mem") || !isAllowed) this.skip();
+}
+
+export function passphraseFile(text = passphrase): string {
+  const file = join(temporaryDirectory(), "passphrase");
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
+
+/** With the passphrase, unless the flags say otherwise. */
+export async function prove(home: string, ...flags: readonly string[]): Promise<Proven> {
+  const isGiven = flags.includes("--as-attacker") || flags.includes("--passphrase-file");
+  const known = isGiven ? [] : ["--passphrase-file", passphraseFile()];
+  const { code, stdout, stderr } = await run(["prove", "--json", ...known, ...flags], { STRONGROOM_HOME: home });
+  if (stdout === "") throw new Error(`prove printed nothing, but: ${stderr}`);
+  return { code, report: JSON.parse(stdout) as Report };
+}
+
+export function failuresOf({ report }: Proven): string[] {
+  return report.checks.filter(({ holds }) => !holds).map(lineOf);
+}
+
+export function lineOf({ step, state, what, found, detail }: Check): string {
+  return `${step}: ${state === null ? "" : `${state}: `}${what}: ${found}${detail === undefined ? "" : ` (${detail})`}`;
+}
+
+/** What the attacker's scan found, look by look. */
+export function attackerFound({ report }: Proven): (string | number)[] {
+  return report.checks.filter(({ step }) => step === "attacker").map(({ state, found }) => `${state} ${found}`);
+}
