@@ -12,6 +12,7 @@ import type { Log } from "../log.js";
 import { ClientGone, closeIfUnread } from "./body.js";
 import { discardBody } from "./memory.js";
 import { contextOf, reportFinished } from "./request.js";
+import { sendOwned } from "./sending.js";
 
 /** Headers of every response but its type, in Node's flat form. Helmet's are constant, so they are computed once. */
 const constantHeaders: readonly string[] = [...helmetHeaders(), "Cache-Control", "no-store"];
@@ -51,26 +52,20 @@ export function sendJson(res: Response, status: number, body: object): void {
  * header, without quotes.
  */
 export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[], tag?: string): void {
-  const wipe = () => {
-    for (const piece of pieces) piece.fill(0);
-  };
-  if (res.closed || res.req.socket.destroyed) wipe();
-  else sendAndWipe(res, status, pieces, wipe, tag);
+  if (res.closed || res.req.socket.destroyed) for (const piece of pieces) piece.fill(0);
+  else sendAndWipe(res, status, pieces, tag);
   reportFinished(res.req, status, tag);
 }
 
-function sendAndWipe(
-  res: ServerResponse,
-  status: number,
-  pieces: readonly Uint8Array[],
-  wipe: () => void,
-  tag?: string,
-): void {
-  onceGone(res, wipe);
+function sendAndWipe(res: ServerResponse, status: number, pieces: readonly Uint8Array[], etag?: string): void {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const headers = headersFor(length);
-  if (tag !== undefined) headers.push("ETag", `"${tag}"`);
-  begin(res, status, headers);
+  closeIfUnread(res);
+  const headers = headersFor(length, json, etag);
+  if (sendOwned(res, { status, headers, length, etag }, pieces)) return;
+  onceGone(res, () => {
+    for (const piece of pieces) piece.fill(0);
+  });
+  if (!res.headersSent) res.writeHead(status, headers);
   writeFrom(0, res, pieces);
 }
 
@@ -131,8 +126,9 @@ function begin(res: ServerResponse, status: number, headers: string[]): ServerRe
 }
 
 /** Returns the headers of a response, in Node's flat form; `length`: bytes of the body. */
-export function headersFor(length: number, type = json): string[] {
-  return [...constantHeaders, "Content-Type", type, "Content-Length", String(length)];
+export function headersFor(length: number, type = json, etag?: string): string[] {
+  const headers = [...constantHeaders, "Content-Type", type, "Content-Length", String(length)];
+  return etag === undefined ? headers : [...headers, "ETag", `"${etag}"`];
 }
 
 /** Work to do once a connection's responses are sent or lost. */

@@ -1,0 +1,80 @@
+/** Responses in buffers of our own are what Node itself would have sent. */
+import { once } from "node:events";
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { expect } from "chai";
+import { sendOwned } from "../../src/http/sending.js";
+import { later } from "../support/clean-up.js";
+
+const headers = ["Content-Type", "text/plain", "Cache-Control", "no-store"];
+
+type Respond = (res: ServerResponse, all: string[], length: number, pieces: readonly Buffer[], etag?: string) => void;
+
+const byNode: Respond = (res, all, _length, pieces) => {
+  res.writeHead(200, all);
+  for (const piece of pieces.slice(0, -1)) res.write(piece);
+  res.end(pieces.at(-1));
+};
+
+const owned: Respond = (res, all, length, pieces, etag) => {
+  expect(sendOwned(res, { status: 200, headers: all, length, etag }, pieces)).to.equal(true);
+};
+
+describe("a response in a buffer of our own", () => {
+  const bodies: readonly (readonly [string, readonly string[]])[] = [
+    ["one small piece", ["a secret"]],
+    ["many pieces", Array.from({ length: 50 }, (_, i) => `piece ${i},`)],
+    ["an empty piece", [""]],
+    ["a piece larger than a buffer", ["x".repeat(200_000)]],
+    ["large pieces between small ones", ["a", "b".repeat(70_000), "c", "d".repeat(70_000), "e"]],
+  ];
+  for (const [what, texts] of bodies) {
+    for (const etag of [undefined, "n0O6NdgaeP0QMXWP"]) {
+      it(`with ${what} and ${etag === undefined ? "no" : "an"} etag is, byte for byte, what Node sends, also again on a connection`, async () => {
+        const [ours, theirs] = [await received(owned, texts, etag), await received(byNode, texts, etag)];
+        expect(ours).to.equal(theirs);
+        expect(ours.split(texts.join("")).length).to.be.at.least(3);
+      });
+    }
+  }
+
+  it("is not made for a HEAD request", async () => {
+    const outcomes: boolean[] = [];
+    const respond: Respond = (res, all, length, pieces) => {
+      outcomes.push(sendOwned(res, { status: 200, headers: all, length, etag: undefined }, pieces));
+      res.writeHead(200, all).end();
+    };
+    await received(respond, ["a"], undefined, "HEAD");
+    expect(outcomes).to.deep.equal([false, false, false]);
+  });
+});
+
+/** Returns all bytes that three requests on one connection get, without the dates. */
+async function received(respond: Respond, texts: readonly string[], etag?: string, method = "GET"): Promise<string> {
+  const server = createServer((_req, res) => {
+    const pieces = texts.map((text) => Buffer.from(text));
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const all = [...headers, "Content-Length", String(length), ...(etag === undefined ? [] : ["ETag", `"${etag}"`])];
+    respond(res, all, length, pieces, etag);
+  }).listen(0, "127.0.0.1");
+  later(() => void server.close());
+  await once(server, "listening");
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  later(() => agent.destroy());
+  const connections = new Set<Socket>();
+  let bytes = "";
+  for (let n = 0; n < 3; n++) {
+    const sent = request({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", agent, method }).end();
+    sent.once("socket", (socket) => {
+      if (connections.has(socket)) return;
+      connections.add(socket);
+      socket.on("data", (chunk: Buffer) => {
+        bytes += chunk.toString("latin1");
+      });
+    });
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    await once(response.resume(), "end");
+  }
+  expect(connections.size).to.equal(1);
+  return bytes.replaceAll(/Date: .*\r\n/g, "");
+}
