@@ -2,7 +2,7 @@
  * Memory of the key worker: nothing else in `workers/` may make a buffer. Everything that holds a secret is off V8's heap,
  * outside Node's pool, and wiped by the code that allocated it.
  */
-import { randomFillSync } from "node:crypto";
+import { createCipheriv, randomFillSync } from "node:crypto";
 import type { Bytes } from "./protocol.js";
 
 /**
@@ -110,6 +110,43 @@ export function scrubFreed(length: number): void {
   const sizes = [length, Math.floor((length + 3) / 3) * 4];
   const blocks = sizes.flatMap((size) => Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(size)));
   wipe(...blocks);
+}
+
+/**
+ * Lengths of the plaintexts whose copies Node has freed without wiping, latest last: since Node 22, `update` of a decipher
+ * copies its result into a block of the exact size, and frees the first one, which has a byte more.
+ */
+const freed = new Set<number>();
+const mostFreed = 256;
+
+/** Blocks from this size on are unmapped when they are freed. */
+const mappedBytes = 128 * 1024;
+const mostScrubbedBytes = 8 * 2 ** 20;
+
+export function noteFreed(length: number): void {
+  if (length >= mappedBytes) return;
+  freed.delete(length);
+  freed.add(length);
+  if (freed.size > mostFreed) for (const oldest of freed) return void freed.delete(oldest);
+}
+
+/**
+ * Overwrites the freed copies that were noted, by what put them there: a cipher's `update` of the same length. glibc keeps up
+ * to seven freed blocks of a small size for the thread; what was freed earlier was overwritten by the allocations since.
+ */
+export function scrubNoted(): void {
+  const cipher = createCipheriv("aes-256-ctr", allocate(32), allocate(16));
+  let left = mostScrubbedBytes;
+  for (const length of [...freed].reverse()) {
+    const count = length < 1024 ? 8 : 2;
+    left -= count * length;
+    if (left < 0) break;
+    const zeros = allocate(length);
+    const held: Uint8Array[] = []; // or each would get the block that the one before has freed
+    while (held.length < count) held.push(cipher.update(zeros));
+  }
+  cipher.final();
+  freed.clear();
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */

@@ -1,0 +1,57 @@
+/** Values and texts of keys in the server's memory after they were sent over TCP, searched for from outside. */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { expect } from "chai";
+import { mustCreateKey } from "../support/key-requests.js";
+import { startProcess } from "../support/process.js";
+import { scanProcess } from "../support/scanner.js";
+import { mustGet, mustInit, mustLock, mustPut, mustSucceed, send } from "../support/test-client.js";
+
+const passphrase = "correct horse battery staple of the scanner";
+const canary = "canary-that-the-scanner-must-find";
+
+/** Of a value each, and as many again in batches and of versions. Short in the normal suite; 200 in the long form. */
+const gets = Number(process.env["STRONGROOM_GETS"] ?? 40);
+
+/** Small ones, one that is sent by itself, and one whose escapes make it longer. */
+const values = new Map([
+  ...Array.from({ length: 8 }, (_, i) => [`small/${i}`, randomBytes(36).toString("base64url")] as const),
+  ["large", randomBytes(40_000).toString("base64url")],
+  ["larger", randomBytes(150_000).toString("base64url")],
+  ["lines", Array.from({ length: 20 }, () => `${randomBytes(36).toString("base64url")}\n`).join("")],
+]);
+
+/** What to look for of a value: no escape is in it, and nothing else has it. */
+function sampleOf(value: string): Buffer {
+  return Buffer.from(value.slice(0, 40));
+}
+
+describe("the server's memory, after responses with values and keys over TCP", function () {
+  this.timeout(0);
+  before(function () {
+    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
+  });
+
+  it("holds none of them once the vault is locked", async () => {
+    const server = await startProcess([], { STRONGROOM_SERVER_NAMES: canary, STRONGROOM_IDLE_TIMEOUT_MS: "0" });
+    await mustInit(server, { passphrase });
+    for (const [path, value] of values) await mustPut(server, path, value);
+    const paths = [...values.keys()];
+    for (let n = 0; n < gets; n++) await mustGet(server, paths[n % paths.length] ?? "");
+    for (let n = 0; n < gets; n += paths.length) {
+      const operations = paths.map((path) => ({ get: path }));
+      mustSucceed(await send(server, { method: "POST", path: "/v1/batch", body: { operations } }));
+      for (const path of paths) mustSucceed(await send(server, { path: `/v1/versions/${path}?version=1` }));
+    }
+    const { key } = await mustCreateKey(server, "recovery", passphrase);
+    await mustLock(server);
+    const samples = [...values].map(([path, value]) => [path, sampleOf(value)] as const);
+    const all = new Map([...samples, ["key", Buffer.from(key)] as const, ["canary", Buffer.from(canary)] as const]);
+    const found = scanProcess(server.child.pid ?? 0, all);
+    expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
+    const left = [...found].flatMap(([name, { full, half }]) =>
+      name !== "canary" && full + half > 0 ? [`${name}: ${full} and ${half} halves`] : [],
+    );
+    expect(left).to.deep.equal([]);
+  });
+});
