@@ -79,7 +79,9 @@ describe("a project file", () => {
     const { file, here } = newProject();
     mustDo(await here(["allow"]));
     const { stdout, stderr } = await here(["export", "--format", "shell", "--plaintext"]);
-    expect(stdout).to.equal("export MORE='m'\nexport API_KEY='k-1'\nexport OWN_NAME='o-1'\n");
+    expect(stdout).to.equal(
+      "unset MORE\nexport MORE='m'\nunset API_KEY\nexport API_KEY='k-1'\nunset OWN_NAME\nexport OWN_NAME='o-1'\n",
+    );
     expect(stderr).to.equal(`strongroom: 3 variables of ${file}\n`);
     const json = mustDo(await here(["export", "--format", "json", "--plaintext"])).stdout;
     expect(JSON.parse(json)).to.have.property("secrets").with.lengthOf(2);
@@ -107,12 +109,44 @@ describe("a project file", () => {
     }
   });
 
+  it("is refused in a directory in which others can replace it, unless the directory is sticky", async () => {
+    const { root, here } = newProject();
+    mustDo(await here(["allow"]));
+    chmodSync(root, 0o777);
+    mustRefuseWith(await here(echo), 2, `${root} can be written by others: run  chmod go-w '${root}'`);
+    chmodSync(root, 0o1777);
+    mustDo(await here(echo));
+  });
+
+  it("gives run an env file only as it was allowed, even if that changes in between", async () => {
+    const { root, here } = newProject();
+    const envFiles = [{ file: join(root, "more.env"), sha256: "0".repeat(64) }];
+    const request = { sources: { set: [], envFiles }, connection: {}, mask: false, quiet: false, dumpFilter: null };
+    const started = await here(["run-environment", JSON.stringify(request), "printenv", "MORE"]);
+    mustRefuseWith(started, 2, `${envFiles[0]?.file} has just changed`);
+  });
+
+  it("names the variables of its prefix by their paths where it says so", async () => {
+    await mustPut(server(), "two/db1/password", "p-1");
+    await mustPut(server(), "two/db2/password", "p-2");
+    const { here } = newProject('prefix = "two"\nname = "path"\n');
+    mustDo(await here(["allow"]));
+    const { stdout } = mustDo(await here(["run", "--", "sh", "-c", "echo $DB1_PASSWORD $DB2_PASSWORD"]));
+    expect(stdout).to.equal("p-1 p-2\n");
+    const flags = ["--prefix", "two/", "--name", "path"];
+    const names = mustDo(await here(["run", ...flags, "--print-names"])).stdout;
+    expect(names).to.equal("DB1_PASSWORD\ttwo/db1/password\nDB2_PASSWORD\ttwo/db2/password\n");
+    const written = await here(["export", ...flags, "--format", "dotenv", "--plaintext"]);
+    expect(mustDo(written).stdout).to.equal("DB1_PASSWORD=p-1\nDB2_PASSWORD=p-2\n");
+  });
+
   const invalid: Readonly<Record<string, readonly [text: string, says: string]>> = {
     "is no TOML": ["prefix = \n", "line 1, column"],
-    "has an unknown name": ['home = "/tmp"\n', "home is not one of prefix, env-file and set"],
+    "has an unknown name": ['home = "/tmp"\n', "home is not one of prefix, name, env-file and set"],
+    "has an unknown naming": ['name = "first"\n', "name: it must be one of last, path"],
     "has a prefix that is no text": ["prefix = 1\n", "prefix: it must be a string"],
     "sets a name that steers programs": ['[set]\nLD_PRELOAD = "app/x"\n', "LD_PRELOAD: it changes how programs run"],
-    "sets an invalid name": ['[set]\n"1A" = "app/x"\n', "1A: not a valid variable name"],
+    "sets an invalid name": ['[set]\n"1A" = "app/x"\n', "1A is not a valid variable name"],
     "sets an invalid path": ['[set]\nA = "/app/x"\n', "A: paths have no leading slash"],
   };
   for (const [what, [text, says]] of Object.entries(invalid)) {

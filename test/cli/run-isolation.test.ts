@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { usageRefusal } from "../support/parser.js";
 import { collect, type Ended, environment, mainFile, node } from "../support/process.js";
 import { scanProcess } from "../support/scanner.js";
 import { shareTestServer } from "../support/server.js";
@@ -99,8 +100,7 @@ describe("strongroom run, isolation", () => {
       expect(Object.keys(found)).to.have.members(own);
     });
 
-    it("keeps names that shells cannot set", async function () {
-      if (!existsSync("/bin/bash")) this.skip(); // other shells drop such names
+    it("keeps names that shells cannot set", async () => {
       const ambient = { "dotted.name": "1", "BASH_FUNC_f%%": "() {  :\n}", "with-dash": "a'b" };
       const args = ["run", "--set", "A=app/canary", "--", ...printEnvironment];
       const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
@@ -108,7 +108,7 @@ describe("strongroom run, isolation", () => {
     });
 
     it("prints no value when the caller traces shells", async () => {
-      const ambient = { SHELLOPTS: "xtrace:verbose", PS4: "+ ", "odd.name": "bash is used" };
+      const ambient = { SHELLOPTS: "xtrace:verbose", PS4: "+ " };
       const { code, stdout, stderr } = await strongroom(server(), ["run", "--prefix", "app", "--", "true"], {
         environment: ambient,
       });
@@ -153,6 +153,64 @@ describe("strongroom run, isolation", () => {
       const { stdout } = mustDo(await strongroom(server(), ["run", "-e", file, "--", "printenv", "PYTHONPATH"]));
       expect(stdout).to.equal("/lib\n");
     });
+  });
+
+  describe("values that a shell would evaluate", () => {
+    const directory = temporaryDirectory();
+    const marker = join(directory, "executed");
+    const code = `a[$(touch ${marker})]`;
+    const names =
+      "RANDOM SRANDOM OPTIND HISTCMD SECONDS UID EUID PPID GROUPS DIRSTACK FUNCNAME LINENO EPOCHSECONDS PS4 _";
+    const shells = ["/bin/sh", "/bin/bash", "/bin/zsh"].filter((shell) => existsSync(shell));
+
+    before(async () => {
+      for (const name of names.split(" ")) await mustPut(server(), `evaluated/${name}`, { value: code });
+      await mustPut(server(), "counter/COUNT", { value: code });
+    });
+
+    afterEach(() => expect(existsSync(marker), "no code was run").to.equal(false));
+
+    it("are refused under the names that shells use themselves, by every way to name a variable", async () => {
+      for (const name of names.split(" ")) {
+        expect(await usageRefusal(["run", "--set", `${name}=a`, "--", "true"])).to.contain(`${name} has a meaning`);
+      }
+      const said = names.split(" ").map((name) => `evaluated/${name} would set ${name}`);
+      for (const way of [
+        ["run", "--prefix", "evaluated/", "--", "true"],
+        ["export", "--prefix", "evaluated/", "--format", "shell", "--plaintext"],
+        ["export", "--prefix", "evaluated/", "--format", "dotenv", "--plaintext"],
+      ]) {
+        mustRefuseWith(await strongroom(server(), way), 2, ...said);
+      }
+    });
+
+    for (const text of ["1", "strongroom://evaluated/RANDOM"]) {
+      it(`are refused for RANDOM=${text} in an env file`, async () => {
+        const env = join(directory, "env");
+        writeFileSync(env, `RANDOM=${text}\n`);
+        mustRefuseWith(await strongroom(server(), ["run", "-e", env, "--", "true"]), 2, "line 1: RANDOM has a meaning");
+      });
+    }
+
+    it("reach the command of run as they are: no shell, which the caller could have steered, starts it", async () => {
+      const ambient = { "BASH_FUNC_echo%%": `() {  touch ${marker};\n}` };
+      const args = ["run", "--prefix", "counter/", "--", "printenv", "COUNT"];
+      const { stdout } = mustDo(await strongroom(server(), args, { environment: ambient }));
+      expect(stdout).to.equal(`${code}\n`);
+    });
+
+    for (const shell of shells) {
+      it(`are not evaluated by ${shell} when it reads an export, not even for an integer`, async () => {
+        const file = join(directory, `export-${shell.replaceAll("/", "-")}`);
+        const args = ["export", "--prefix", "counter/", "--format", "shell", "--plaintext", "-o", file];
+        mustDo(await strongroom(server(), args));
+        const script = `typeset -i COUNT 2>/dev/null; . "$1"; printf %s "$COUNT"`;
+        const { stdout } = await collect(
+          spawn(shell, ["-c", script, "sh", file], { stdio: ["ignore", "pipe", "pipe"] }),
+        ).ended;
+        expect(stdout).to.equal(code);
+      });
+    }
   });
 
   describe("the command as it is installed", () => {

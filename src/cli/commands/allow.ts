@@ -10,6 +10,7 @@ type Flags = OutputFlags & { readonly revoke?: true };
 const details = `
 ${projectFileName} says which secrets programs get in its directory and below:
   prefix = "app/"            as run --prefix
+  name = "path"              as run --name
   env-file = ".env.secrets"  as run --env-file, beside the project file
   [set]                      as run --set
   PGPASSWORD = "app/db/password"
@@ -33,7 +34,8 @@ async function allowProject(given: string | undefined, flags: Flags): Promise<vo
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
   const project = await readProject(file);
   await (flags.revoke ? revoke : allow)(project.files);
-  const { prefix, set, envFiles } = project.sources;
+  const { prefix, set } = project.sources;
+  const envFiles = project.sources.envFiles.map(({ file }) => file);
   const done = { file, allowed: !flags.revoke, prefix, set, envFiles };
   report(flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
 }
@@ -42,7 +44,7 @@ function summaryOf({ sources: { prefix, set, envFiles } }: Project): string {
   const parts = [
     ...(prefix === undefined ? [] : [`the secrets in ${prefix}`]),
     ...set.map(({ name, path }) => `${name} from ${path}`),
-    ...envFiles.map((file) => `the variables of ${file}`),
+    ...envFiles.map(({ file }) => `the variables of ${file}`),
   ];
   return parts.length === 0 ? counted(0, "secret") : parts.join(", ");
 }

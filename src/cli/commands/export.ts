@@ -6,18 +6,24 @@ import { exportEnd, exportRow, exportStart } from "../import/json.js";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, printable, printJson } from "../lib/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
+import { folderPrefix } from "../lib/paths.js";
 import { noBar, type Progress, progressBar } from "../lib/progress.js";
 import { explainEmptyFolder, listSecrets, noSecretsAt, secretsAt } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { buildEnvironment } from "../run/environment.js";
 import { findProject, type Project } from "../run/project.js";
-import { exportLine, namesFor } from "../run/variables.js";
+import { exportLines, type Naming, namesFor, namings } from "../run/variables.js";
 
 const formats = ["dotenv", "shell", "json"] as const;
 type Format = (typeof formats)[number];
 
 type Flags = ConnectionFlags &
-  OutputFileFlags & { readonly prefix?: string; readonly format: Format; readonly plaintext?: true };
+  OutputFileFlags & {
+    readonly prefix?: string;
+    readonly name: Naming;
+    readonly format: Format;
+    readonly plaintext?: true;
+  };
 
 const details = `
 Without --prefix, dotenv and shell use the project file .strongroom.toml of this
@@ -26,9 +32,11 @@ See strongroom help allow.`;
 
 export function define(command: Command): void {
   const format = new Option("--format <format>", "dotenv or shell: variables, named as by run; json: for import");
+  const naming = new Option("--name <how>", "name variables by the path's last segment, or by the path in the folder");
   command
     .description("Writes secrets as unencrypted plaintext.")
     .option("--prefix <folder>", "only the secrets in this folder")
+    .addOption(naming.choices(namings).default("last"))
     .addOption(format.choices(formats).makeOptionMandatory())
     .option("--plaintext", "confirm that the values are written unencrypted")
     .addHelpText("after", details);
@@ -75,7 +83,9 @@ async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): 
     throw new CommandFailure("notFound", await explainEmptyFolder(client, flags.prefix));
   }
   const content =
-    flags.format === "json" ? asJson(client, entries, bar) : await asLines(client, entries, flags.format, bar);
+    flags.format === "json"
+      ? asJson(client, entries, bar)
+      : await asLines(client, entries, { ...flags, format: flags.format }, bar);
   await writeOut(content, flags);
   return entries.length;
 }
@@ -92,18 +102,23 @@ async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[]
 
 const writers: { readonly [F in Exclude<Format, "json">]: (name: string, value: string) => string | null } = {
   dotenv: dotenvLine,
-  shell: (name, value) => (value.includes("\0") ? null : exportLine([[name, value]])),
+  shell: (name, value) => (value.includes("\0") ? null : exportLines(name, value)),
 };
 
 /** Returns all lines, so that nothing is written when a value does not fit. @throws CommandFailure usage, conflict */
 async function asLines(
   client: StrongroomClient,
   entries: readonly SecretEntry[],
-  format: Exclude<Format, "json">,
+  { format, name: naming, prefix = "" }: Flags & { readonly format: Exclude<Format, "json"> },
   bar: Progress,
 ): Promise<readonly string[]> {
   const paths = entries.map(({ path }) => path);
-  const named = namesFor(paths, new Set(), "choose fewer with --prefix, or use --format json");
+  const named = namesFor(paths, {
+    naming,
+    folder: folderPrefix(prefix),
+    taken: new Set(),
+    remedy: `choose fewer with --prefix, or use ${naming === "last" ? "--name path or " : ""}--format json`,
+  });
   const names = new Map(named.map(({ name, path }) => [path, name]));
   const lines: string[] = [];
   const refused: string[] = [];

@@ -1,40 +1,97 @@
 /**
- * Hidden command that `strongroom run` starts: fetches the secrets, prints the shell commands that set the variables, and
- * ends. Its standard output is read by the shell that becomes the command.
+ * Hidden command that `strongroom run` starts: fetches the secrets, and turns into the command with them in its
+ * environment (execve). What has been a string in Node's memory cannot be wiped, and so goes with the process's memory.
  */
-import { writeSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { closeSync, writeFileSync, writeSync } from "node:fs";
 import type { Command } from "commander";
 import { printable } from "../lib/output.js";
 import { withClient } from "../lib/server.js";
+import { runChild } from "../run/child-process.js";
 import { buildEnvironment, type Environment } from "../run/environment.js";
-import { type LaunchRequest, maskPipe, problemOfProgram } from "../run/launch.js";
+import { findProgram, isSurelyExecutable } from "../run/find-program.js";
+import { type LaunchRequest, maskPipe, notStarted } from "../run/launch.js";
 import { frame, minMaskedBytes } from "../run/output-mask.js";
-import { exportLine } from "../run/variables.js";
 
 export function define(command: Command): void {
-  command.argument("<request>").argument("<program>").action(prepare);
+  command.argument("<request>").argument("<command...>").passThroughOptions().action(start);
 }
 
-async function prepare(json: string, program: string): Promise<void> {
-  const { sources, connection, mask, quiet, unset } = JSON.parse(json) as LaunchRequest;
+async function start(json: string, [program = "", ...args]: readonly string[]): Promise<void> {
+  const { sources, connection, mask, quiet, dumpFilter } = JSON.parse(json) as LaunchRequest;
   const flags = quiet ? { ...connection, quiet } : connection;
   const environment = await buildEnvironment(sources, (work) => withClient(flags, work));
   const { variables } = environment;
-  const missing = problemOfProgram(program, variables.get("PATH") ?? process.env["PATH"]);
-  if (missing !== null) {
-    process.stderr.write(`strongroom: ${printable(missing.problem)}\n`);
-    process.exitCode = missing.status;
+  const found = findProgram(program, variables.get("PATH") ?? process.env["PATH"]);
+  if ("problem" in found) {
+    say(`strongroom: ${printable(found.problem)}\n`);
+    process.exitCode = found.status;
     return;
   }
-  if (mask && !quiet) process.stderr.write(warningOfShort(environment));
-  if (mask) for (const { value } of environment.secrets) writeAll(maskPipe, frame(value));
-  const close = mask ? `exec ${maskPipe}>&-\n` : "";
-  const gone = ["STRONGROOM_TOKEN", ...unset].filter((name) => !variables.has(name));
-  process.stdout.write(`${close}unset ${gone.join(" ")}\n${exportLine(variables)}`);
+  if (mask && !quiet) say(warningOfShort(environment));
+  if (mask) {
+    for (const { value } of environment.secrets) writeAll(maskPipe, frame(value));
+    closeSync(maskPipe);
+  }
+  const { STRONGROOM_TOKEN: _, ...own } = process.env;
+  const env = { ...own, ...Object.fromEntries(variables) };
+  process.exitCode = await become({ file: found.file, words: [program, ...args], env, dumpFilter });
+}
+
+/** Written before the command starts, in full. */
+function say(text: string): void {
+  writeAll(2, Buffer.from(text));
 }
 
 function writeAll(descriptor: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
+}
+
+function setDumpFilter(filter: string | null): void {
+  try {
+    if (filter !== null) writeFileSync("/proc/self/coredump_filter", `0x${filter}`);
+  } catch {
+    // not permitted, so that this process was not hardened either
+  }
+}
+
+type Target = Pick<LaunchRequest, "dumpFilter"> & {
+  readonly file: string;
+  readonly words: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+};
+
+type Execve = (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
+
+/** Node makes its pipes and terminals non-blocking, which the command would get; only a file has no handle. */
+function isMadeBlocking(stream: NodeJS.WriteStream): boolean {
+  const { _handle: handle } = stream as { readonly _handle?: { readonly setBlocking?: (blocking: boolean) => number } };
+  return handle === undefined || handle.setBlocking?.(true) === 0;
+}
+
+/** Returns only where this process cannot turn into the command: the status of a child that has run it. */
+async function become({ file, words, env, dumpFilter }: Target): Promise<number> {
+  const { execve } = process as { readonly execve?: Execve }; // since Node 22.15
+  const texts = [...words, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
+  setDumpFilter(dumpFilter); // what this process was hardened with would pass to the command
+  if (
+    execve !== undefined &&
+    isSurelyExecutable(file, texts) &&
+    [process.stdout, process.stderr].every(isMadeBlocking)
+  ) {
+    for (const signal of ["SIGPIPE", "SIGXFSZ"] as const) process.on(signal, () => {}); // Node ignores them, and execve keeps that
+    execve(file, words, env);
+  }
+  const [argv0, ...args] = words;
+  return runChild(() => {
+    try {
+      return spawn(file, args, { argv0, env, stdio: "inherit" });
+    } catch (error) {
+      throw notStarted(error);
+    } finally {
+      setDumpFilter("0");
+    }
+  });
 }
 
 function warningOfShort({ secrets }: Environment): string {

@@ -1,18 +1,19 @@
 /** `strongroom run`: a command with secrets as environment variables. */
-import { type Command, InvalidArgumentError } from "commander";
-import { RepeatableOption } from "../lib/args.js";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { onlyWith, RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
-import { printable, printLine } from "../lib/output.js";
+import { printLine } from "../lib/output.js";
 import { canonicalPath } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import type { Sources } from "../run/environment.js";
 import { launch } from "../run/launch.js";
 import { minMaskedBytes } from "../run/output-mask.js";
-import { isVariableName, type Named } from "../run/variables.js";
+import { type Named, type Naming, namings, problemOfName } from "../run/variables.js";
 
 type Flags = ConnectionFlags & {
   readonly prefix?: string;
+  readonly name?: Naming;
   readonly set?: readonly Named[];
   readonly envFile?: readonly string[];
   readonly mask?: true;
@@ -28,10 +29,12 @@ variables, from lowest to highest precedence: the current environment;
 --env-file, in the order given; --prefix; --set.
   --prefix app/ names each variable by the last segment of its path: app/DB_URL
   becomes DB_URL. A segment that is not a valid name is mapped: app/api-key
-  becomes API_KEY. Two paths with the same name are an error, unless --set uses
-  that name; a path in --set gets only the names given there. --print-names
-  shows the result. A secret gets a name that changes how programs run, such as
-  PATH, LD_PRELOAD and NODE_OPTIONS, only by --set.
+  becomes API_KEY. --name path uses the whole path in the folder:
+  app/db1/password becomes DB1_PASSWORD. Two paths with the same name are an
+  error, unless --set uses that name; a path in --set gets only the names given
+  there. --print-names shows the result. A secret gets a name that changes how
+  programs run, such as PATH, LD_PRELOAD and NODE_OPTIONS, only by --set. Names
+  that shells use themselves, such as RANDOM and PWD, cannot be set.
   In an env file, NAME=strongroom://path and
   NAME="text {{ strongroom://path }} text" are filled from the vault; everything
   else is kept as it is. STRONGROOM_TOKEN is removed, unless one of these flags
@@ -43,9 +46,11 @@ signals INT, TERM, HUP, QUIT, USR1, USR2 and WINCH. Its exit status is returned:
 executed. If it was not started, the exit code is one of strongroom's own, with
 a message.
 
-The waiting strongroom process holds neither the values nor the token; the
-command holds the values in its environment, where your own processes and root
-can read them.
+The waiting strongroom process holds neither the values nor the token: another
+one fetches them and turns into the command. (Before Node 22.15 a process cannot
+do that: the second one then stays, with the values, until the command ends.)
+The command holds the values in its environment, where your own processes and
+root can read them.
 
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
 values with several lines, with *** in the command's output. Values printed in
@@ -61,18 +66,32 @@ export function define(command: Command): void {
     .usage("[flags] -- command [arguments...]")
     .argument("[command...]", "the command and its arguments, after --")
     .option("--prefix <folder>", "all secrets in this folder")
+    .addOption(
+      new Option("--name <how>", "name the variables of --prefix by the last segment, or by the path").choices(namings),
+    )
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
     .option("--print-names", "print the variables' names and sources, and run nothing")
     .option("--mask", "replace the values in the command's output with ***")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
-  withConnection(command).passThroughOptions().action(run);
+  withConnection(onlyWith(command, "name", "prefix"))
+    .passThroughOptions()
+    .action(run);
 }
 
 async function run(command: readonly string[], flags: Flags): Promise<void> {
-  const { prefix, set = [], envFile: envFiles = [], mask = false, quiet = false, printNames, ...connection } = flags;
-  const given = { prefix, set, envFiles };
+  const {
+    prefix,
+    name: naming,
+    set = [],
+    envFile: envFiles = [],
+    mask = false,
+    quiet = false,
+    printNames,
+    ...connection
+  } = flags;
+  const given = { prefix, naming, set, envFiles: envFiles.map((file) => ({ file })) };
   const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
   if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "no command given: add it after --");
@@ -100,7 +119,8 @@ async function printVariables(sources: Sources, connection: ConnectionFlags): Pr
 function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const [name = "", ...rest] = text.split("=");
   if (rest.length === 0) throw new InvalidArgumentError("must be NAME=path");
-  if (!isVariableName(name)) throw new InvalidArgumentError(`${printable(name)} is not a valid variable name`);
+  const problem = problemOfName(name);
+  if (problem !== null) throw new InvalidArgumentError(problem);
   if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
   return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
 }

@@ -67,7 +67,7 @@ export function define(command: Command): void {
         "create: a secret, or a subtree if it ends in a slash; may be repeated; default: all",
       ).argParser(readPaths),
     )
-    .option("--can <scopes>", `create: some of ${scopes.join(",")}; default: list,get`, readScopes)
+    .option("--can <scopes>", `create: some of ${scopes.join(", ")}, with commas; default: list,get`, readScopes)
     .option("--ttl <duration>", "create: how long it is valid; 0 never expires; default: 90d", duration(100 * yearMs))
     .option(
       "--overlap <duration>",

@@ -5,7 +5,8 @@ import { constants } from "node:os";
 import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { maskPipe, notFound } from "./launch.js";
+import { notFound } from "./find-program.js";
+import { maskPipe } from "./launch.js";
 import { maskingStream, unframe } from "./output-mask.js";
 
 /** As shells count it. */

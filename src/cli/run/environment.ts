@@ -4,15 +4,23 @@ import { parseDotenv } from "../import/dotenv.js";
 import { CommandFailure } from "../lib/errors.js";
 import { readInputFile, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
+import { folderPrefix } from "../lib/paths.js";
 import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../lib/references.js";
 import { explainEmptyFolder, fetchSecrets, listSecrets } from "../lib/secrets.js";
-import { isVariableName, type Named, namesFor, steersPrograms } from "./variables.js";
+import { digestOf, readOwnFile } from "./own-file.js";
+import { steersPrograms } from "./steering.js";
+import { type Named, type Naming, namesFor, problemOfName } from "./variables.js";
 
 export type Sources = {
   readonly prefix: string | undefined;
+  /** How the variables of `prefix` are named; by default by the last segment. */
+  readonly naming: Naming | undefined;
   readonly set: readonly Named[];
-  readonly envFiles: readonly string[];
+  readonly envFiles: readonly EnvFile[];
 };
+
+/** `sha256`: of the content that the user has allowed, for the env file of a project. */
+export type EnvFile = { readonly file: string; readonly sha256?: string };
 
 export type Environment = {
   /** Those that differ from our own environment. */
@@ -44,33 +52,49 @@ export async function buildEnvironment(sources: Sources, withClient: GetClient):
 /** Returns the variables without their values, from lowest to highest precedence. @throws CommandFailure */
 export async function listVariables(sources: Sources, withClient: GetClient): Promise<readonly Variable[]> {
   const fromFiles = (await Promise.all(sources.envFiles.map(readEnvFile))).flat();
-  const { prefix, set } = sources;
-  const listed = prefix === undefined ? [] : await withClient((client) => namedByPrefix(client, prefix, set));
+  const { prefix, naming, set } = sources;
+  const listed = prefix === undefined ? [] : await withClient((client) => namedByPrefix(client, prefix, naming, set));
   return [...fromFiles, ...[...listed, ...set].map(ofSecret)];
 }
 
-async function namedByPrefix(client: StrongroomClient, prefix: string, set: Sources["set"]): Promise<Named[]> {
+async function namedByPrefix(
+  client: StrongroomClient,
+  prefix: string,
+  naming: Naming = "last",
+  set: Sources["set"],
+): Promise<Named[]> {
   const listed = (await listSecrets(client, prefix)).map(({ path }) => path);
   if (listed.length === 0) {
     throw new CommandFailure("notFound", await explainEmptyFolder(client, prefix));
   }
   const renamed = new Set(set.map(({ path }) => path));
   const paths = listed.filter((path) => !renamed.has(path));
-  return namesFor(paths, new Set(set.map(({ name }) => name)), "choose the name with --set NAME=path");
+  const taken = new Set(set.map(({ name }) => name));
+  const remedy = `choose the name with --set NAME=path${naming === "last" ? ", or name all by their path with --name path" : ""}`;
+  return namesFor(paths, { naming, folder: folderPrefix(prefix), taken, remedy });
 }
 
-async function readEnvFile(file: string): Promise<Variable[]> {
+async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
   const name = `the env file ${printable(file)}`;
-  const text = textOfInput(await readInputFile(file, name), name);
+  const bytes = sha256 === undefined ? await readInputFile(file, name) : await readAllowed(file, sha256);
+  const text = textOfInput(bytes, name);
   return parseDotenv(text, file).map(({ name, value, line }) => {
     const where = `${printable(file)}, line ${line}`;
-    if (!isVariableName(name)) throw new CommandFailure("usage", `${where}: ${name} is not a valid variable name`);
+    const problem = problemOfName(name);
+    if (problem !== null) throw new CommandFailure("usage", `${where}: ${problem}`);
     const path = wholeReference(value, where);
     const parts = path === null ? cutTemplate(Buffer.from(value), () => where) : [path];
     const variable = { name, parts, where };
     if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
     return variable;
   });
+}
+
+/** The project file was judged by another process: its env file must still be what the user has allowed. */
+async function readAllowed(file: string, sha256: string): Promise<Buffer> {
+  const { bytes } = await readOwnFile(file);
+  if (digestOf(bytes) === sha256) return bytes;
+  throw new CommandFailure("usage", `${printable(file)} has just changed: read it, then  strongroom allow`);
 }
 
 function steering({ name, where }: Variable): CommandFailure {

@@ -1,27 +1,27 @@
 /**
  * Project file `.strongroom.toml`, the nearest one from the working directory upwards: which secrets `run`, `export` and
- * `inject` use here. A file that others can write is refused, and one that the user has not allowed is not used.
+ * `inject` use here. A file that others can write or replace is refused, and one that the user has not allowed is not used.
  *
  *   prefix = "app/"
+ *   name = "path"
  *   env-file = ".env.secrets"
  *   [set]
  *   PGPASSWORD = "app/db/password"
  */
 
 import { createHash } from "node:crypto";
-import { access, mkdir, open, rm, stat, writeFile } from "node:fs/promises";
+import { access, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, TomlError } from "smol-toml";
-import { systemCode } from "../../errors.js";
-import { reasonOf } from "../../files/file-problem.js";
-import { quoted } from "../../files/home.js";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
 import { canonicalPath } from "../lib/paths.js";
 import type { Sources } from "./environment.js";
-import { isVariableName, type Named, steersPrograms } from "./variables.js";
+import { digestOf, type OwnFile, readOwnFile } from "./own-file.js";
+import { steersPrograms } from "./steering.js";
+import { type Named, type Naming, namings, problemOfName } from "./variables.js";
 
 export const projectFileName = ".strongroom.toml";
 
@@ -46,16 +46,24 @@ export async function findProject(): Promise<Project | null> {
 export async function readProject(file: string): Promise<Project> {
   const own = await readOwnFile(file);
   const name = printable(file);
-  const { prefix, "env-file": envFile, set = {}, ...unknown } = parsed(textOfInput(own.bytes, name), name);
+  const {
+    prefix,
+    name: naming,
+    "env-file": envFile,
+    set = {},
+    ...unknown
+  } = parsed(textOfInput(own.bytes, name), name);
   const [stray] = Object.keys(unknown);
-  if (stray !== undefined) throw invalid(name, `${printable(stray)} is not one of prefix, env-file and set`);
+  if (stray !== undefined) throw invalid(name, `${printable(stray)} is not one of prefix, name, env-file and set`);
   const envFiles = envFile === undefined ? [] : [resolve(dirname(file), textOf(envFile, `${name}: env-file`))];
+  const files = await Promise.all(envFiles.map(readOwnFile));
   const sources = {
     prefix: prefix === undefined ? undefined : textOf(prefix, `${name}: prefix`),
+    naming: naming === undefined ? undefined : namingOf(naming, `${name}: name`),
     set: namedIn(set, name),
-    envFiles,
+    envFiles: files.map(({ file, bytes }) => ({ file, sha256: digestOf(bytes) })),
   };
-  return { file, sources, files: [own, ...(await Promise.all(envFiles.map(readOwnFile)))] };
+  return { file, sources, files: [own, ...files] };
 }
 
 /** Returns the nearest project file, or null. */
@@ -83,10 +91,17 @@ function namedIn(set: unknown, file: string): Named[] {
   if (!isObject(set)) throw invalid(file, "set is not a table of NAME = path");
   return Object.entries(set).map(([name, path]) => {
     const where = `${file}: ${printable(name)}`;
-    if (!isVariableName(name)) throw invalid(where, "not a valid variable name");
+    const problem = problemOfName(name);
+    if (problem !== null) throw invalid(file, problem);
     if (steersPrograms(name)) throw invalid(where, "it changes how programs run, and only --set may set it");
     return { name, path: canonicalPath(textOf(path, where), where) };
   });
+}
+
+function namingOf(value: unknown, where: string): Naming {
+  const found = namings.find((naming) => naming === value);
+  if (found === undefined) throw invalid(where, `it must be one of ${namings.join(", ")}`);
+  return found;
 }
 
 function textOf(value: unknown, where: string): string {
@@ -98,28 +113,10 @@ function invalid(where: string, problem: string): CommandFailure {
   return new CommandFailure("usage", `${where}: ${problem}`);
 }
 
-type OwnFile = { readonly file: string; readonly bytes: Buffer };
-
-/** Checks and reads the same open file. @throws CommandFailure usage, when it is another user's, or others can write it */
-async function readOwnFile(file: string): Promise<OwnFile> {
-  const name = printable(file);
-  const handle = await open(file).catch((error) => {
-    throw new CommandFailure("usage", `${name} cannot be read${reasonOf(systemCode(error))}`);
-  });
-  try {
-    const { uid, mode } = await handle.stat();
-    if (process.getuid !== undefined && uid !== process.getuid()) {
-      throw new CommandFailure("usage", `${name} belongs to another user: it is not used`);
-    }
-    if ((mode & 0o022) !== 0) {
-      throw new CommandFailure("usage", `${name} can be written by others: run  chmod go-w ${printable(quoted(file))}`);
-    }
-    return { file, bytes: await handle.readFile() };
-  } finally {
-    await handle.close();
-  }
-}
-
+/**
+ * Allowed projects are marks in the user's state directory, one file each, named by the SHA-256 of all paths and contents: a
+ * change of a file, or the same content elsewhere, is not allowed by it.
+ */
 export async function isAllowed(files: readonly OwnFile[]): Promise<boolean> {
   const found = await stat(markOf(files)).catch(() => null);
   return found !== null;

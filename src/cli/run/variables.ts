@@ -1,6 +1,7 @@
-/** Names of environment variables, made from the paths of secrets; those that no secret may choose; and shell quoting. */
+/** Environment variables of secrets: names made from paths, and lines that set them in a shell. */
 import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
+import { isShellName, steersPrograms } from "./steering.js";
 
 export type Named = { readonly name: string; readonly path: string };
 
@@ -10,19 +11,40 @@ export function isVariableName(name: string): boolean {
   return variable.test(name);
 }
 
+/** Returns why nothing may set a variable of this name, or null. */
+export function problemOfName(name: string): string | null {
+  if (!isVariableName(name)) return `${printable(name)} is not a valid variable name`;
+  return isShellName(name) ? `${name} has a meaning of its own in shells` : null;
+}
+
+/** What a variable is named by: the last segment of its path, or the path within the folder. */
+export const namings = ["last", "path"] as const;
+export type Naming = (typeof namings)[number];
+
+export type NameRules = {
+  readonly naming: Naming;
+  /** What all the paths begin with. */
+  readonly folder: string;
+  /** Names that are set otherwise: their paths are left out. */
+  readonly taken: ReadonlySet<string>;
+  /** What to do about a name that cannot be used; ends the message. */
+  readonly remedy: string;
+};
+
 /**
  * Returns a name for each path: its last segment, if that is a valid name; else the segment in capitals, with `_` for
- * characters that a name cannot have. Paths whose name is in `taken` are left out.
- * @throws CommandFailure usage or conflict, with every path concerned and the remedy
+ * characters that a name cannot have. By path, all segments within the folder make the name: `db1/password` becomes
+ * `DB1_PASSWORD`. @throws CommandFailure usage or conflict, with every path concerned and the remedy
  */
-export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, remedy: string): Named[] {
+export function namesFor(paths: readonly string[], { naming, folder, taken, remedy }: NameRules): Named[] {
+  const nameOf = (path: string) => nameFrom(naming === "path" ? path.slice(folder.length) : lastOf(path));
   const named = paths.map((path) => ({ name: nameOf(path), path })).filter(({ name }) => !taken.has(name));
   const unusable = named.filter(({ name }) => !isVariableName(name));
   if (unusable.length > 0) {
     const rows = unusable.map(({ name, path }) => `${printable(path)} would be ${name}`);
     throw new CommandFailure("usage", `a variable name starts with a letter or _: ${rows.join("; ")}: ${remedy}`);
   }
-  const steering = named.filter(({ name }) => steersPrograms(name));
+  const steering = named.filter(({ name }) => steersPrograms(name) || isShellName(name));
   if (steering.length > 0) {
     const rows = steering.map(({ name, path }) => `${printable(path)} would set ${name}`);
     throw new CommandFailure("usage", `${rows.join("; ")}, which changes how programs run: ${remedy}`);
@@ -33,9 +55,12 @@ export function namesFor(paths: readonly string[], taken: ReadonlySet<string>, r
   throw new CommandFailure("conflict", `${clashes.join("; ")}: ${remedy}`);
 }
 
-function nameOf(path: string): string {
-  const last = path.slice(path.lastIndexOf("/") + 1);
-  return isVariableName(last) ? last : last.toUpperCase().replace(/[^A-Z0-9_]/gu, "_");
+function lastOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function nameFrom(text: string): string {
+  return isVariableName(text) ? text : text.toUpperCase().replace(/[^A-Z0-9_]/gu, "_");
 }
 
 function byName(named: readonly Named[]): Map<string, string[]> {
@@ -44,35 +69,15 @@ function byName(named: readonly Named[]): Map<string, string[]> {
   return paths;
 }
 
-const exact = new Set(
-  `PATH HOME IFS CDPATH ENV SHELL SHELLOPTS PS4 PROMPT_COMMAND GLOBIGNORE FPATH ZDOTDIR NULLCMD READNULLCMD TMPPREFIX
-  GCONV_PATH LOCPATH NLSPATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES RES_OPTIONS RESOLV_HOST_CONF LOCALDOMAIN LIBPATH
-  SHLIB_PATH TERMCAP TERMINFO TERMINFO_DIRS TERMPATH XDG_CONFIG_HOME XDG_CONFIG_DIRS XDG_DATA_DIRS
-  NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE
-  JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS CLASSPATH JAVA_HOME MAVEN_OPTS GRADLE_OPTS
-  PERLLIB PERLIO_DEBUG PHPRC PHP_INI_SCAN_DIR GEM_HOME GEM_PATH BUNDLE_GEMFILE DOTNET_STARTUP_HOOKS GOFLAGS GOROOT
-  RUSTC RUSTC_WRAPPER RUSTFLAGS MAKEFLAGS MAKEFILES GNUMAKEFLAGS
-  EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER SSH_ASKPASS SUDO_ASKPASS
-  SSL_CERT_FILE SSL_CERT_DIR SSLKEYLOGFILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE`.split(/\s+/),
-);
-
-const families =
-  /^(?:LD_|DYLD_|_RLD|LDR_|BASH|PYTHON|PERL5|RUBY|LUA_|GIT_|CORECLR_|COR_|ERL_|OPENSSL_|KRB5_|STRONGROOM_)/;
-
-/** npm reads its settings in any case. */
-const npmSettings = /^npm_config_/i;
-
-export function steersPrograms(name: string): boolean {
-  return exact.has(name) || families.test(name) || npmSettings.test(name);
-}
-
 /** Returns the text as one word of a shell, in single quotes, in which nothing is special. */
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns the command that sets and exports the variables. The names must be valid, and the values without NUL. */
-export function exportLine(variables: Iterable<readonly [name: string, value: string]>): string {
-  const words = [...variables].map(([name, value]) => ` ${name}=${shellQuote(value)}`);
-  return words.length === 0 ? "" : `export${words.join("")}\n`;
+/**
+ * Returns the lines that set and export a variable. The name must be valid, and the value without NUL. DANGER: a shell
+ * evaluates what is assigned to an integer as arithmetic, which may run code: `unset` takes that attribute away.
+ */
+export function exportLines(name: string, value: string): string {
+  return `unset ${name}\nexport ${name}=${shellQuote(value)}\n`;
 }

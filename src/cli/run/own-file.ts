@@ -1,0 +1,56 @@
+/** Files that decide what programs get: read only when no other user can have written or replaced them. */
+import { createHash } from "node:crypto";
+import { open, realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { systemCode } from "../../errors.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { quoted } from "../../files/home.js";
+import { CommandFailure } from "../lib/errors.js";
+import { printable } from "../lib/output.js";
+
+export type OwnFile = { readonly file: string; readonly bytes: Buffer };
+
+export function digestOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** Checks and reads the same open file. @throws CommandFailure usage, when another user owns it, or can change it */
+export async function readOwnFile(file: string): Promise<OwnFile> {
+  const handle = await open(file).catch((error) => {
+    throw new CommandFailure("usage", `${printable(file)} cannot be read${reasonOf(systemCode(error))}`);
+  });
+  try {
+    mustBeOwn(file, await handle.stat());
+    for (const directory of new Set([dirname(file), dirname(await realpath(file))])) await mustBeClosed(directory);
+    return { file, bytes: await handle.readFile() };
+  } finally {
+    await handle.close();
+  }
+}
+
+type Access = { readonly uid: number; readonly mode: number };
+
+const writableByOthers = 0o022;
+/** In a directory with this bit, only its owner and a file's may rename or remove the file. */
+const sticky = 0o1000;
+
+function mustBeOwn(file: string, { uid, mode }: Access): void {
+  if (process.getuid !== undefined && uid !== process.getuid()) {
+    throw new CommandFailure("usage", `${printable(file)} belongs to another user: it is not used`);
+  }
+  if ((mode & writableByOthers) !== 0) throw openToOthers(file);
+}
+
+/** DANGER: who can write the directory can put another file in its place. */
+async function mustBeClosed(directory: string): Promise<void> {
+  const { uid, mode } = await stat(directory);
+  if (process.getuid !== undefined && uid !== 0 && uid !== process.getuid()) {
+    throw new CommandFailure("usage", `${printable(directory)} belongs to another user: the file in it is not used`);
+  }
+  if ((mode & writableByOthers) !== 0 && (mode & sticky) === 0) throw openToOthers(directory);
+}
+
+function openToOthers(file: string): CommandFailure {
+  const remedy = `run  chmod go-w ${printable(quoted(file))}`;
+  return new CommandFailure("usage", `${printable(file)} can be written by others: ${remedy}`);
+}
