@@ -10,7 +10,16 @@ import type { Credential, FinishedRequest, LockReason } from "../observer.js";
 import { auditDirectory, type LogHead } from "./format.js";
 import { type AuditRecord, readRecords } from "./reader.js";
 import { type AuditedEvent, type AuditedMode, recordsOf, textOfRecord } from "./record.js";
-import { AuditWriter, type CheckpointReason, type LastCheckpoint, type Signer } from "./writer.js";
+import {
+  AuditWriter,
+  type CheckpointReason,
+  type CheckpointVerifier,
+  type LastCheckpoint,
+  type Signer,
+} from "./writer.js";
+
+/** Makes and checks the MACs of checkpoints while the vault is unlocked. */
+export type CheckpointKey = { readonly sign: Signer; readonly verify: CheckpointVerifier };
 
 export type AuditLogOptions = {
   readonly writer: AuditWriter;
@@ -24,7 +33,7 @@ export type AuditLogOptions = {
 
 export class AuditLog {
   readonly #options: AuditLogOptions;
-  #signer: Signer = () => Promise.reject(new Error("the vault is not open yet"));
+  #key: CheckpointKey | null = null;
   /** Time of the last record, as a number and as text: most records of a millisecond share it. */
   #now = Number.NaN;
   #time = "";
@@ -33,9 +42,9 @@ export class AuditLog {
     this.#options = options;
   }
 
-  /** `signer`: the vault's, in the key worker. */
-  setSigner(signer: Signer): void {
-    this.#signer = signer;
+  /** `key`: the vault's, in the key worker. */
+  setKey(key: CheckpointKey): void {
+    this.#key = key;
   }
 
   /**
@@ -93,9 +102,10 @@ export class AuditLog {
   }
 
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
-  vaultUnlocked(): void {
-    this.#options.writer.setSigner(this.#signer);
-    this.checkpoint("unlock");
+  vaultUnlocked(reason: "init" | "unlock"): void {
+    if (this.#key === null) throw new Error("the vault's key is not known to the audit log");
+    this.#options.writer.setSigner(this.#key.sign, this.#key.verify);
+    this.checkpoint(reason);
   }
 
   /** Returns the last checkpoint, see `AuditWriter.lastCheckpoint`: the message that wipes the key carries it. */

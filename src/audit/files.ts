@@ -4,21 +4,31 @@
  */
 import { constants } from "node:fs";
 import { basename, join } from "node:path";
-import { type FileOperations, makeDirectory, missingAsNull, noFollow, syncDirectory } from "../files/durable.js";
+import {
+  type FileOperations,
+  makeDirectory,
+  missingAsNull,
+  noFollow,
+  readFileBytes,
+  syncDirectory,
+} from "../files/durable.js";
 import type { OpenFile } from "../files/open-file.js";
 import {
   type Bytes,
   base64url,
+  type Checkpoint,
   chainBytes,
   chainLine,
   chainLineBytes,
   chainOf,
+  checkpointIn,
   fileNameOf,
   fileNumberOf,
   firstChain,
   firstLine,
   headerLine,
   keptFiles,
+  longestFile,
   nextChain,
   parseHeaderLine,
   seqOf,
@@ -219,6 +229,69 @@ async function endOfFile(
   } finally {
     await handle.close();
   }
+}
+
+/** `isIntact`: the chain behind the checkpoint, or from the log's beginning where there is none, leads to the end. */
+type LatestCheckpoint = { readonly checkpoint: Checkpoint | null; readonly isIntact: boolean };
+
+/** Finds the newest checkpoint before this end of the log, and follows the chain from there to the end. */
+export async function findLatestCheckpoint(
+  files: FileOperations,
+  directory: string,
+  end: LogPosition,
+): Promise<LatestCheckpoint> {
+  const numbers = (await fileNumbers(files, directory)).filter((file) => file <= end.file).reverse();
+  let next = base64url(end.chain);
+  for (const file of numbers) {
+    const whole = await readFileBytes(files, join(directory, fileNameOf(file)), longestFile);
+    const bytes = whole !== null && file === end.file ? whole.subarray(0, end.length) : whole;
+    if (bytes === null || bytes.length === 0) continue;
+    const { checkpoint, start, chain } = latestIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), end.log);
+    if (chain === null || chainThrough(bytes, start, chain) !== next) return { checkpoint: null, isIntact: false };
+    if (checkpoint !== null) return { checkpoint, isIntact: true };
+    next = chain;
+  }
+  return { checkpoint: null, isIntact: true };
+}
+
+/** `start`: of the group with the checkpoint, or of the file; `chain`: the value before it, null when that is missing. */
+type LatestInFile = { readonly checkpoint: Checkpoint | null; readonly start: number; readonly chain: string | null };
+
+function latestIn(bytes: Buffer, log: string): LatestInFile {
+  const header = parseHeaderLine(textOf(bytes.subarray(0, Math.max(0, bytes.indexOf(10)))));
+  const at = bytes.lastIndexOf('"event":"checkpoint"');
+  if (at < 0) return { checkpoint: null, start: 0, chain: header?.chain ?? null };
+  const lineStart = bytes.lastIndexOf(10, at) + 1;
+  const line = textOf(bytes.subarray(lineStart, bytes.indexOf(10, at)));
+  const before = textOf(bytes.subarray(bytes.lastIndexOf(10, lineStart - 2) + 1, Math.max(0, lineStart - 1)));
+  const isFirst = header !== null && parseHeaderLine(before) !== null;
+  const chain = isFirst ? header.chain : chainOf(before);
+  const checkpoint = chain === null ? null : checkpointOf(line, log, chain);
+  return { checkpoint, start: isFirst ? 0 : lineStart, chain: checkpoint === null ? null : chain };
+}
+
+function checkpointOf(line: string, log: string, chain: string): Checkpoint | null {
+  try {
+    return checkpointIn(JSON.parse(line) as object, log, chain);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the chain's value at the end; null when a group does not continue it. */
+function chainThrough(bytes: Bytes, start: number, before: string): string | null {
+  let chain = chainBytes(before);
+  let [groupStart, lineStart] = [start, start];
+  for (let at = bytes.indexOf(10, start); at >= 0; at = bytes.indexOf(10, lineStart)) {
+    const claimed = chainOf(textOf(bytes.subarray(lineStart, at)));
+    if (claimed !== null) {
+      chain = nextChain(chain, bytes.subarray(groupStart, lineStart));
+      if (base64url(chain) !== claimed) return null;
+      groupStart = at + 1;
+    }
+    lineStart = at + 1;
+  }
+  return base64url(chain);
 }
 
 type FoundEnd = GroupEnd & { readonly log: string };

@@ -5,19 +5,23 @@
  *   {"seq":1,"time":<ISO 8601>,"event":"start"}                                             a record
  *   {"seq":2,"time":…,"event":"get","token":"root","address":…,"path":…,"etag":…,"status":200}
  *   {"chain":<32>}                                                                          end of a group
- *   {"seq":3,"time":…,"event":"checkpoint","reason":"unlock","key":<9>,"mac":<32>}          alone in its group
+ *   {"seq":3,"time":…,"event":"checkpoint","reason":"unlock","from":1,"key":<9>,"mac":<32>} alone in its group
  *   {"chain":<32>}
  *
  *   chain 0 = SHA-256("strongroom audit 1\n" ‖ the log's name ‖ "\n")
  *   chain n = SHA-256(chain n-1 ‖ all bytes of the group, its last line excepted)
  *   mac     = see `checkpointText`, and the key worker
  *
+ * A checkpoint vouches for the records from `from` on: those that its server has written itself. One of an earlier version
+ * has no `from`, and its MAC does not cover the reason. One with the reason "key" or "init" is a bridge: it vouches for what is
+ * before it as its server knew it, although the checkpoints there were made under a key that is gone.
+ *
  * Binary members are base64url without padding. `seq` counts the records from 1, without holes, over all files; in the first
  * line of a file it is that of the next record, and `chain` the value before it. That line belongs to the file's first group.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { SignedCheckpoint } from "../../workers/protocol.js";
+import type { CheckpointSignature, SignedCheckpoint } from "../../workers/protocol.js";
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -95,15 +99,29 @@ export function chainOf(line: string): string | null {
 }
 
 /**
- * Returns the text under a checkpoint's MAC. `seq` and `time` are the checkpoint's own; `chain` is the value before its group,
- * and thereby stands for all that was written before.
+ * What a checkpoint says. `seq` and `time` are its own; `chain` is the value before its group, and thereby stands for all that
+ * was written before. An earlier version's has neither `from` nor `reason`.
  */
-export function checkpointText({ log, seq, time, chain }: LogHead & { readonly time: string }): string {
-  return JSON.stringify(["strongroom audit checkpoint 1", log, seq, time, chain]);
+export type CheckpointClaim = LogHead & { readonly time: string; readonly from?: number; readonly reason?: string };
+
+/** Returns the text under a checkpoint's MAC. */
+export function checkpointText({ log, seq, time, chain, from, reason }: CheckpointClaim): string {
+  if (from === undefined) return JSON.stringify(["strongroom audit checkpoint 1", log, seq, time, chain]);
+  return JSON.stringify(["strongroom audit checkpoint 2", log, seq, time, chain, from, reason]);
 }
 
 /** A checkpoint, as its record and the chain before it say. */
-export type Checkpoint = LogHead & { readonly time: string; readonly key: string; readonly mac: string };
+export type Checkpoint = CheckpointClaim & CheckpointSignature;
+
+/** Returns the checkpoint in a record behind this chain value; null when the record is none. */
+export function checkpointIn(record: object, log: string, chain: string): Checkpoint | null {
+  const { seq, time, from, reason, key, mac } = record as Readonly<Record<string, unknown>>;
+  if (typeof seq !== "number" || typeof time !== "string" || typeof key !== "string" || typeof mac !== "string")
+    return null;
+  const checkpoint = { log, seq, time, chain, key, mac };
+  if (from === undefined) return checkpoint;
+  return typeof from === "number" && typeof reason === "string" ? { ...checkpoint, from, reason } : null;
+}
 
 export function signedOf(checkpoint: Checkpoint): SignedCheckpoint {
   return { text: checkpointText(checkpoint), key: checkpoint.key, mac: checkpoint.mac };

@@ -13,6 +13,7 @@ import {
   type Checkpoint,
   chainBytes,
   chainOf,
+  checkpointIn,
   type FileHeader,
   fileNameOf,
   firstChain,
@@ -42,6 +43,8 @@ export type VerifiedLog = {
   readonly problems: readonly AuditProblem[];
   readonly files: number;
   readonly records: number;
+  /** Number of the oldest record; null when there is none. */
+  readonly firstSeq: number | null;
   /** Null when there is no record. */
   readonly head: LogHead | null;
   readonly gaps: number;
@@ -105,6 +108,7 @@ export class LogVerifier {
       problems: this.#problems,
       files: this.#files,
       records: this.#records,
+      firstSeq: this.#firstSeq,
       head: this.#head,
       gaps: this.#gaps,
       lost: this.#lost,
@@ -177,6 +181,7 @@ export class LogVerifier {
     this.#records++;
     if (record.members["event"] === "gap") this.#gap(record.members);
     if (record.members["event"] === "checkpoint") this.#checkpoint(record, number, group);
+    if (record.members["event"] === "mismatch") this.#mismatch(record);
     group.first ??= seq;
     group.last = seq;
   }
@@ -186,21 +191,16 @@ export class LogVerifier {
     this.#lost += typeof count === "number" ? count : 0;
   }
 
-  #checkpoint({ seq, members }: ParsedRecord, number: number, group: OpenGroup): void {
-    const { time, key, mac } = members;
-    const isWhole = typeof time === "string" && typeof key === "string" && typeof mac === "string";
-    if (!isWhole || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
-    else if (this.#chain !== null) {
-      this.#checkpoints.push({
-        log: this.#log,
-        seq,
-        time,
-        chain: this.#chain,
-        key,
-        mac,
-        file: fileNameOf(this.#newest),
-      });
-    }
+  #checkpoint({ members }: ParsedRecord, number: number, group: OpenGroup): void {
+    const checkpoint = checkpointIn(members, this.#log, this.#chain ?? "");
+    if (checkpoint === null || group.first !== null) this.#problem("malformed", `line ${number} is not a checkpoint`);
+    else if (this.#chain !== null) this.#checkpoints.push({ ...checkpoint, file: fileNameOf(this.#newest) });
+  }
+
+  /** The server that wrote this record checked the log before it signed it. */
+  #mismatch({ seq, members: { reason } }: ParsedRecord): void {
+    const found = `in record ${seq} the server says that the log before it was changed`;
+    this.#problem("checkpoint", typeof reason === "string" ? `${found} (${reason})` : found);
   }
 
   #endGroup(content: Uint8Array, claimed: string, number: number, { first, last, line }: OpenGroup): void {
@@ -316,29 +316,82 @@ async function verifyOnce(directory: string, head: LogHead | null): Promise<Veri
 /** Checks the MACs of checkpoints. */
 export type Judge = (checkpoints: readonly Checkpoint[]) => Promise<readonly CheckpointVerdict[]>;
 
-/** `covered`: the last record that a checkpoint of the vault's key covers; 0: none. */
-export type JudgedLog = { readonly problems: readonly AuditProblem[]; readonly covered: number };
-
 /**
- * Judges the checkpoints' MACs. One under an unknown key, made before a rotation of the master key or in an earlier vault of
- * this home, is covered by a later one under the vault's key, which stands for the whole chain before it. After the last of
- * those, an unknown key is a problem.
+ * `covered`: the last record that a checkpoint of the vault covers; 0: none. `uncovered`: records before it that no checkpoint
+ * of their own server covers: written just before a crash, or changed while no server ran.
  */
-export async function judgeCheckpoints({ checkpoints }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
+export type JudgedLog = {
+  readonly problems: readonly AuditProblem[];
+  readonly covered: number;
+  readonly uncovered: readonly RecordRange[];
+};
+
+export type RecordRange = { readonly first: number; readonly last: number };
+
+/** Judges the checkpoints' MACs, see `format.ts`. What is under an unknown key, and before no bridge, is a problem. */
+export async function judgeCheckpoints({ checkpoints, firstSeq }: VerifiedLog, judge: Judge): Promise<JudgedLog> {
   const verdicts: CheckpointVerdict[] = [];
   for (let from = 0; from < checkpoints.length; from += maxCheckpoints)
     verdicts.push(...(await judge(checkpoints.slice(from, from + maxCheckpoints))));
-  const last = verdicts.lastIndexOf("valid");
-  const problems = checkpoints.flatMap(({ file, seq }, i): AuditProblem[] => {
-    if (verdicts[i] === "wrong")
-      return [problemOf(file, `${forged} ${seq} is not the vault's: the log was changed before it`)];
-    if (verdicts[i] !== "unknown" || i < last) return [];
-    return [problemOf(file, `${forged} ${seq} was made under another key, and none of the vault's follows`)];
+  const found = checkpoints.map((checkpoint, i) => ({ ...checkpoint, verdict: verdicts[i] ?? "wrong" }));
+  const problems = found.flatMap((checkpoint, i) => {
+    const message = problemIn(checkpoint, found.slice(0, i), found.slice(i + 1));
+    return message === null
+      ? []
+      : [problemOf(checkpoint.file, `the checkpoint in record ${checkpoint.seq} ${message}`)];
   });
-  return { problems, covered: checkpoints[last]?.seq ?? 0 };
+  const covering = found.filter((one, i) => one.verdict === "valid" || isBridged(one, found.slice(i + 1), ["key"]));
+  const covered = found.findLast(({ verdict }) => verdict === "valid")?.seq ?? 0;
+  return { problems, covered, uncovered: gapsBetween(covering, firstSeq ?? 1, covered) };
 }
 
-const forged = "the checkpoint in record";
+type JudgedCheckpoint = FoundCheckpoint & { readonly verdict: CheckpointVerdict };
+
+const bridges = ["key", "init"];
+
+function problemIn(
+  checkpoint: JudgedCheckpoint,
+  before: readonly JudgedCheckpoint[],
+  after: readonly JudgedCheckpoint[],
+): string | null {
+  const { verdict, key } = checkpoint;
+  if (verdict === "wrong") return "is not the vault's: the log was changed before it";
+  if (verdict === "unknown")
+    return isBridged(checkpoint, after, bridges)
+      ? null
+      : "was made under another key, and none of the vault's vouches for it";
+  return isReplaced(key, before) ? "was made under a key that had been replaced" : null;
+}
+
+/** While the master key is being rotated, the old key's MACs are known as well: it must not be used after the bridge. */
+function isReplaced(key: string, before: readonly JudgedCheckpoint[]): boolean {
+  const first = before.findIndex((one) => one.key === key);
+  const isBridge = (one: JudgedCheckpoint) => one.verdict === "valid" && bridges.includes(one.reason ?? "");
+  return first >= 0 && before.slice(first).some((one) => isBridge(one) && one.key !== key);
+}
+
+/** Whether a later checkpoint of the vault's key vouches for one under an unknown key; as in an earlier version, any did. */
+function isBridged(
+  { verdict, from }: JudgedCheckpoint,
+  after: readonly JudgedCheckpoint[],
+  reasons: readonly string[],
+) {
+  const vouches = (one: JudgedCheckpoint) =>
+    one.from === undefined ? from === undefined : reasons.includes(one.reason ?? "");
+  return verdict === "unknown" && after.some((one) => one.verdict === "valid" && vouches(one));
+}
+
+/** The records from the first to the last that are in none of the checkpoints' ranges. */
+function gapsBetween(covering: readonly FoundCheckpoint[], first: number, last: number): readonly RecordRange[] {
+  const gaps: RecordRange[] = [];
+  let next = first;
+  const ranges = covering.map(({ from = first, seq }) => ({ from, seq })).sort((a, b) => a.from - b.from);
+  for (const { from, seq } of ranges) {
+    if (from > next) gaps.push({ first: next, last: Math.min(from - 1, last) });
+    next = Math.max(next, seq + 1);
+  }
+  return gaps;
+}
 
 function problemOf(file: string, message: string): AuditProblem {
   return { code: "checkpoint", file, message };

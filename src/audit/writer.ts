@@ -4,12 +4,21 @@
  * takes files again a `gap` record says how many.
  */
 import { randomBytes } from "node:crypto";
-import type { CheckpointSignature } from "../../workers/protocol.js";
+import type { CheckpointSignature, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { FileOperations } from "../files/durable.js";
 import type { Log } from "../log.js";
-import { findEnd, type Group, GroupMaker, LogFiles, type LogPosition } from "./files.js";
-import { base64url, checkpointMs, checkpointRecords, checkpointText, type LogHead, maxFileBytes } from "./format.js";
+import { findEnd, findLatestCheckpoint, type Group, GroupMaker, LogFiles, type LogPosition } from "./files.js";
+import {
+  base64url,
+  type CheckpointClaim,
+  checkpointMs,
+  checkpointRecords,
+  checkpointText,
+  type LogHead,
+  maxFileBytes,
+  signedOf,
+} from "./format.js";
 import { textOfRecord } from "./record.js";
 
 export type WriterOptions = {
@@ -24,6 +33,16 @@ export type WriterOptions = {
 /** Records that wait for the disk at most: some 5 MiB. */
 export const maxWaiting = 16_384;
 
+/** What was wrong with the log of an earlier server: the record's reason, and what the server's log says of it. */
+const mismatches = {
+  chain: "records behind the newest checkpoint were changed, added or removed while no server ran",
+  wrong: "the newest checkpoint does not fit the records before it: they were changed while no server ran",
+  unknown:
+    "the newest checkpoint is under a key that this vault does not have: another server has changed the key, or the log " +
+    "was changed while no server ran",
+} as const;
+type Mismatch = keyof typeof mismatches;
+
 const groupMs = 50;
 const retryMs = 1_000;
 
@@ -37,6 +56,16 @@ export class AuditWriter {
   readonly #queue = new RecordQueue();
   readonly #signing = new CheckpointSigning();
   #maker: GroupMaker | null = null;
+  /** Where this server continued the log. */
+  #opened: LogPosition | null = null;
+  /** Whether the log that an earlier server left is checked: no checkpoint is made before. */
+  #isChecked = false;
+  #checking: Promise<void> | null = null;
+  #verify: CheckpointVerifier = () => Promise.reject(new Error("no key is known yet"));
+  /** Name of the key of the newest checkpoint that is this server's, or was found to be genuine. */
+  #key: string | null = null;
+  /** The newest checkpoints are under another key than the ones before: the next must be a bridge. */
+  #needsBridge = false;
   /** Groups that are not written yet: the chain depends on them, so none is ever dropped. */
   readonly #groups: Group[] = [];
   #groupedRecords = 0;
@@ -69,9 +98,10 @@ export class AuditWriter {
     return this.#queue.losses;
   }
 
-  /** From now on checkpoints are made; with null, none is. */
-  setSigner(signer: Signer | null): void {
+  /** From now on checkpoints are made; with null, none is. `verify` checks those that an earlier server has left. */
+  setSigner(signer: Signer | null, verify = this.#verify): void {
     this.#signing.signer = signer;
+    this.#verify = verify;
   }
 
   /** Adds a record: its text behind `seq`, with a line feed. */
@@ -95,12 +125,68 @@ export class AuditWriter {
     const maker = this.#maker;
     if (this.#signing.signer === null || this.#closed) return;
     if (maker === null) return void this.#runNow().then(() => this.#maker && this.checkpoint(reason));
+    if (!this.#isChecked) return void this.#checkFirst(reason);
     while (reason !== "file" && this.#queue.length > 0) this.#groupSome(maker);
     this.#sinceCheckpoint = 0;
-    this.#signing.begin(maker.position, this.#time(), reason, (record) => {
+    const signed = this.#signedReason(reason);
+    this.#signing.begin(this.#claim(maker.position, signed), (record, key) => {
       if (record !== null) this.#group(maker, [record], reason);
+      this.#signedBy(key, signed);
       void this.#runNow();
     });
+  }
+
+  #claim({ log, seq, chain }: LogPosition, reason: CheckpointReason): Required<CheckpointClaim> {
+    return { log, seq, time: this.#time(), chain: base64url(chain), from: this.#opened?.seq ?? 1, reason };
+  }
+
+  /** A new vault's checkpoint also vouches for what this server has signed, or checked, under the key of the one before. */
+  #signedReason(reason: CheckpointReason): CheckpointReason {
+    if (reason === "key") this.#needsBridge = true;
+    const isBridge = this.#needsBridge || (reason === "init" && this.#key !== null);
+    return isBridge ? "key" : reason;
+  }
+
+  #signedBy(key: string | null, reason: CheckpointReason): void {
+    if (key === null) return;
+    const isBridge = reason === "key" || reason === "init";
+    this.#needsBridge = !isBridge && (this.#needsBridge || (this.#key !== null && key !== this.#key));
+    this.#key = key;
+    if (this.#needsBridge) this.checkpoint("key"); // another server has changed the key
+  }
+
+  /** Checks the log that an earlier server has left, then makes the checkpoint. What does not fit becomes a record. */
+  #checkFirst(reason: CheckpointReason): void {
+    const check = async () => {
+      const found = await this.#problemOfEarlier(reason === "init");
+      this.#isChecked = true;
+      if (found !== null) {
+        this.#options.log.error({ event: "audit-mismatch", hint: mismatches[found] });
+        this.add(textOfRecord(this.#time(), { event: "mismatch", reason: found }));
+      }
+      this.checkpoint(reason);
+    };
+    this.#checking ??= check()
+      .catch((error: unknown) => {
+        const hint = "the log of an earlier server cannot be checked: the next checkpoint tries again";
+        if (this.#signing.signer !== null) this.#options.log.warn({ event: "audit-unchecked", error, hint });
+      })
+      .finally(() => {
+        this.#checking = null;
+      });
+  }
+
+  /** `isNew`: the vault was just made, so that the checkpoints of the one before cannot be checked. */
+  async #problemOfEarlier(isNew: boolean): Promise<Mismatch | null> {
+    const { files, directory } = this.#options;
+    if (this.#opened === null) return null;
+    const { checkpoint, isIntact } = await findLatestCheckpoint(files, directory, this.#opened);
+    if (!isIntact) return "chain";
+    if (checkpoint === null) return null;
+    const [verdict] = await this.#verify([signedOf(checkpoint)]);
+    if (verdict === "valid") this.#key = checkpoint.key;
+    if (verdict === "unknown" && isNew) return null;
+    return verdict === "valid" ? null : (verdict ?? "unknown");
   }
 
   /**
@@ -109,7 +195,7 @@ export class AuditWriter {
    */
   lastCheckpoint(): LastCheckpoint | null {
     let last: LastCheckpoint | null = null;
-    if (this.#signing.signer !== null && this.#maker !== null) {
+    if (this.#signing.signer !== null && this.#maker !== null && this.#isChecked) {
       this.setSigner(
         (text) =>
           new Promise((resolve, reject) => {
@@ -138,6 +224,7 @@ export class AuditWriter {
   /** Resolves once all that waits is written, or the disk has refused it. */
   async flush(): Promise<void> {
     await this.#runNow();
+    await this.#checking;
     await this.#signing.ended();
     await this.#runNow();
   }
@@ -190,6 +277,8 @@ export class AuditWriter {
     await this.#files.prepare();
     const { position, cut } = await findEnd(files, directory, base64url(randomBytes(16)));
     if (cut > 0) log.warn({ event: "audit-cut", count: cut, hint: "bytes of an unfinished group, which a crash left" });
+    this.#opened = position;
+    this.#isChecked = position.seq === 1;
     return new GroupMaker(position, this.#limits.maxFileBytes);
   }
 
@@ -314,11 +403,14 @@ export class RecordQueue {
 /** Makes the MAC of a checkpoint; rejects when the vault is locked. */
 export type Signer = (text: string) => Promise<CheckpointSignature>;
 
+/** Checks the MACs of checkpoints; rejects when the vault is locked. */
+export type CheckpointVerifier = (checkpoints: readonly SignedCheckpoint[]) => Promise<readonly CheckpointVerdict[]>;
+
 /** The checkpoint of a lock; `end` takes its signature, or null when there is none. */
 export type LastCheckpoint = { readonly text: string; readonly end: (signed: CheckpointSignature | null) => void };
 
 /** Why a checkpoint is made. */
-export type CheckpointReason = "unlock" | "lock" | "time" | "records" | "file" | "key";
+export type CheckpointReason = "init" | "unlock" | "lock" | "time" | "records" | "file" | "key";
 
 export class CheckpointSigning {
   /** No checkpoint is made without one. */
@@ -339,22 +431,16 @@ export class CheckpointSigning {
    * Calls the signer at once. `end` is called later, with the record, or with null when the vault was locked in between; not
    * at all when another checkpoint was begun in between.
    */
-  begin(
-    { log, seq, chain }: LogPosition,
-    time: string,
-    reason: CheckpointReason,
-    end: (record: string | null) => void,
-  ) {
+  begin(claim: Required<CheckpointClaim>, end: (record: string | null, key: string | null) => void) {
     if (this.signer === null) return;
-    const signed = this.signer(checkpointText({ log, seq, time, chain: base64url(chain) }));
-    const record = signed.then(
-      ({ key, mac }) => textOfRecord(time, { event: "checkpoint", reason, key, mac }),
-      () => null,
-    );
-    const latest: Promise<void> = record.then((text) => {
+    const signed: Promise<CheckpointSignature | null> = this.signer(checkpointText(claim)).catch(() => null);
+    const latest: Promise<void> = signed.then((signature) => {
       if (latest !== this.#latest) return;
       this.#latest = null;
-      end(text);
+      if (signature === null) return end(null, null);
+      const { time, reason, from } = claim;
+      const { key, mac } = signature;
+      end(textOfRecord(time, { event: "checkpoint", reason, from, key, mac }), key);
     });
     this.#latest = latest;
   }

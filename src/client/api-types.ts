@@ -425,8 +425,10 @@ export interface AuditRecord {
   readonly status?: number;
   /** Code of the error. */
   readonly code?: string;
-  /** Why the vault was locked or a checkpoint was made. */
+  /** Why the vault was locked or a checkpoint was made, or what was wrong with the log before a `mismatch`. */
   readonly reason?: string;
+  /** For a checkpoint: number of the first record that it vouches for. */
+  readonly from?: number;
   /** For a lockout: which credential was wrong. */
   readonly credential?: string;
   /** When the first record of a gap was lost. ISO 8601, UTC, with milliseconds. */
@@ -457,6 +459,10 @@ export interface AuditCheckpoint {
   readonly time: string;
   /** Value of the hash chain. */
   readonly chain: string;
+  /** Number of the first record that it vouches for. Missing, with `reason`, in one of an earlier version. */
+  readonly from?: number;
+  /** Why the checkpoint was made. */
+  readonly reason?: string;
   /** Name of the signing key. */
   readonly key: string;
   /** The MAC. */

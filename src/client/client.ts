@@ -584,7 +584,11 @@ export class StrongroomClient implements AsyncDisposable {
    * ```
    */
   async verifyAudit(checkpoints: readonly AuditCheckpoint[], options: CallOptions = {}): Promise<AuditVerdicts> {
-    const known = checkpoints.map(({ log, seq, time, chain, key, mac }) => ({ log, seq, time, chain, key, mac }));
+    const known = checkpoints.map(({ log, seq, time, chain, from, reason, key, mac }) => ({
+      ...{ log, seq, time, chain, key, mac },
+      ...(from !== undefined && { from }),
+      ...(reason !== undefined && { reason }),
+    }));
     const body = jsonListObject("checkpoints", known);
     return this.#connection.send("POST", "/v1/audit/verify", options, { body, readsOnly: true });
   }

@@ -74,11 +74,14 @@ function listOf(body: Uint8Array): readonly unknown[] | null {
 
 function checkpointOf(value: unknown): SignedCheckpoint {
   if (typeof value !== "object" || value === null) throw invalid();
-  const given = value as Readonly<Record<string, unknown>>;
+  const given = value as { readonly [name: string]: unknown; seq?: unknown; from?: unknown; reason?: unknown };
   const [log = "", time = "", chain = "", key = "", mac = ""] = members.map((name) => textOf(given[name]));
-  const seq = given["seq"];
+  const { seq, from, reason } = given;
   if (typeof seq !== "number" || !Number.isSafeInteger(seq)) throw invalid();
-  return signedOf({ log, seq, time, chain, key, mac });
+  const claim = { log, seq, time, chain, key, mac };
+  if (from === undefined) return signedOf(claim);
+  if (typeof from !== "number" || !Number.isSafeInteger(from)) throw invalid();
+  return signedOf({ ...claim, from, reason: textOf(reason) });
 }
 
 function textOf(value: unknown): string {

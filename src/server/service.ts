@@ -104,7 +104,10 @@ async function openVault(
   const credentials = new Credentials(token.text, clock);
   const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
   vault.setRecordStore(tokens);
-  audit?.setSigner((text) => vault.records.signCheckpoint(text));
+  audit?.setKey({
+    sign: (text) => vault.records.signCheckpoint(text),
+    verify: (checkpoints) => vault.records.verifyCheckpoints(checkpoints),
+  });
   return { vault, credentials, tokens };
 }
 

@@ -205,7 +205,7 @@ export class Vault {
 
   #unlocked(event: "init" | "unlock"): void {
     this.#tell(event);
-    this.#audit?.vaultUnlocked();
+    this.#audit?.vaultUnlocked(event);
   }
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {

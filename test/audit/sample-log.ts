@@ -20,7 +20,7 @@ import { textOfRecord } from "../../src/audit/record.js";
 import { AuditWriter, type Signer, type WriterOptions } from "../../src/audit/writer.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { createLog } from "../../src/log.js";
-import type { CheckpointVerdict } from "../../workers/protocol.js";
+import type { CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { FakeClock } from "../support/manual-clock.js";
 
@@ -32,10 +32,12 @@ export const keyName = "AAAAAAAAAAAA";
 export const sign: Signer = async (text) => ({ key: keyName, mac: macOf(text) });
 
 export async function judge(checkpoints: readonly Checkpoint[]): Promise<CheckpointVerdict[]> {
-  return checkpoints.map(signedOf).map(({ text, key, mac }) => {
-    if (key !== keyName) return "unknown";
-    return mac === macOf(text) ? "valid" : "wrong";
-  });
+  return checkpoints.map(signedOf).map(verdictOf);
+}
+
+function verdictOf({ text, key, mac }: SignedCheckpoint): CheckpointVerdict {
+  if (key !== keyName) return "unknown";
+  return mac === macOf(text) ? "valid" : "wrong";
 }
 
 function macOf(text: string): string {
@@ -49,7 +51,7 @@ export function newWriter(options: Partial<WriterOptions> = {}): TestWriter {
   const lines: string[] = [];
   const log = createLog("debug", (line) => lines.push(line), Date.now);
   const writer = new AuditWriter({ clock: new FakeClock(), files: systemFiles, log, ...options, directory });
-  writer.setSigner(sign);
+  writer.setSigner(sign, (checkpoints) => Promise.resolve(checkpoints.map(verdictOf)));
   return { writer, directory, logged: () => lines.join("") };
 }
 

@@ -77,10 +77,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_TOKEN_KILLS: "200", STRONGROOM_TOKEN_LISTS: "100000" },
   },
   audit: {
-    meaning: "10,000 manipulations of an audit log, 200 kills under load, and a disk that is full for a minute",
-    files: ["audit/manipulations.test", "audit/full-disk.test", "durability/audit-kills.test"],
+    meaning:
+      "10,000 manipulations of an audit log, 10,000 rounds of its attacker's game, 200 kills, a full disk for a minute",
+    files: ["audit/manipulations.test", "audit/game.test", "audit/full-disk.test", "durability/audit-kills.test"],
     numbers: {
       STRONGROOM_AUDIT_MANIPULATIONS: "10000",
+      STRONGROOM_AUDIT_GAME: "10000",
       STRONGROOM_AUDIT_FULL_MS: "60000",
       STRONGROOM_AUDIT_KILLS: "200",
     },

@@ -153,7 +153,7 @@ function factsOf(
   judged: JudgedLog | null,
 ) {
   const facts = { files, records, head, gaps, lost, unfinished, headIsTooOld, checkpoints: checkpoints.length };
-  return { ...facts, covered: judged?.covered ?? null };
+  return { ...facts, covered: judged?.covered ?? null, uncovered: judged?.uncovered ?? null };
 }
 
 function textOf(log: VerifiedLog, judged: JudgedLog | null): string {
@@ -173,6 +173,10 @@ function about(log: VerifiedLog, judged: JudgedLog | null): string[] {
     judged === null
       ? `${counted(checkpoints.length, "checkpoint")}, not checked: unlock the server, or use --open\n`
       : `${counted(checkpoints.length, "checkpoint")}; they cover the log up to record ${judged.covered}\n`,
+    ...(judged?.uncovered ?? []).map(
+      ({ first, last }) =>
+        `records ${first} to ${last} have no checkpoint of their server: written just before a crash, or changed since\n`,
+    ),
     ...(gaps > 0 ? [`${counted(lost, "record")} lost in ${counted(gaps, "gap")}\n`] : []),
     ...(unfinished > 0
       ? [`${counted(unfinished, "byte")} of a group that is being written, or was cut by a crash\n`]
