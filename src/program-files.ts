@@ -12,6 +12,9 @@ export const packageDirectory = fileURLToPath(new URL("../", dist));
  */
 export const keyWorkerFile = new URL("workers/key-worker.cjs", dist).href;
 
+/** The broker's thread; CommonJS for the same reason. */
+export const brokerThreadFile = new URL("program/broker-thread.cjs", dist);
+
 /** The `strongroom` command. */
 export const entryFile = fileURLToPath(new URL("program/entry.cjs", dist));
 

@@ -45,6 +45,9 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
  *   `open` is packed: see `Call`.
+ * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
+ *   request to one of them, with the secret in it.
+ * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
  * - `changeMetadata` seals the current value again with other metadata.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
@@ -138,6 +141,29 @@ interface Operations {
     reply: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
   };
   check: { request: { op: "check"; path: string; blob: Bytes; isKey?: boolean }; reply: Done | Refusal };
+  setUses: {
+    request: { op: "setUses"; path: string; blob: Bytes; add: Binding | null; removeHost: string | null };
+    reply: SealReply | Refusal;
+  };
+  describeUses: {
+    request: { op: "describeUses"; paths: readonly string[]; heads: readonly Head[] };
+    reply: { readonly ok: true; readonly uses: readonly (readonly Binding[])[] } | Refusal;
+  };
+  readDecision: {
+    request: { op: "readDecision"; body: SharedBytes };
+    reply:
+      | {
+          readonly ok: true;
+          readonly approve: boolean;
+          readonly duration: number | "request" | "session";
+          readonly hasPassphrase: boolean;
+        }
+      | Refusal;
+  };
+  render: {
+    request: { op: "render"; path: string; blob: Bytes } & RequestToRender;
+    reply: { readonly ok: true; readonly head: Bytes } | Refusal;
+  };
   describe: {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
@@ -254,6 +280,7 @@ export type Refusal = {
   readonly code:
     | "ALREADY_EXISTS"
     | "BAD_REQUEST"
+    | "FORBIDDEN"
     | "INTEGRITY"
     | "INTERNAL"
     | "NOT_FOUND"
@@ -336,4 +363,30 @@ export type WorkerStart<Port> = {
   readonly port: Port;
   readonly settings: WorkerSettings;
   readonly sentLocks: SentLocks;
+};
+
+/** A host that requests with a secret may go to, sealed with its metadata. See the schema `Use` in openapi.yaml. */
+export type Binding = {
+  readonly host: string;
+  readonly port: number;
+  /** In lower case. */
+  readonly header: string;
+  /** `{}` stands for the value; null with `basic`, a user's name. */
+  readonly format: string | null;
+  readonly basic: string | null;
+  /** Null: all. */
+  readonly methods: readonly string[] | null;
+  readonly paths: readonly string[] | null;
+  readonly ask: string;
+  readonly private: boolean;
+  readonly name: string | null;
+};
+
+/** `fields`: header lines, each ended by CR LF, from the broker's reader of heads. */
+export type RequestToRender = {
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  readonly target: string;
+  readonly fields: Bytes;
 };

@@ -6,6 +6,10 @@ function refuse(code: Refusal["code"], detail: string): Refusal {
   return { ok: false, code, detail };
 }
 
+export function forbidden(detail: string): Refusal {
+  return refuse("FORBIDDEN", detail);
+}
+
 export function badRequest(detail: string): Refusal {
   return refuse("BAD_REQUEST", detail);
 }

@@ -14,6 +14,9 @@ export interface Lockout {
   fail(req: IncomingMessage): void;
   /** @throws VaultError RATE_LIMITED while the address is locked out. */
   check(req: IncomingMessage): void;
+  /** As `fail` and `check`, for a connection that is not HTTP's. */
+  failFrom(address: string): void;
+  checkFrom(address: string): void;
 }
 
 export type LockoutRules = {
@@ -30,19 +33,24 @@ type Report = (event: "failure" | "lockout", address: string) => void;
 export function createLockout(clock: Clock, log: Log, { failures, keyOf }: LockoutRules, report: Report): Lockout {
   const store = new FailureStore(clock);
   const failureLog = new FailureLog(clock, log, failures);
+  const failFrom = (address: string) => {
+    const begins = store.fail(keyOf(address));
+    failureLog.add(address);
+    report("failure", address);
+    if (begins) report("lockout", address);
+  };
+  const checkFrom = (address: string) => {
+    const retryAfter = store.secondsLeft(keyOf(address));
+    if (retryAfter === 0) return;
+    const problem = `too many ${failures} from this address: wait, then try again`;
+    throw new VaultError("RATE_LIMITED", problem, { retryAfter });
+  };
   return {
-    fail(req) {
-      const address = addressOf(req);
-      const begins = store.fail(keyOf(address));
-      failureLog.add(address);
-      report("failure", address);
-      if (begins) report("lockout", address);
-    },
-    check(req) {
-      const retryAfter = store.hasLockouts ? store.secondsLeft(keyOf(addressOf(req))) : 0;
-      if (retryAfter === 0) return;
-      const problem = `too many ${failures} from this address: wait, then try again`;
-      throw new VaultError("RATE_LIMITED", problem, { retryAfter });
+    failFrom,
+    checkFrom,
+    fail: (req) => failFrom(addressOf(req)),
+    check: (req) => {
+      if (store.hasLockouts) checkFrom(addressOf(req));
     },
   };
 }

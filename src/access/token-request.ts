@@ -42,6 +42,32 @@ export function readRotation(body: Uint8Array): number {
   return readSeconds("overlapSeconds", overlapSeconds, maxOverlapSeconds);
 }
 
+/** `egress` any: hosts without a binding are tunnelled; `allowed`: these are in any case. */
+export type AgentRequest = Pick<TokenRequest, "paths" | "ttlSeconds"> & {
+  readonly allowed: readonly string[];
+  readonly egress: "any" | "listed";
+};
+
+const defaultAgentSeconds = 8 * 3600;
+
+/** @throws VaultError BAD_REQUEST that names the rule */
+export function readAgentRequest(body: Uint8Array): AgentRequest {
+  const members = body.length === 0 ? {} : membersOf(body);
+  const { paths = [], ttlSeconds = defaultAgentSeconds, allowHosts = [], egress = "listed" } = members;
+  if (egress !== "any" && egress !== "listed") throw invalid("egress must be any or listed");
+  const isHost = (text: unknown): text is string => typeof text === "string" && /^[0-9a-zA-Z_.:-]{1,253}$/.test(text);
+  if (!Array.isArray(allowHosts) || allowHosts.length > maxPaths || !allowHosts.every(isHost)) {
+    throw invalid(`allowHosts must list at most ${maxPaths} host names`);
+  }
+  const seconds = readSeconds("ttlSeconds", ttlSeconds, maxTtlSeconds);
+  return {
+    paths: readPaths(paths),
+    ttlSeconds: seconds,
+    allowed: allowHosts.map((name) => name.toLowerCase()),
+    egress,
+  };
+}
+
 /** DANGER: the parser's own error would quote the body. */
 function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
   try {

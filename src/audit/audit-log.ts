@@ -101,6 +101,17 @@ export class AuditLog {
     this.#add({ event: "lockout", credential, address });
   }
 
+  /** Records that a secret was used for a request. DANGER: never the request's path, query or body. */
+  used(use: {
+    readonly token: string;
+    readonly path: string;
+    readonly host: string;
+    readonly method: string;
+    readonly status: number;
+  }): void {
+    this.#add({ event: "use", ...use });
+  }
+
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
   vaultUnlocked(reason: "init" | "unlock"): void {
     if (this.#key === null) throw new Error("the vault's key is not known to the audit log");

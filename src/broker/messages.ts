@@ -16,8 +16,6 @@ export type BoundHost = {
   readonly port: number;
   readonly allowsPrivate: boolean;
   readonly name: string | null;
-  /** Name of the header that carries the credential, in lower case. */
-  readonly header: string;
 };
 
 /** What one token may do at the broker. `id`: names the session in later messages. */
@@ -34,6 +32,8 @@ export type Use = {
   readonly session: string;
   readonly host: string;
   readonly port: number;
+  /** Of the binding, where the program used its route. */
+  readonly name: string | null;
   readonly method: string;
   readonly target: string;
 };

@@ -35,6 +35,8 @@ const handshakeMs = 10_000;
 type Route = {
   readonly session: Session;
   readonly bound: BoundHost;
+  /** The binding's, where the program used its route. */
+  readonly name: string | null;
   readonly target: string;
   readonly tokenHeaders: ReadonlySet<string>;
 };
@@ -83,7 +85,7 @@ async function serveConnect(
       throw badRequest("the TLS server name is not the host of CONNECT");
     if (!each.target.startsWith("/")) throw badRequest("inside a tunnel the target must begin with /");
     if (!namesHost(each.host, host, port)) throw badRequest("the Host header is not the host of CONNECT");
-    return { session, bound, target: each.target, tokenHeaders: none };
+    return { session, bound, name: null, target: each.target, tokenHeaders: none };
   };
   await serveRequests(secure, findRoute, deps);
 }
@@ -160,12 +162,19 @@ async function serveRequests(client: ByteStream, findRoute: FindRoute, deps: Pro
 async function serveRequest(
   client: ByteStream,
   head: RequestHead,
-  { session, bound, target, tokenHeaders }: Route,
+  { session, bound, name, target, tokenHeaders }: Route,
   connection: UpstreamConnection,
   deps: ProxyDependencies,
 ): Promise<boolean> {
   const { host, port } = bound;
-  const { permit } = await granted(deps, "permit", { session: session.id, host, port, method: head.method, target });
+  const { permit } = await granted(deps, "permit", {
+    session: session.id,
+    host,
+    port,
+    name,
+    method: head.method,
+    target,
+  });
   let status = 502;
   let hasBegun = false;
   try {
@@ -267,7 +276,7 @@ async function findNamedRoute(
   const bound = session.bound.find((one) => one.name === name);
   if (bound === undefined) throw forbidden("no binding that this token may use has this name: see strongroom use ls");
   const target = rest === undefined ? "/" : rest.startsWith("/") ? rest : `/${rest}`;
-  return { session, bound, target, tokenHeaders };
+  return { session, bound, name, target, tokenHeaders };
 }
 
 const routeTokenHeaders = ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"];

@@ -360,6 +360,184 @@ export interface MetadataRequest {
   readonly expiresAt?: string | null;
 }
 
+/** A host that requests with the secret may go to. The binding is sealed with the secret, and every new version of the secret keeps it. */
+export interface UseRequest {
+  /** DNS name or IP address, without scheme, port or wildcard. */
+  readonly host: string;
+  /** Port of the host. */
+  readonly port?: number;
+  /** The header that carries the secret. */
+  readonly header?: string;
+  /** The header's value: `{}` stands for the secret. Default: `Bearer {}`. */
+  readonly format?: string;
+  /** User name of Basic authentication, in place of `header` and `format`. */
+  readonly basic?: string;
+  /** Allowed methods. Default: all. */
+  readonly methods?: readonly string[];
+  /** Allowed paths: `*` stands for characters within a segment, `**` across segments. Default: all. */
+  readonly paths?: readonly string[];
+  /** Whether a person must approve: never, each request, once a session, or once in a time such as 10m. */
+  readonly ask?: string;
+  /** Whether the host may have a private address. */
+  readonly private?: boolean;
+  /** Name of the route `/r/NAME/` at the broker. */
+  readonly name?: string;
+}
+
+/** A host that requests with a secret may go to. */
+export interface Use {
+  /** Path of the secret. */
+  readonly path: string;
+  /** DNS name or IP address, without scheme, port or wildcard. */
+  readonly host: string;
+  /** Port of the host. */
+  readonly port: number;
+  /** The header that carries the secret. */
+  readonly header: string;
+  /** The header's value: `{}` stands for the secret. Default: `Bearer {}`. */
+  readonly format?: string;
+  /** User name of Basic authentication, in place of `header` and `format`. */
+  readonly basic?: string;
+  /** Allowed methods. Default: all. */
+  readonly methods?: readonly string[];
+  /** Allowed paths: `*` stands for characters within a segment, `**` across segments. Default: all. */
+  readonly paths?: readonly string[];
+  /** Whether a person must approve: never, each request, once a session, or once in a time such as 10m. */
+  readonly ask: string;
+  /** Whether the host may have a private address. */
+  readonly private: boolean;
+  /** Name of the route `/r/NAME/` at the broker. */
+  readonly name?: string;
+}
+
+/** The binding was stored. */
+export interface UseSet {
+  /** Always true. */
+  readonly ok: boolean;
+  /** Path of the secret. */
+  readonly path: string;
+  /** DNS name or IP address, without scheme, port or wildcard. */
+  readonly host: string;
+  /** Port of the host. */
+  readonly port: number;
+  /** The header that carries the secret. */
+  readonly header: string;
+  /** The header's value: `{}` stands for the secret. Default: `Bearer {}`. */
+  readonly format?: string;
+  /** User name of Basic authentication, in place of `header` and `format`. */
+  readonly basic?: string;
+  /** Allowed methods. Default: all. */
+  readonly methods?: readonly string[];
+  /** Allowed paths: `*` stands for characters within a segment, `**` across segments. Default: all. */
+  readonly paths?: readonly string[];
+  /** Whether a person must approve: never, each request, once a session, or once in a time such as 10m. */
+  readonly ask: string;
+  /** Whether the host may have a private address. */
+  readonly private: boolean;
+  /** Name of the route `/r/NAME/` at the broker. */
+  readonly name?: string;
+}
+
+/** Bindings of secrets to hosts. */
+export interface UseList {
+  /** The bindings, in the order of the secrets' paths. */
+  readonly uses: readonly Use[];
+}
+
+/** Body of a new session at the broker. */
+export interface AgentRequest {
+  /** The secrets that the session may use, or subtrees, which end in a slash. Empty: all. */
+  readonly paths?: readonly string[];
+  /** Seconds until the session's token expires. 0: never. */
+  readonly ttlSeconds?: number;
+  /** Hosts that the session may reach without a credential. */
+  readonly allowHosts?: readonly string[];
+  /** Whether the session may reach every other host as well. */
+  readonly egress?: "any" | "listed";
+}
+
+/** A host that the broker adds a credential for. */
+export interface BrokerUse {
+  /** DNS name or IP address. */
+  readonly host: string;
+  /** Port of the host. */
+  readonly port: number;
+  /** The header that carries the credential. */
+  readonly header: string;
+  /** Name of the route `/r/NAME/`; null when it has none. */
+  readonly name: string | null;
+}
+
+/** What a program needs to use the broker. */
+export interface BrokerAccess {
+  /** The broker's port on 127.0.0.1. */
+  readonly port: number;
+  /** The session's certificate authority, in PEM. */
+  readonly certificate: string;
+  /** The hosts. */
+  readonly uses: readonly BrokerUse[];
+}
+
+/** A new session at the broker. */
+export interface Agent {
+  /** The broker's port on 127.0.0.1. */
+  readonly port: number;
+  /** The session's certificate authority, in PEM. */
+  readonly certificate: string;
+  /** The hosts. */
+  readonly uses: readonly BrokerUse[];
+  /** Always true. */
+  readonly ok: boolean;
+  /** The session's token, shown once. */
+  readonly token: string;
+  /** The token's name. */
+  readonly name: string;
+  /** What the token may do. */
+  readonly can: readonly string[];
+  /** The secrets that the token covers. */
+  readonly paths: readonly string[];
+  /** When it was created. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+  /** When it expires. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string | null;
+  /** When it was last used. ISO 8601, UTC, with milliseconds. */
+  readonly lastUsedAt: string | null;
+}
+
+/** A request that waits for approval. */
+export interface Approval {
+  /** The id. */
+  readonly id: string;
+  /** Name of the token. */
+  readonly token: string;
+  /** The secret. */
+  readonly path: string;
+  /** The host. */
+  readonly host: string;
+  /** The request's method. */
+  readonly method: string;
+  /** The request's path, without its query. */
+  readonly target: string;
+  /** Since when it waits. ISO 8601, UTC, with milliseconds. */
+  readonly since: string;
+}
+
+/** Requests that wait for approval. */
+export interface ApprovalList {
+  /** The requests */
+  readonly approvals: readonly Approval[];
+}
+
+/** A decision about a request that waits. */
+export interface DecisionRequest {
+  /** Whether the request may go on. */
+  readonly approve: boolean;
+  /** For how long: `request`, `session`, or seconds; never longer than the binding's `ask` says. */
+  readonly for?: string | number;
+  /** The vault's passphrase, where the server asks for it. At most 1024 bytes of UTF-8. */
+  readonly passphrase?: string;
+}
+
 /** Body of a new token. */
 export interface TokenRequest {
   /** Name: 1 to 64 of a-z, 0-9, dot, dash and underscore. `root` is the root token. */
@@ -592,6 +770,8 @@ export interface VaultStatus {
   readonly serverRunning: boolean;
   /** The listening port. */
   readonly port: number;
+  /** The broker's port on 127.0.0.1, if it is on. */
+  readonly brokerPort?: number;
   /** Milliseconds of inactivity after which the vault locks. 0: never. */
   readonly idleTimeoutMs: number;
   /** Time of the last successful init or unlock, or of the last authenticated operation on secrets; before any of them, the server's start. ISO 8601, UTC, with milliseconds. */

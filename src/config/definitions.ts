@@ -8,6 +8,7 @@ import {
   oneOf,
   readHost,
   readNames,
+  readOptionalPort,
   readPath,
   readSocketPath,
   readStoreUrl,
@@ -40,11 +41,19 @@ export interface Settings {
   readonly audit: (typeof auditModes)[number];
   readonly auditOnFailure: (typeof auditFailures)[number];
   readonly logLevel: LogLevel;
+  /** Null: there is no broker. */
+  readonly brokerPort: number | null;
+  /** File of PEM certificates. */
+  readonly upstreamCa: string | null;
+  readonly approveWith: (typeof approvers)[number];
 }
 
 /** What the audit log records: nothing, all but reads and lists of secrets, or all. */
 const auditModes = ["off", "changes", "all"] as const;
 const auditFailures = ["allow", "deny"] as const;
+
+/** What an approval of a request at the broker needs. */
+const approvers = ["token", "passphrase"] as const;
 
 export type Definition<T> = {
   /** Null if it has only a variable. */
@@ -234,5 +243,29 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: `how much is logged: ${logLevels.join(", ")}`,
     fallback: () => "info",
     read: oneOf(logLevels),
+  },
+  brokerPort: {
+    flag: "broker-port",
+    variable: "STRONGROOM_BROKER_PORT",
+    meaning:
+      "port on 127.0.0.1 through which programs use secrets without reading them; 0 picks a free one, off is none",
+    shownDefault: "off",
+    fallback: () => null,
+    read: readOptionalPort,
+  },
+  upstreamCa: {
+    flag: "upstream-ca",
+    variable: "STRONGROOM_UPSTREAM_CA",
+    meaning: "file of certificates in PEM that the broker trusts beside the public roots",
+    shownDefault: "none",
+    fallback: () => null,
+    read: readPath,
+  },
+  approveWith: {
+    flag: "approve-with",
+    variable: "STRONGROOM_APPROVE_WITH",
+    meaning: "what approves a request at the broker: the root token, or also the passphrase",
+    fallback: () => "token",
+    read: oneOf(approvers),
   },
 };

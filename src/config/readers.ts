@@ -13,6 +13,16 @@ export function integer(min: number, max: number): (text: string) => number {
   };
 }
 
+/** Returns null for `off`. */
+export function readOptionalPort(text: string): number | null {
+  if (text === "off") return null;
+  try {
+    return integer(0, 65_535)(text);
+  } catch {
+    throw new Problem("off, or a whole number from 0 to 65535");
+  }
+}
+
 const unitsInMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Reads 500ms, 30s, 15m, 2h, 90d or 0; no other number without a unit, since `30` may mean days. Returns milliseconds. */

@@ -36,6 +36,9 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     audit: read("audit"),
     auditOnFailure: read("auditOnFailure"),
     logLevel: read("logLevel"),
+    brokerPort: read("brokerPort"),
+    upstreamCa: read("upstreamCa"),
+    approveWith: read("approveWith"),
   };
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {
     problems.push("STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY need each other: set both or neither");

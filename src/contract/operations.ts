@@ -46,6 +46,14 @@ export const operations = {
   datakey: { method: "POST", path: "/v1/transit/datakey/{name}" },
   randomBytes: { method: "POST", path: "/v1/transit/random" },
   oneTimeCode: { method: "POST", path: "/v1/otp/{path}" },
+  listUses: { method: "GET", path: "/v1/uses" },
+  showUses: { method: "GET", path: "/v1/uses/{path}" },
+  setUse: { method: "PUT", path: "/v1/uses/{path}" },
+  removeUse: { method: "DELETE", path: "/v1/uses/{path}" },
+  createAgent: { method: "POST", path: "/v1/agents" },
+  showBroker: { method: "GET", path: "/v1/broker" },
+  listApprovals: { method: "GET", path: "/v1/approvals" },
+  decideApproval: { method: "POST", path: "/v1/approvals/{id}" },
 } as const;
 
 export type OperationId = keyof typeof operations;

@@ -29,23 +29,16 @@ export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 /** `messages`: the classes of the HTTP server's requests and responses. */
 export function createApp(
   table: EndpointTable,
-  service: Omit<Service, "passphraseLockout">,
+  service: Service,
   settings: GuardSettings,
   clock: Clock,
   messages: MessageClasses,
   observers: Observers,
 ): Handle {
-  const { log, audit, credentials, tokens } = service;
-  const lockoutOf = (rules: LockoutRules) =>
-    createLockout(clock, log, rules, (event, address) => {
-      if (event === "lockout") audit?.lockedOut(rules.credential, address);
-      observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
-    });
-  const tokenLockout = lockoutOf({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress });
-  const passphraseLockout = lockoutOf({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin });
+  const { log, audit, credentials, tokens, tokenLockout } = service;
   const checks: Checks = {
     table,
-    service: { ...service, passphraseLockout },
+    service,
     origin: new OriginGuard(settings),
     bearer: new BearerCheck(credentials, tokens, tokenLockout, clock),
     tokenLockout,
@@ -67,6 +60,24 @@ export function createApp(
     beginContext(req, target, table.find(req.method ?? "", target), report);
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
+  };
+}
+
+/** The lockouts of a server, which all of its listeners share. */
+export function createLockouts(
+  clock: Clock,
+  log: Log,
+  audit: AuditLog | null,
+  observers: Observers,
+): Pick<Service, "tokenLockout" | "passphraseLockout"> {
+  const lockoutOf = (rules: LockoutRules) =>
+    createLockout(clock, log, rules, (event, address) => {
+      if (event === "lockout") audit?.lockedOut(rules.credential, address);
+      observers.vaultEvent({ event, credential: rules.credential, address, at: clock.now() });
+    });
+  return {
+    tokenLockout: lockoutOf({ failures: "wrong tokens", credential: "token", keyOf: keyOfAddress }),
+    passphraseLockout: lockoutOf({ failures: "wrong passphrases", credential: "passphrase", keyOf: keyOfOrigin }),
   };
 }
 

@@ -7,6 +7,7 @@ import type { Need } from "../access/scopes.js";
 import type { ClientTokens } from "../access/tokens.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedEvent } from "../audit/record.js";
+import type { Broker } from "../broker/broker.js";
 import type { OperationId } from "../contract/operations.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -21,7 +22,11 @@ export type Service = {
   /** Null: there is none. */
   readonly audit: AuditLog | null;
   readonly rootRotation: RootRotation;
+  readonly tokenLockout: Lockout;
   readonly passphraseLockout: Lockout;
+  /** Null: it is off. */
+  readonly broker: Broker | null;
+  readonly approveWith: "token" | "passphrase";
   readonly maxBodyBytes: number;
   readonly maxBatchBytes: number;
   /** The OpenAPI document. */

@@ -19,6 +19,17 @@ import {
   usingTransitKey,
 } from "./transit.js";
 
+import {
+  createAgent,
+  decideApproval,
+  listApprovals,
+  listUses,
+  removeUse,
+  setUse,
+  showBroker,
+  showUses,
+} from "./uses.js";
+
 /** Public parts, and what shows no plaintext: with any scope for transit keys. */
 const anyUse = ["encrypt", "decrypt", "sign"] as const;
 
@@ -77,6 +88,15 @@ export const endpoints: readonly Endpoint[] = [
   { operation: "datakey", at: "POST /v1/transit/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: usingTransitKey("datakey") },
   { operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null, handle: randomBytes },
   { operation: "oneTimeCode", at: "POST /v1/otp/:path", scope: "use", guard: "unlocked", audit: read("otp"), handle: oneTimeCode },
+
+  { operation: "listUses", at: "GET /v1/uses", scope: "root", guard: "unlocked", audit: null, handle: listUses },
+  { operation: "showUses", at: "GET /v1/uses/:path", scope: "root", guard: "unlocked", audit: null, handle: showUses },
+  { operation: "setUse", at: "PUT /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-change"), handle: setUse },
+  { operation: "removeUse", at: "DELETE /v1/uses/:path", scope: "root", guard: "unlocked", audit: change("use-change"), handle: removeUse },
+  { operation: "createAgent", at: "POST /v1/agents", scope: "root", guard: "none", audit: change("token-create"), handle: createAgent },
+  { operation: "showBroker", at: "GET /v1/broker", scope: "use", guard: "none", audit: null, handle: showBroker },
+  { operation: "listApprovals", at: "GET /v1/approvals", scope: "root", guard: "none", audit: null, handle: listApprovals },
+  { operation: "decideApproval", at: "POST /v1/approvals/:id", scope: "root", guard: "passphrase", audit: change("approve"), handle: decideApproval },
 ];
 
 export const endpointTable = new EndpointTable(endpoints);

@@ -9,10 +9,11 @@ import { sendBytes, sendJson, sendText } from "./response.js";
 
 /** With `require=unlocked`, the response's status says whether the vault is ready. */
 export async function status(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, version, port, isShuttingDown } = service;
+  const { vault, version, port, broker, isShuttingDown } = service;
   const mustBeUnlocked = requiresUnlocked(req);
   const found = await vault.report.status();
-  const body = { ...found, serverRunning: !isShuttingDown(), version, port };
+  const ports = { port, ...(broker && { brokerPort: broker.port }) };
+  const body = { ...found, serverRunning: !isShuttingDown(), version, ...ports };
   sendJson(res, mustBeUnlocked && found.locked ? 503 : 200, body);
 }
 

@@ -28,8 +28,15 @@ export async function rotateToken(service: Service, req: Request, res: Response,
   sendJson(res, 200, { ok: true, token: text, ...rootToken });
 }
 
-export async function revokeToken({ tokens }: Service, req: Request, res: Response, name: string): Promise<void> {
-  await tokens.revoke(name);
+export async function revokeToken(
+  { tokens, broker }: Service,
+  req: Request,
+  res: Response,
+  name: string,
+): Promise<void> {
+  const revoked = tokens.revoke(name);
+  broker?.endSession(name);
+  await revoked;
   contextOf(req).subject = name;
   sendJson(res, 200, { ok: true, name, message: "the token is revoked" });
 }

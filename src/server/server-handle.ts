@@ -26,6 +26,8 @@ export type AllDependencies = Dependencies & Required<Pick<Dependencies, "clock"
 export interface Strongroom {
   readonly url: string;
   readonly port: number;
+  /** Null: it is off. */
+  readonly brokerPort: number | null;
   readonly tokenSource: string;
   readonly certificateFile: string;
   readonly vaultPath: string;

@@ -2,11 +2,14 @@
 import { Credentials } from "../access/credentials.js";
 import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
+import type { Broker } from "../broker/broker.js";
+import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
-import { createApp, createMessageClasses } from "../http/app.js";
+import { createApp, createLockouts, createMessageClasses } from "../http/app.js";
+import type { Service } from "../http/endpoint.js";
 import { endpointTable } from "../http/endpoints.js";
 import { drain, handleRequests } from "../http/listener.js";
 import { readManifest } from "../manifest.js";
@@ -48,18 +51,18 @@ export async function serveStore(
   const guarded = await openVault(opened, token, settings, observed, around);
   const { vault, credentials } = guarded;
   const { address, port } = await openOrRelease(vault, () => listenOnPort(listeners, settings, log));
-  const stopper = createStopper(() => stopServing(guarded, listeners, observed, opened, around));
+  const lockouts = createLockouts(clock, log, observed.audit, observed.observers);
+  const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
+  const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
     ...serviceOf(settings, guarded, observed),
-    log,
-    port,
+    ...{ ...lockouts, broker, log, port },
     rootRotation: new RootRotation(token, credentials, clock),
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
   };
   const app = createApp(endpointTable, service, { ...settings, address }, clock, messages, observed.observers);
-  observed.audit?.serverStarted();
-  observed.observers.vaultEvent({ event: "start", at: clock.now() });
+  reportStart(observed, clock);
   for (const each of [listeners.secure, listeners.local]) handleRequests(each, app);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
   const url = urlOf(address, port);
@@ -67,6 +70,7 @@ export async function serveStore(
   return {
     url,
     port,
+    brokerPort: broker?.port ?? null,
     socket,
     tokenSource: token.source,
     certificateFile: certificate.file,
@@ -76,6 +80,24 @@ export async function serveStore(
     stopped: stopper.stopped,
     stop: stopper.stop,
   };
+}
+
+function reportStart({ audit, observers }: Telemetry, clock: Clock): void {
+  audit?.serverStarted();
+  observers.vaultEvent({ event: "start", at: clock.now() });
+}
+
+/** Loaded only where it is wanted: it costs the others neither time nor memory. @throws StartError */
+async function startBroker(
+  { brokerPort, upstreamCa }: Settings,
+  guarded: GuardedVault,
+  { audit }: Telemetry,
+  { tokenLockout }: Pick<Service, "tokenLockout">,
+  { clock, log }: AllDependencies,
+): Promise<Broker | null> {
+  if (brokerPort === null) return null;
+  const { Broker } = await import("../broker/broker.js");
+  return Broker.start(brokerPort, upstreamCa, { ...guarded, audit, tokenLockout, clock, log });
 }
 
 /** Finds or makes what the home has for access: the root token and the certificate. */
@@ -122,6 +144,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }
   return {
     ...guarded,
     audit,
+    approveWith: settings.approveWith,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(openApiDocument(settings)),
@@ -134,6 +157,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }
 function stopServing(
   { vault }: GuardedVault,
   { secure, local }: Listeners,
+  broker: Broker | null,
   { observers, audit }: Telemetry,
   { release }: ClaimedStore,
   { clock, log }: AllDependencies,
@@ -142,5 +166,5 @@ function stopServing(
   observers.vaultEvent({ event: "stop", at: clock.now() });
   const drained = Promise.all([secure, local].map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
-  return awaitEnds([vault.close(lastRecords).finally(release), drained], log);
+  return awaitEnds([vault.close(lastRecords).finally(release), drained, broker?.stop() ?? Promise.resolve()], log);
 }

@@ -26,6 +26,7 @@ export class CachedStore {
   /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly heads: CiphertextCache<Head>;
   readonly #keepsHistory: boolean;
+  #listener: ((changes: readonly Change[]) => void) | null = null;
   /** Blobs without their earlier versions. A get that hits here reads no file. */
   readonly #currents: CiphertextCache<Bytes>;
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
@@ -38,6 +39,11 @@ export class CachedStore {
     this.#currents = new CiphertextCache(cacheBytes / 2);
     this.heads = new CiphertextCache((cacheBytes * 7) / 16);
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
+  }
+
+  /** Calls back with the changes of every commit once it has ended. */
+  watch(listener: (changes: readonly Change[]) => void): void {
+    this.#listener = listener;
   }
 
   /** Whether other servers also change the secrets. */
@@ -121,6 +127,8 @@ export class CachedStore {
     } catch (error) {
       for (const cache of caches) cache.endChange(changes);
       throw error;
+    } finally {
+      this.#listener?.(changes);
     }
   }
 

@@ -2,7 +2,7 @@
  * Operations on the secrets of an unlocked vault: none runs beside a lock or a forced init, and changes of one path take
  * turns. Each is a sequence of storage and key worker calls; it never looks into a body, nor into a blob beyond its etag.
  */
-import type { Bytes, Head, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type { Binding, Bytes, Head, ReplyOf, RequestToRender, SealReply, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -28,9 +28,11 @@ import {
   unconditional,
 } from "./conditions.js";
 import { wipingAfter } from "./key-worker.js";
-import { Lister, type ListPart, type ListQuery } from "./list.js";
+import { Lister, type ListPart, type ListQuery, listNames, type NameQuery } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { KeyedMutex, type ReadWriteLock } from "./locks.js";
+
+export type ReadDecision = Exclude<ReplyOf<"readDecision">, { readonly ok: false }>;
 
 export type SecretsOptions = {
   readonly store: SecretStore;
@@ -207,6 +209,49 @@ export class VaultSecrets {
    */
   batch(body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     return this.#whileUnlocked(() => this.#batches.run(body, permit), body);
+  }
+
+  /** Binds the secret to a host, or removes the binding to one. @throws VaultError NOT_FOUND, … as put */
+  setUses(path: string, add: Binding | null, removeHost: string | null): Promise<void> {
+    return this.#change(path, async () => {
+      const previous = await this.#mustRead(path);
+      const sealed = await this.#lockState.ask({ op: "setUses", path, blob: previous, add, removeHost });
+      await this.#replace(path, unconditional, previous, sealed);
+    });
+  }
+
+  /** Returns the bindings of secrets, none for one that is missing. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  usesOf(paths: readonly string[]): Promise<readonly (readonly Binding[])[]> {
+    return this.#whileUnlocked(async () => {
+      const heads = await Promise.all(paths.map((path) => this.#cached.head(path)));
+      return (await this.#lockState.ask({ op: "describeUses", paths, heads: heads.map((head) => head ?? "") })).uses;
+    });
+  }
+
+  /** Returns what the body of an approval says; the body stays as it is. @throws VaultError BAD_REQUEST */
+  readDecision(body: SharedBytes): Promise<ReadDecision> {
+    return this.#lockState.ask({ op: "readDecision", body });
+  }
+
+  /** See `NameQuery`. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  names(query: NameQuery, limit: number): Promise<readonly string[]> {
+    return this.#whileUnlocked(() => listNames(this.#store, query, limit));
+  }
+
+  /** Calls back once changes of secrets that this server makes have ended, whether they succeeded or not. */
+  watch(listener: (paths: readonly string[]) => void): void {
+    this.#cached.watch((changes) => listener(changes.map(({ path }) => path)));
+  }
+
+  /**
+   * Returns the head of a request with the secret in it: wipe it once it is sent.
+   * @throws VaultError FORBIDDEN when the secret may not be used for this request, NOT_FOUND, … as put
+   */
+  render(path: string, request: RequestToRender): Promise<Bytes> {
+    return this.#whileUnlocked(async () => {
+      const blob = this.#cached.current(path) ?? (await this.#mustRead(path));
+      return (await this.#lockState.ask({ op: "render", path, blob, ...request })).head;
+    });
   }
 
   /**

@@ -18,6 +18,7 @@ import { RotationSweep } from "./rotation.js";
 import { VaultSecrets } from "./secrets.js";
 import { VaultReport } from "./status.js";
 import { VaultTransit } from "./transit.js";
+import { UseIndex } from "./uses.js";
 
 export type VaultSettings = LockSettings & {
   readonly scryptLogN: number;
@@ -38,6 +39,7 @@ export type VaultOptions = {
 export class Vault {
   readonly secrets: VaultSecrets;
   readonly transit: VaultTransit;
+  readonly uses: UseIndex;
   readonly keys: KeySlots;
   readonly records: VaultRecords;
   readonly report: VaultReport;
@@ -64,6 +66,7 @@ export class Vault {
     const vaultReplaced = () => {
       secrets.vaultReplaced();
       transit.vaultReplaced();
+      this.uses.clear();
       this.#recordStore?.vaultReplaced();
     };
     const header = new Header({ ...parts, vaultReplaced });
@@ -71,6 +74,7 @@ export class Vault {
     const sweep = new RotationSweep({ ...parts, header, secrets, transit, resignRecords });
     this.secrets = secrets;
     this.transit = transit;
+    this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });
     this.records = new VaultRecords(store, lockState, lock, header);
     this.report = new VaultReport({ ...parts, header, secrets, sweep, idleTimeoutMs });

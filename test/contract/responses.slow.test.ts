@@ -1,5 +1,7 @@
 /** Every response in the OpenAPI document can be provoked: each operation with each status and code. */
+
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { get as httpGet } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -57,6 +59,14 @@ const requests: Readonly<Record<string, Send>> = {
   createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
   deleteKey: { method: "DELETE", path: "/v1/keys/missing" },
   rotate: { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } },
+  listUses: { path: "/v1/uses" },
+  showUses: { path: "/v1/uses/a" },
+  setUse: { method: "PUT", path: "/v1/uses/a", body: { host: "a.test", name: "a", ask: "request" } },
+  removeUse: { method: "DELETE", path: "/v1/uses/a?host=a.test" },
+  createAgent: { method: "POST", path: "/v1/agents", body: {} },
+  showBroker: { path: "/v1/broker" },
+  listApprovals: { path: "/v1/approvals" },
+  decideApproval: { method: "POST", path: "/v1/approvals/missing", body: { approve: true, passphrase } },
   unrouted: { path: "/nowhere" },
 };
 
@@ -189,13 +199,47 @@ function have(responses: readonly string[], causes: Readonly<Record<string, Caus
   }
 }
 
+/** Sends a request through the broker that waits for approval, and returns its id. */
+async function waitingApproval(server: TestServer): Promise<string> {
+  await send(server, requests["setUse"] as Send);
+  const { json } = await send(server, requests["createAgent"] as Send);
+  const headers = { "x-api-key": String(json["token"]) };
+  httpGet({ host: "127.0.0.1", port: server.brokerPort ?? 0, path: "/r/a/", headers }, (res) => res.resume()).on(
+    "error",
+    () => {},
+  );
+  for (;;) {
+    const { approvals } = (await send(server, { path: "/v1/approvals" })).json as {
+      readonly approvals: readonly { readonly id: string }[];
+    };
+    if (approvals[0] !== undefined) return approvals[0].id;
+    await sleep(5);
+  }
+}
+
+/** Some requests need an id that the server has given. */
+async function requestFor(server: TestServer, operation: string, request: Send): Promise<Send> {
+  if (operation === "deleteKey") return deleting((await mustCreateKey(server)).id);
+  if (operation === "decideApproval") return { ...request, path: `/v1/approvals/${await waitingApproval(server)}` };
+  return request;
+}
+
+async function sendWithoutBroker(request: Send): Promise<Answer> {
+  const server = await startTestServer();
+  await unlock(server);
+  return send(server, request);
+}
+
+/** Of these, a server without a broker has none. */
+const needsBroker = new Set(["createAgent", "showBroker", "listApprovals"]);
+
 const crashes = documented.filter((response) => response.endsWith("INTERNAL"));
 
 describe("the documented response", () => {
   const clock = new FakeClock();
-  const fresh = shareTestServer({ clock });
-  const unlocked = shareTestServer({}, unlock);
-  const changed = shareTestServer({}, unlock);
+  const fresh = shareTestServer({ clock, brokerPort: 0 });
+  const unlocked = shareTestServer({ brokerPort: 0 }, unlock);
+  const changed = shareTestServer({ brokerPort: 0 }, unlock);
   const lockedOut = shareTestServer({}, lockOut);
   have(
     documented.filter((response) => !crashes.includes(response)),
@@ -203,7 +247,8 @@ describe("the documented response", () => {
       async ""(request, operation) {
         const server = isLasting(operation) ? await startTestServer() : changed();
         await unlock(server);
-        await send(server, operation === "deleteKey" ? deleting((await mustCreateKey(server)).id) : request);
+        if (operation === "removeUse") await send(server, requests["setUse"] as Send);
+        await send(server, await requestFor(server, operation, request));
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
         if (operation === "status") await send(fresh(), { ...request, path: "/v1/status?require=unlocked" }); // 503
       },
@@ -214,6 +259,7 @@ describe("the documented response", () => {
       },
       async NOT_FOUND(request, operation) {
         if (operation === "readAudit") return send(await startTestServer({ audit: "off" }), request);
+        if (needsBroker.has(operation)) return sendWithoutBroker(request);
         if (operation === "batch")
           return send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } });
         return send(unlocked(), { ...request, path: `${request.path}/b` });
@@ -245,10 +291,10 @@ describe("the documented response", () => {
       },
       async INTEGRITY(request, operation) {
         if (derives.has(operation)) return send(await startOnChangedHeader(), request);
-        const server = await startTestServer(uncached);
+        const server = await startTestServer({ ...uncached, brokerPort: operation === "createAgent" ? 0 : null });
         await unlock(server);
         const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
-        if (operation.endsWith("Token")) {
+        if (operation.endsWith("Token") || operation === "createAgent") {
           await writeFile(join(server.home, "vault", "gen-1", "tokens.document"), "{");
         } else if (operation === "delete") {
           await rm(file);

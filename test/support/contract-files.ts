@@ -88,12 +88,16 @@ function wrapped(name: string, type: string): string {
   return line.length <= 120 ? line : `${name}\n    | ${type.replaceAll(" | ", "\n    | ")};`;
 }
 
+function inBrackets(items: Schema): string {
+  return items.enum || items.oneOf ? `(${typeOf(items)})` : typeOf(items);
+}
+
 function typeOf({ $ref, type, enum: values, const: only, items, oneOf, additionalProperties }: Schema): string {
-  if (oneOf !== undefined) return `(${oneOf.map(typeOf).join(" | ")})`;
+  if (oneOf !== undefined) return oneOf.map(typeOf).join(" | ");
   if ($ref !== undefined) return $ref.split("/").at(-1) ?? "";
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" | ");
   if (only !== undefined) return JSON.stringify(only);
-  if (items !== undefined) return `readonly ${items.enum ? `(${typeOf(items)})` : typeOf(items)}[]`;
+  if (items !== undefined) return `readonly ${inBrackets(items)}[]`;
   if (additionalProperties !== undefined) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`;
   if (typeof type === "object") return type.join(" | ");
   return type === "integer" ? "number" : (type ?? "unknown");

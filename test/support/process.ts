@@ -103,6 +103,7 @@ export async function startProcess(
     startLine,
     url,
     port: Number(new URL(url).port),
+    brokerPort: null,
     home,
     certificateFile,
     vaultPath: join(home, "vault"),

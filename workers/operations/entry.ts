@@ -19,7 +19,7 @@ import {
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
 import { equal, scratchOf, textOf, utf8 } from "../memory.js";
-import type { Bytes, HistoryLimits, ReplyOf, SealReply } from "../protocol.js";
+import type { Binding, Bytes, HistoryLimits, ReplyOf, SealReply } from "../protocol.js";
 import { damaged } from "../refusals.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
@@ -42,7 +42,7 @@ function metadataJson({ type, description, expiresAt }: Metadata): string {
 export type Attributes = { readonly secret?: SecretAttributes };
 
 /** `uses`: the hosts that requests with this secret may go to. */
-export type SecretAttributes = { readonly uses?: readonly object[] };
+export type SecretAttributes = { readonly uses?: readonly Binding[] };
 
 /** What a version's sealed metadata says. */
 type Described = Times & { readonly metadata: Metadata; readonly version: number; readonly attributes: Attributes };

@@ -27,6 +27,7 @@ import {
   showTransitKey,
   useTransitKey,
 } from "./transit.js";
+import { describeUses, readDecision, render, setUses } from "./uses.js";
 import { check, history, openVersion, prune, undo } from "./versions.js";
 
 const operations: OperationTable = {
@@ -37,6 +38,7 @@ const operations: OperationTable = {
   ...{ history, openVersion, undo, prune, check },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
+  ...{ setUses, describeUses, readDecision, render },
   ...{ signRecords, verifyRecords, signCheckpoint, verifyCheckpoints },
 };
 

@@ -1,0 +1,105 @@
+/** Requests that wait for a person's approval, and what was approved for longer than one request. */
+import { randomUUID } from "node:crypto";
+import type { Binding } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+
+/** How long a request waits, in milliseconds. */
+const waitMs = 60_000;
+
+/** At most so many wait at once: a program must not fill the memory or the terminal. */
+const mostWaiting = 64;
+
+/** Times are ISO 8601 UTC with milliseconds. */
+export type ShownApproval = {
+  readonly id: string;
+  readonly token: string;
+  readonly path: string;
+  readonly host: string;
+  readonly method: string;
+  readonly target: string;
+  readonly since: string;
+};
+
+export type Asked = Omit<ShownApproval, "id" | "since">;
+
+/** What a person decides; `for`: seconds, or one of the names. */
+export type Decision = { readonly approve: boolean; readonly for: number | "request" | "session" };
+
+type Waiting = { readonly shown: ShownApproval; readonly decide: (decision: Decision | null) => void };
+
+export class Approvals {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Waiting>();
+  /** Until when requests need no further approval, in monotonic milliseconds; by token, path and host. */
+  readonly #remembered = new Map<string, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  list(): readonly ShownApproval[] {
+    return [...this.#waiting.values()].map(({ shown }) => shown);
+  }
+
+  /** Resolves to whether the request may go on: at once where it was approved before. */
+  async ask(asked: Asked, { ask }: Pick<Binding, "ask">): Promise<"approved" | "refused" | "late"> {
+    const key = keyOf(asked);
+    if (ask !== "request" && (this.#remembered.get(key) ?? 0) > this.#clock.elapsed()) return "approved";
+    if (this.#waiting.size >= mostWaiting) return "late";
+    const decision = await this.#wait(asked);
+    if (decision === null) return "late";
+    if (!decision.approve) return "refused";
+    const seconds = secondsOf(decision.for, ask);
+    if (seconds > 0) this.#remembered.set(key, this.#clock.elapsed() + seconds * 1000);
+    return "approved";
+  }
+
+  /** @throws VaultError NOT_FOUND */
+  decide(id: string, decision: Decision): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) {
+      throw new VaultError("NOT_FOUND", "no request waits for this approval: it was decided, or waited too long");
+    }
+    waiting.decide(decision);
+  }
+
+  /** Forgets what was approved for a session, and refuses what waits. */
+  end(token: string): void {
+    for (const key of this.#remembered.keys()) if (key.startsWith(`${token}\n`)) this.#remembered.delete(key);
+    for (const { shown, decide } of this.#waiting.values()) if (shown.token === token) decide(null);
+  }
+
+  #wait(asked: Asked): Promise<Decision | null> {
+    const id = randomUUID();
+    const shown = { id, ...asked, since: new Date(this.#clock.now()).toISOString() };
+    return new Promise((resolve) => {
+      const decide = (decision: Decision | null) => {
+        cancel();
+        this.#waiting.delete(id);
+        resolve(decision);
+      };
+      const cancel = this.#clock.after(waitMs, () => decide(null));
+      this.#waiting.set(id, { shown, decide });
+    });
+  }
+}
+
+function keyOf({ token, path, host }: Asked): string {
+  return [token, path, host].join("\n");
+}
+
+/** An approval never lasts longer than the binding's `ask` says. */
+function secondsOf(wanted: Decision["for"], ask: string): number {
+  if (ask === "request" || wanted === "request") return 0;
+  const most = ask === "session" ? Number.POSITIVE_INFINITY : durationSeconds(ask);
+  return Math.min(wanted === "session" ? Number.POSITIVE_INFINITY : wanted, most ?? 0);
+}
+
+const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** Returns the seconds of a duration such as `10m`; null for any other text. */
+export function durationSeconds(text: string): number | null {
+  const [, number, unit = ""] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  return number === undefined ? null : Number(number) * (unitSeconds[unit] ?? 0);
+}

@@ -1,0 +1,329 @@
+/**
+ * Broker: programs use credentials that they never see. Its thread speaks to programs and upstreams; here it is decided
+ * whose token that is and which secret a request may use, and the key worker makes the request's head.
+ */
+import { readFile } from "node:fs/promises";
+import { Worker } from "node:worker_threads";
+import { whyNot } from "../../workers/use-rules.js";
+import type { Caller, Credentials } from "../access/credentials.js";
+import type { Lockout } from "../access/lockout.js";
+import { requireScope } from "../access/scopes.js";
+import type { ClientTokens } from "../access/tokens.js";
+import type { AuditLog } from "../audit/audit-log.js";
+import type { Clock } from "../clock.js";
+import { StartError, systemCode, VaultError } from "../errors.js";
+import type { Log } from "../log.js";
+import { brokerThreadFile } from "../program-files.js";
+import type { SecretUse } from "../vault/uses.js";
+import type { Vault } from "../vault/vault.js";
+import { Approvals } from "./approvals.js";
+import type {
+  Answer,
+  Ask,
+  BoundHost,
+  BrokerRefusal,
+  BrokerStart,
+  FromBroker,
+  QuestionKind,
+  Session,
+  ToBroker,
+  Use,
+} from "./messages.js";
+
+export type BrokerDependencies = {
+  readonly vault: Vault;
+  readonly credentials: Credentials;
+  readonly tokens: ClientTokens;
+  readonly tokenLockout: Lockout;
+  readonly audit: AuditLog | null;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+/** What a session may reach beside the hosts of its bindings. */
+export type SessionRules = { readonly allowed: readonly string[]; readonly egress: "any" | "listed" };
+
+/** What a program needs to use the broker. */
+export type BrokerAccess = {
+  readonly port: number;
+  /** Of the session's certificate authority, PEM. */
+  readonly certificate: string;
+  readonly uses: readonly Pick<SecretUse, "host" | "port" | "name" | "header">[];
+};
+
+const host = "127.0.0.1";
+const onlyBound: SessionRules = { allowed: [], egress: "listed" };
+const restartMs = 1_000;
+
+type Permit = { readonly caller: Caller; readonly use: Use; readonly path: string };
+
+export class Broker {
+  readonly approvals: Approvals;
+  readonly #deps: BrokerDependencies;
+  readonly #upstreamCa: string | null;
+  #port: number;
+  #thread: Worker | null = null;
+  readonly #callers = new Map<string, Caller>();
+  readonly #rules = new Map<string, SessionRules>();
+  readonly #permits = new Map<number, Permit>();
+  readonly #certificates = new Map<number, (certificate: string | null) => void>();
+  #count = 0;
+  #isStopped = false;
+
+  private constructor(port: number, upstreamCa: string | null, deps: BrokerDependencies) {
+    this.approvals = new Approvals(deps.clock);
+    this.#port = port;
+    this.#upstreamCa = upstreamCa;
+    this.#deps = deps;
+  }
+
+  /**
+   * @param upstreamCa file of PEM certificates that are trusted beside the public roots
+   * @throws StartError
+   */
+  static async start(port: number, upstreamCa: string | null, deps: BrokerDependencies): Promise<Broker> {
+    const broker = new Broker(port, upstreamCa === null ? null : await readCertificates(upstreamCa), deps);
+    await broker.#startThread();
+    return broker;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Sets what a token may reach without a credential, until the server stops. */
+  setRules(token: string, rules: SessionRules): void {
+    this.#rules.set(token, rules);
+  }
+
+  /** @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  async accessOf(caller: Caller): Promise<BrokerAccess> {
+    const id = sessionId(caller);
+    const uses = await this.#usesOf(caller);
+    const certificate = await this.#certificateOf(id, [...new Set(uses.map((use) => use.host))]);
+    const shown = uses.map((use) => ({ host: use.host, port: use.port, name: use.name, header: use.header }));
+    return { port: this.#port, certificate, uses: shown };
+  }
+
+  /** Ends what the token has at the broker: it was revoked. */
+  endSession(token: string): void {
+    this.#send({ kind: "end", session: token });
+    this.approvals.end(token);
+    this.#callers.delete(token);
+    this.#rules.delete(token);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#thread?.terminate();
+  }
+
+  /** Ends the thread as a crash would, for tests of what then happens. */
+  async crash(): Promise<void> {
+    await this.#thread?.terminate();
+  }
+
+  #startThread(): Promise<void> {
+    const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa };
+    const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
+    this.#thread = thread;
+    thread.on("exit", () => this.#threadEnded());
+    return new Promise((resolve, reject) => {
+      thread.on("error", (error) => this.#deps.log.error({ event: "broker-failed", error }));
+      thread.on("message", (message: FromBroker) => {
+        if (message.kind === "failed") return reject(whyNotListening(message.code, this.#port));
+        if (message.kind === "listening") this.#port = message.port;
+        if (message.kind === "listening") return resolve();
+        this.#take(message);
+      });
+    });
+  }
+
+  /** The vault goes on without it; programs get no response until the new thread listens. */
+  #threadEnded(): void {
+    for (const settle of this.#certificates.values()) settle(null);
+    this.#permits.clear();
+    if (this.#isStopped) return;
+    const { clock, log } = this.#deps;
+    log.warn({
+      event: "broker-restarts",
+      hint: "running programs must be started again: they trust another certificate",
+    });
+    clock.after(restartMs, () => {
+      if (!this.#isStopped) this.#startThread().catch((error: unknown) => log.error({ event: "broker-failed", error }));
+    });
+  }
+
+  #take(message: FromBroker): void {
+    if (message.kind === "used") this.#used(message.permit, message.status);
+    else if (message.kind === "certificate") this.#certificates.get(message.id)?.(message.certificate);
+    else if ("ask" in message) void this.#reply(message.id, message.kind, message.ask);
+  }
+
+  async #reply(id: number, kind: QuestionKind, ask: Ask<QuestionKind>): Promise<void> {
+    const answer = await this.#answer(kind, ask).catch((error: unknown) => this.#refusal(error));
+    this.#send({ kind: "answer", id, answer }, "head" in answer ? [answer.head.buffer] : []);
+  }
+
+  #answer(kind: QuestionKind, ask: Ask<QuestionKind>): Promise<Answer<QuestionKind>> {
+    if (kind === "session") return this.#session(ask as Ask<"session">);
+    if (kind === "permit") return this.#permit(ask as Ask<"permit">);
+    return this.#render(ask as Ask<"render">);
+  }
+
+  async #session({ token, address }: Ask<"session">): Promise<Answer<"session">> {
+    const caller = await this.#authenticate(token, address);
+    const id = sessionId(caller);
+    this.#callers.set(id, caller);
+    this.#mustBeAllowed(caller);
+    const bound = boundHosts(await this.#usesOf(caller));
+    const session: Session = { id, bound, ...(this.#rules.get(id) ?? onlyBound) };
+    return { ok: true, session };
+  }
+
+  /** @throws VaultError UNAUTHORIZED, RATE_LIMITED */
+  async #authenticate(token: string, address: string): Promise<Caller> {
+    const { credentials, tokens, tokenLockout } = this.#deps;
+    tokenLockout.checkFrom(address);
+    await tokens.refresh();
+    const caller = credentials.authenticate(token);
+    if (caller !== null) return caller;
+    tokenLockout.failFrom(address);
+    throw new VaultError("UNAUTHORIZED", "the token is wrong");
+  }
+
+  /** @throws VaultError UNAUTHORIZED, FORBIDDEN, VAULT_LOCKED */
+  #mustBeAllowed(caller: Caller): void {
+    const { credentials, tokens, vault, audit } = this.#deps;
+    credentials.requireValid(caller);
+    if (caller !== "root") requireScope(caller.token, "use");
+    vault.secrets.admit();
+    audit?.mustAccept();
+    if (caller === "root") return;
+    tokens.mustBeGenuine(caller);
+    tokens.touch(caller);
+  }
+
+  async #permit(use: Use): Promise<Answer<"permit">> {
+    const caller = this.#callers.get(use.session);
+    if (caller === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
+    this.#mustBeAllowed(caller);
+    const chosen = chosenUse(await this.#usesOf(caller), use);
+    if (chosen.ask !== "never") await this.#approved(caller, chosen, use);
+    this.#mustBeAllowed(caller); // the approval may have taken a minute
+    const permit = this.#count++;
+    this.#permits.set(permit, { caller, use, path: chosen.path });
+    return { ok: true, permit };
+  }
+
+  /** @throws VaultError FORBIDDEN */
+  async #approved(caller: Caller, { path, ask }: SecretUse, { host: asked, method, target }: Use): Promise<void> {
+    const request = { token: sessionId(caller), path, host: asked, method, target: target.split("?")[0] ?? target };
+    const outcome = await this.approvals.ask(request, { ask });
+    if (outcome === "approved") return;
+    const why =
+      outcome === "refused" ? "the request was not approved" : "nobody approved the request within 60 seconds";
+    throw new VaultError("FORBIDDEN", `${why}: run strongroom approve, then try again`);
+  }
+
+  async #render({ permit, fields }: Ask<"render">): Promise<Answer<"render">> {
+    const found = this.#permits.get(permit);
+    if (found === undefined) throw new VaultError("UNAUTHORIZED", "the session has ended");
+    const { caller, use, path } = found;
+    this.#mustBeAllowed(caller);
+    const { host: to, port, method, target } = use;
+    return { ok: true, head: await this.#deps.vault.secrets.render(path, { host: to, port, method, target, fields }) };
+  }
+
+  #used(permit: number, status: number): void {
+    const found = this.#permits.get(permit);
+    if (found === undefined) return;
+    this.#permits.delete(permit);
+    const { caller, path, use } = found;
+    this.#deps.audit?.used({ token: sessionId(caller), path, host: use.host, method: use.method, status });
+  }
+
+  #usesOf(caller: Caller): Promise<readonly SecretUse[]> {
+    return this.#deps.vault.uses.within(caller === "root" ? undefined : caller.ranges);
+  }
+
+  /** @throws VaultError UNAVAILABLE */
+  async #certificateOf(session: string, hosts: readonly string[]): Promise<string> {
+    const id = this.#count++;
+    const certificate = await new Promise<string | null>((resolve) => {
+      this.#certificates.set(id, resolve);
+      this.#send({ kind: "authority", id, session, hosts });
+    }).finally(() => this.#certificates.delete(id));
+    if (certificate !== null) return certificate;
+    throw new VaultError("UNAVAILABLE", "the broker is restarting: try again in a second");
+  }
+
+  #send(message: ToBroker, moved: ArrayBuffer[] = []): void {
+    this.#thread?.postMessage(message, moved);
+  }
+
+  #refusal(error: unknown): BrokerRefusal {
+    if (!(error instanceof VaultError)) {
+      this.#deps.log.error({ event: "broker-error", error });
+      return { ok: false, status: 502, code: "INTERNAL", error: "the request failed: see the server's log" };
+    }
+    const { code, message } = error;
+    const status = statuses[code as keyof typeof statuses] ?? 502;
+    return { ok: false, status, code, error: message };
+  }
+}
+
+const statuses = {
+  BAD_REQUEST: 400,
+  FORBIDDEN: 403,
+  NOT_FOUND: 403,
+  UNAUTHORIZED: 407,
+  RATE_LIMITED: 429,
+  VAULT_LOCKED: 503,
+  UNAVAILABLE: 503,
+} as const;
+
+function sessionId(caller: Caller): string {
+  return caller === "root" ? "root" : caller.token.name;
+}
+
+/** One for each host, port and name; an address is private only where all of a host's bindings allow it. */
+function boundHosts(uses: readonly SecretUse[]): BoundHost[] {
+  return uses.map(({ host: to, port, name }) => {
+    const same = uses.filter((use) => use.host === to && use.port === port);
+    return { host: to, port, name, allowsPrivate: same.every((use) => use.private) };
+  });
+}
+
+/** Returns the one binding that covers the request. @throws VaultError FORBIDDEN */
+function chosenUse(uses: readonly SecretUse[], { host: to, port, name, method, target }: Use): SecretUse {
+  const candidates = uses.filter((use) => use.host === to && use.port === port && (name === null || use.name === name));
+  const [chosen, another] = candidates.filter((use) => whyNot(use, { method, target }) === null);
+  if (another !== undefined) {
+    throw new VaultError(
+      "FORBIDDEN",
+      `several secrets are bound to ${to}: choose one with strongroom agent run --use PATH`,
+    );
+  }
+  if (chosen !== undefined) return chosen;
+  const [first] = candidates;
+  throw new VaultError(
+    "FORBIDDEN",
+    (first && whyNot(first, { method, target })) ?? `no secret is bound to ${to}, port ${port}`,
+  );
+}
+
+async function readCertificates(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new StartError(`cannot read ${file} (--upstream-ca): ${systemCode(error)}`);
+  }
+}
+
+function whyNotListening(code: string, port: number): StartError {
+  if (code === "EADDRINUSE") {
+    return new StartError(`port ${port} of ${host} is in use: stop the program that uses it, or change --broker-port`);
+  }
+  return new StartError(`the broker cannot listen on ${host}, port ${port} (${code}): change --broker-port`);
+}

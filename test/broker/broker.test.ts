@@ -1,0 +1,244 @@
+/** The broker: programs use secrets that they never read, at the hosts that a secret is bound to and nowhere else. */
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { createServer as createTls, type Server as TlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { generate } from "selfsigned";
+import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { startTestServer, type TestServer } from "../support/server.js";
+import {
+  type Json,
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  send,
+} from "../support/test-client.js";
+
+type Seen = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly bytes: number;
+};
+type Upstream = { readonly port: number; readonly certificate: string; readonly seen: Seen[] };
+
+/** An upstream that records what arrives, as the witness. */
+async function startUpstream(): Promise<Upstream> {
+  const { cert, private: key } = await generate([{ name: "commonName", value: "upstream" }], {
+    keyType: "ec",
+    extensions: [
+      { name: "basicConstraints", cA: true },
+      { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] },
+    ],
+  });
+  const seen: Seen[] = [];
+  const server: TlsServer = createTls({ cert, key }, (req, res) => {
+    let bytes = 0;
+    req.on("data", (piece: Buffer) => {
+      bytes += piece.length;
+    });
+    req.on("end", () => {
+      seen.push({ method: req.method ?? "", url: req.url ?? "", headers: req.headers, bytes });
+      res.end(`${req.method} ${req.url} ${bytes}\n`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  later(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, certificate: cert, seen };
+}
+
+type Rig = { readonly server: TestServer; readonly upstream: Upstream };
+
+const value = "kept-in-the-vault-7f3a";
+
+const rig = shared(async (): Promise<Rig> => {
+  const upstream = await startUpstream();
+  const upstreamCa = join(temporaryDirectory(), "upstream.pem");
+  writeFileSync(upstreamCa, upstream.certificate);
+  const server = await startTestServer({ brokerPort: 0, upstreamCa });
+  await mustInit(server);
+  await mustPut(server, "app/key", { value });
+  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, name: "up" });
+  return { server, upstream };
+});
+
+async function bind(server: TestServer, path: string, body: object): Promise<Json> {
+  return mustSucceed(await send(server, { method: "PUT", path: `/v1/uses/${path}`, body }));
+}
+
+type Agent = { readonly token: string; readonly port: number; readonly caFile: string };
+
+async function startAgent(server: TestServer, body: object = {}): Promise<Agent> {
+  const made = mustSucceed(await send(server, { method: "POST", path: "/v1/agents", body }));
+  const caFile = join(temporaryDirectory(), "ca.pem");
+  writeFileSync(caFile, String(made["certificate"]));
+  return { token: String(made["token"]), port: Number(made["port"]), caFile };
+}
+
+/** Runs curl through the broker; returns its output and the response's status behind it. */
+function curl({ token, port, caFile }: Agent, ...args: readonly string[]): Promise<string> {
+  const proxy = ["--proxy", `http://x:${token}@127.0.0.1:${port}`, "--noproxy", "", "--cacert", caFile];
+  return output("curl", ["-sS", "-w", "%{http_code}", ...proxy, ...args]);
+}
+
+function output(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const options = { env: { PATH: process.env["PATH"] ?? "", ...env }, timeout: 30_000 };
+  return new Promise((resolve) => execFile(command, args, options, (_error, out, problems) => resolve(out + problems)));
+}
+
+describe("a program that uses the broker", () => {
+  it("has the credential put into its requests, and never sees it", async () => {
+    const { server, upstream } = rig();
+    const agent = await startAgent(server);
+    const url = `https://localhost:${upstream.port}`;
+    const seen = upstream.seen.length;
+    expect(await curl(agent, `${url}/a`, "-H", "Authorization: Bearer own", "-H", "X-Own: kept")).to.equal(
+      "GET /a 0\n200",
+    );
+    expect(await curl(agent, `${url}/b`, "-d", "x=1")).to.equal("POST /b 3\n200");
+    const [first, second] = upstream.seen.slice(seen);
+    expect(first?.headers).to.include({ authorization: `Bearer ${value}`, "x-own": "kept" });
+    expect(second?.headers["authorization"]).to.equal(`Bearer ${value}`);
+    expect(JSON.stringify(upstream.seen)).not.to.contain(agent.token);
+  });
+
+  it("may use the route of a binding as its base URL, with the token as its key", async () => {
+    const { server, upstream } = rig();
+    const { token, port } = await startAgent(server);
+    const route = `http://127.0.0.1:${port}/r/up/v1/x?y=1`;
+    for (const header of [`Authorization: Bearer ${token}`, `X-Api-Key: ${token}`]) {
+      const seen = upstream.seen.length;
+      expect(await output("curl", ["-sS", "--noproxy", "*", "-H", header, route])).to.equal("GET /v1/x?y=1 0\n");
+      expect(upstream.seen[seen]?.headers).to.include({ authorization: `Bearer ${value}` });
+      expect(JSON.stringify(upstream.seen[seen])).not.to.contain(token);
+    }
+    expect(
+      await output("curl", ["-sS", "--noproxy", "*", "-H", "Host: rebound.test", "-H", `X-Api-Key: ${token}`, route]),
+    ).to.contain("BAD_REQUEST");
+    expect(
+      await output("curl", [
+        "-sS",
+        "--noproxy",
+        "*",
+        "-H",
+        "Origin: https://x.test",
+        "-H",
+        `X-Api-Key: ${token}`,
+        route,
+      ]),
+    ).to.contain("BAD_REQUEST");
+    expect(await output("curl", ["-sS", "--noproxy", "*", route])).to.contain("no token");
+  });
+
+  it("streams bodies with a length, with chunks and after 100 Continue", async () => {
+    const { server, upstream } = rig();
+    const agent = await startAgent(server);
+    const file = join(temporaryDirectory(), "body");
+    writeFileSync(file, Buffer.alloc(3_000_000, "x"));
+    const url = `https://localhost:${upstream.port}/upload`;
+    expect(await curl(agent, url, "--data-binary", `@${file}`)).to.equal("POST /upload 3000000\n200");
+    expect(await curl(agent, url, "-H", "Transfer-Encoding: chunked", "--data-binary", `@${file}`)).to.equal(
+      "POST /upload 3000000\n200",
+    );
+    expect(await curl(agent, url, "-H", "Expect: 100-continue", "--data-binary", `@${file}`)).to.equal(
+      "POST /upload 3000000\n200",
+    );
+  });
+
+  it("works unchanged with Python's strict verification, and with git", async () => {
+    const { server, upstream } = rig();
+    const { token, port, caFile } = await startAgent(server);
+    const proxy = `http://x:${token}@127.0.0.1:${port}`;
+    const script = `import ssl, urllib.request
+c = ssl.create_default_context(cafile=${JSON.stringify(caFile)}); c.verify_flags |= ssl.VERIFY_X509_STRICT
+o = urllib.request.build_opener(urllib.request.ProxyHandler({"https": "${proxy}"}), urllib.request.HTTPSHandler(context=c))
+print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
+    expect(await output("python3", ["-c", script])).to.contain("GET /py 0");
+    const seen = upstream.seen.length;
+    await output("git", ["-c", `http.proxy=${proxy}`, "ls-remote", `https://localhost:${upstream.port}/r.git`], {
+      GIT_SSL_CAINFO: caFile,
+      NO_PROXY: "",
+    });
+    expect(upstream.seen[seen]).to.include({ url: "/r.git/info/refs?service=git-upload-pack" });
+  });
+
+  const refusals: readonly (readonly [
+    rule: string,
+    body: object,
+    target: string,
+    args: readonly string[],
+    says: string,
+  ])[] = [
+    ["a method that the binding does not allow", { methods: ["POST"] }, "/x", [], "does not allow GET"],
+    ["a path that the binding does not allow", { paths: ["/v1/*"] }, "/v1/a/b", [], "does not allow this path"],
+    ["a path with dot segments", { paths: ["/v1/**"] }, "/v1/../admin", ["--path-as-is"], "ambiguous"],
+    ["a path with an encoded slash", { paths: ["/v1/*"] }, "/v1/a%2Fb", [], "ambiguous"],
+  ];
+  for (const [rule, limits, target, args, says] of refusals) {
+    it(`is refused ${rule}`, async () => {
+      const { server, upstream } = rig();
+      await mustPut(server, "limited/key", { value });
+      await bind(server, "limited/key", { host: "localhost", port: upstream.port, private: true, ...limits });
+      const agent = await startAgent(server, { paths: ["limited/"] });
+      const seen = upstream.seen.length;
+      const answer = await curl(agent, ...args, `https://localhost:${upstream.port}${target}`);
+      expect(answer).to.contain(says).and.to.match(/403$/);
+      expect(upstream.seen).to.have.length(seen);
+    });
+  }
+
+  it("is refused other hosts, private addresses and cleartext", async () => {
+    const { server, upstream } = rig();
+    const agent = await startAgent(server, { allowHosts: ["127.0.0.1"] });
+    expect(await curl(agent, "https://other.test/")).to.contain("403");
+    expect(await curl(agent, `https://127.0.0.1:${upstream.port}/`)).to.contain("403");
+    expect(await curl(agent, `http://localhost:${upstream.port}/`)).to.contain("cleartext");
+    await mustPut(server, "public/key", { value });
+    await bind(server, "public/key", { host: "localhost", port: upstream.port });
+    const other = await startAgent(server, { paths: ["public/"] });
+    expect(await curl(other, `https://localhost:${upstream.port}/`)).to.contain("private, loopback or link-local");
+  });
+
+  it("is refused without a token, and with one that may not use secrets", async () => {
+    const { server, upstream } = rig();
+    const agent = await startAgent(server);
+    const url = `https://localhost:${upstream.port}/`;
+    expect(await curl({ ...agent, token: "wrong" }, url)).to.contain("407");
+    const { token } = await mustCreateToken(server, { name: "reader", can: ["get"] });
+    expect(await curl({ ...agent, token }, url)).to.contain("403");
+  });
+
+  it("cannot read anything with its token", async () => {
+    const { server } = rig();
+    const { token } = await startAgent(server);
+    for (const path of ["/v1/secrets/app/key", "/v1/secrets", "/v1/uses", "/v1/uses/app/key", "/v1/tokens"]) {
+      mustRefuse(await send(server, { path, token }), 403, "FORBIDDEN");
+    }
+  });
+
+  it("gets 503 while the vault is locked, and 407 once its token is revoked", async () => {
+    const upstream = await startUpstream();
+    const upstreamCa = join(temporaryDirectory(), "upstream.pem");
+    writeFileSync(upstreamCa, upstream.certificate);
+    const server = await startTestServer({ brokerPort: 0, upstreamCa });
+    await mustInit(server);
+    await mustPut(server, "app/key", { value });
+    await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
+    const agent = await startAgent(server);
+    const url = `https://localhost:${upstream.port}/`;
+    await mustLock(server);
+    expect(await curl(agent, url)).to.contain("503");
+    const { tokens } = mustSucceed(await send(server, { path: "/v1/tokens" })) as { readonly tokens: readonly Json[] };
+    mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${tokens[0]?.["name"]}` }));
+    expect(await curl(agent, url)).to.contain("407");
+    expect(upstream.seen).to.have.length(0);
+  });
+});

@@ -1,0 +1,143 @@
+/** Operations on uses: the hosts a secret is bound to, and heads of requests to them, the only place that its value goes. */
+import { openCurrent, openMetadata, openVersion, sealBlob, splitBlob } from "../crypto/blob.js";
+import { type JsonValue, readObject } from "../json/json-reader.js";
+import { JsonText } from "../json/json-string.js";
+import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
+import type { Binding, Refusal, ReplyOf, RequestOf, RequestToRender } from "../protocol.js";
+import { badRequest, damaged, forbidden } from "../refusals.js";
+import { toBase64 } from "../transit/base64.js";
+import { whyNot } from "../use-rules.js";
+import type { Context } from "./context.js";
+import { contentOf, metadataText, readMetadata, sealReply } from "./entry.js";
+import { bytesOfValue } from "./value.js";
+
+/** Of one secret. */
+const mostUses = 64;
+
+/** Seals the current version again, with the same value, number and times, but another etag. */
+export function setUses(
+  { keyring }: Context,
+  { path, blob, add, removeHost }: RequestOf<"setUses">,
+): ReplyOf<"setUses"> {
+  return keyring.withKey((key) => {
+    const split = splitBlob(blob);
+    const current = split && openVersion(key, path, split.current);
+    if (split === null || current === null) return damaged(path);
+    const { version, attributes, ...times } = readMetadata(current.metadata);
+    const { uses: before = [], ...rest } = attributes.secret ?? {};
+    const uses = changed(before, add, removeHost);
+    if (uses === null) return notBound(path);
+    if (uses.length > mostUses) return badRequest(`a secret can be bound to at most ${mostUses} hosts`);
+    const secret = uses.length === 0 ? rest : { ...rest, uses };
+    const content = contentOf(current);
+    const metadata = metadataText(content, times, version, { ...attributes, secret });
+    const sealed = sealBlob(key, path, metadata, content.value, split.earlier);
+    return sealReply(path, sealed, { ...content, version });
+  });
+}
+
+/** A binding replaces the one to the same host; null when there is none to remove. */
+function changed(uses: readonly Binding[], add: Binding | null, removeHost: string | null): readonly Binding[] | null {
+  if (add !== null) return [...uses.filter(({ host }) => host !== add.host), add];
+  const others = uses.filter(({ host }) => host !== removeHost);
+  return others.length === uses.length ? null : others;
+}
+
+function notBound(path: string): Refusal {
+  const detail = `${path} is not bound to this host: GET /v1/uses/${path} lists its hosts`;
+  return { ok: false, code: "NOT_FOUND", detail };
+}
+
+/** A secret whose metadata does not open has none. */
+export function describeUses(
+  { keyring }: Context,
+  { paths, heads }: RequestOf<"describeUses">,
+): ReplyOf<"describeUses"> {
+  return keyring.withKey((key) => {
+    const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
+    const opened = openMetadata(key, blobs);
+    return {
+      ok: true,
+      uses: opened.map((metadata) => (metadata && readMetadata(metadata).attributes.secret?.uses) ?? []),
+    };
+  });
+}
+
+/** The front end must not read the body: it may hold a passphrase. */
+export function readDecision(_: Context, { body }: RequestOf<"readDecision">): ReplyOf<"readDecision"> {
+  return withScratch(() => {
+    const found = readObject(body, ["approve", "for", "passphrase"]);
+    if (found === null) return badRequest("the body must be one JSON object in UTF-8");
+    const approve = found.get("approve");
+    if (typeof approve !== "boolean") return badRequest("approve must be true or false");
+    const duration = durationOf(found.get("for"));
+    if (duration !== null) return { ok: true, approve, duration, hasPassphrase: found.has("passphrase") };
+    return badRequest("for must be request, session, or a whole number of seconds up to 31536000");
+  });
+}
+
+function durationOf(value: JsonValue | undefined): number | "request" | "session" | null {
+  if (value === undefined) return "request";
+  const text = value instanceof JsonText ? value.toString() : value;
+  if (text === "request" || text === "session") return text;
+  return typeof text === "number" && Number.isInteger(text) && text > 0 && text <= 31_536_000 ? text : null;
+}
+
+export function render({ keyring }: Context, { path, blob, ...request }: RequestOf<"render">): ReplyOf<"render"> {
+  return keyring.withKey((key) => {
+    const current = openCurrent(key, path, blob);
+    if (current === null) return damaged(path);
+    const { uses = [] } = readMetadata(current.metadata).attributes.secret ?? {};
+    const binding = uses.find(({ host, port }) => host === request.host && port === request.port);
+    if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);
+    const reason = whyNot(binding, request);
+    if (reason !== null) return forbidden(reason);
+    const credential = credentialOf(binding, bytesOfValue(current.value));
+    if (credential === null)
+      return badRequest(`the value of ${path} cannot be sent in a header: it has control characters`);
+    return { ok: true, head: headOf(binding, request, credential) };
+  });
+}
+
+/** The header's value, in scratch memory; null when it cannot stand in a header (RFC 9110, section 5.5). */
+function credentialOf({ format, basic }: Binding, value: Uint8Array): Uint8Array | null {
+  if (format === null) return scratchOf("Basic ", toBase64(scratchOf(`${basic ?? ""}:`, value)));
+  if (value.some((byte) => byte < 0x20 || byte === 0x7f)) return null;
+  const [before = "", after = ""] = format.split("{}");
+  return scratchOf(before, value, after);
+}
+
+function headOf(binding: Binding, { host, port, method, target, fields }: RequestToRender, credential: Uint8Array) {
+  const name = host.includes(":") ? `[${host}]` : host;
+  const authority = port === 443 ? name : `${name}:${port}`;
+  return concat([
+    `${method} ${target} HTTP/1.1\r\nHost: ${authority}\r\n`,
+    ...linesWithout(fields, binding.header),
+    `${binding.header}: `,
+    credential,
+    "\r\n\r\n",
+  ]);
+}
+
+/** What the program sends under the credential's name never goes with it. */
+function linesWithout(fields: Uint8Array, header: string): Uint8Array[] {
+  const kept: Uint8Array[] = [];
+  for (let start = 0; start < fields.length; ) {
+    const feed = fields.indexOf(0x0a, start);
+    const end = feed < 0 ? fields.length : feed + 1;
+    const line = fields.subarray(start, end);
+    if (!isNamed(line, header)) kept.push(line);
+    start = end;
+  }
+  return kept;
+}
+
+function isNamed(line: Uint8Array, header: string): boolean {
+  if (line[header.length] !== 0x3a) return false;
+  for (let i = 0; i < header.length; i++) {
+    const byte = line[i] ?? 0;
+    const lower = byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte;
+    if (lower !== header.charCodeAt(i)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,54 @@
+/** Which requests a binding covers: decided in the key worker, and looked up with the same rules before it is asked. */
+import type { Binding, RequestToRender } from "./protocol.js";
+
+/** Why the binding does not cover a request; null when it does. */
+export function whyNot(
+  { methods, paths }: Binding,
+  { method, target }: Pick<RequestToRender, "method" | "target">,
+): string | null {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/.test(method) || !/^\/[!"$-~]*$/.test(target))
+    return "the request line is invalid";
+  if (methods !== null && !methods.includes(method)) return `the binding does not allow ${method}`;
+  if (paths === null) return null;
+  const [path = ""] = target.split("?");
+  if (isAmbiguous(path))
+    return "the path is ambiguous: send it without dot segments, double slashes and encoded separators";
+  return paths.some((pattern) => matches(pattern, path)) ? null : "the binding does not allow this path";
+}
+
+/** Whether the upstream could take the path for another one. */
+function isAmbiguous(path: string): boolean {
+  return path.length > 4096 || /%(?:2e|2f|5c|25|00)|[\\;]|\/\/|\/\.{1,2}(?:\/|$)/i.test(path);
+}
+
+/**
+ * `*` stands for any characters within a segment, `**` for any across. Takes time of both lengths multiplied, whatever the
+ * pattern: a regular expression could be made to take the key worker's time.
+ */
+function matches(pattern: string, path: string): boolean {
+  const start = new Uint8Array(path.length + 1);
+  start[0] = 1;
+  const tokens = pattern.match(/\*\*|\*|[^*]/g) ?? [];
+  const reached = tokens.reduce(
+    (from, token) => (token.startsWith("*") ? across(from, path, token) : past(from, path, token)),
+    start,
+  );
+  return reached[path.length] === 1;
+}
+
+/** Where a pattern's beginning can end in the path, 1 at each place; one character further. */
+function past(from: Uint8Array, path: string, character: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(path.length + 1).map((_, at) =>
+    at > 0 && path[at - 1] === character ? (from[at - 1] ?? 0) : 0,
+  );
+}
+
+/** As `past`, any number of characters further. */
+function across(from: Uint8Array, path: string, star: string): Uint8Array<ArrayBuffer> {
+  const to = new Uint8Array(path.length + 1);
+  for (let at = 0; at <= path.length; at++) {
+    const continues = to[at - 1] === 1 && (star === "**" || path[at - 1] !== "/");
+    to[at] = from[at] === 1 || continues ? 1 : 0;
+  }
+  return to;
+}
