@@ -175,8 +175,15 @@ export const commands: readonly CommandRow[] = [
     name: "serve",
     group: "Server",
     summary: "start the vault server",
-    example: "serve --port 13100 --idle-timeout-ms 15m",
+    example: "serve --port 13100 --idle-timeout 8h",
     load: () => import("./commands/serve.js"),
+  },
+  {
+    name: "up",
+    group: "Server",
+    summary: "start the server in the background, where no service manager does",
+    example: "up --idle-timeout 8h",
+    load: () => import("./commands/up.js"),
   },
   {
     name: "service",

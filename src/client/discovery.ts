@@ -145,7 +145,7 @@ async function findCertificate(
   if (found !== null) return mustBePem(found, join(home.path, "tls", "cert.pem"));
   throw new StrongroomError(
     "UNREACHABLE",
-    `no server is running for the vault in ${home.path}: start it with  strongroom serve  or name its home with STRONGROOM_HOME`,
+    `no server is running for the vault in ${home.path}: start it with  strongroom up  or name its home with STRONGROOM_HOME`,
   );
 }
 

@@ -186,7 +186,7 @@ function failureOf(error: Error, sent: ClientRequest, request: ApiRequest, locat
     return new StrongroomError("UNTRUSTED_CERTIFICATE", untrusted(code, location), { cause: error });
   }
   if (notListening.includes(code)) {
-    const message = `no server responds at ${at} (${code}): start it with  strongroom serve  or set its address with STRONGROOM_ADDRESS`;
+    const message = `no server responds at ${at} (${code}): start it with  strongroom up  or set its address with STRONGROOM_ADDRESS`;
     return new StrongroomError("UNREACHABLE", message, { cause: error });
   }
   if (/^(?:EPROTO|ERR_SSL|HPE_)/.test(code)) {

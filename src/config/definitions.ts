@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import envPaths from "env-paths";
 import { type LogLevel, logLevels } from "../log.js";
 import {
+  durationOrNever,
   integer,
   milliseconds,
   oneOf,
@@ -26,6 +27,8 @@ export interface Settings {
   readonly serverNames: readonly string[];
   /** Null: `strongroom.sock` in the home. `off`: none. */
   readonly socket: string | null;
+  /** Milliseconds; 0 is never, null leaves it to `idleTimeoutMs`. */
+  readonly idleTimeout: number | null;
   readonly idleTimeoutMs: number;
   readonly token: string | null;
   readonly tokenFile: string | null;
@@ -134,10 +137,18 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     fallback: () => null,
     read: readSocketPath,
   },
+  idleTimeout: {
+    flag: "idle-timeout",
+    variable: "STRONGROOM_IDLE_TIMEOUT",
+    meaning: "time without activity after which the vault locks, such as 8h, or never",
+    shownDefault: "15m",
+    fallback: () => null,
+    read: durationOrNever(365 * 24 * 3600 * 1000),
+  },
   idleTimeoutMs: {
     flag: "idle-timeout-ms",
     variable: "STRONGROOM_IDLE_TIMEOUT_MS",
-    meaning: "time without activity after which the vault locks, in milliseconds or as 15m; 0 is never",
+    meaning: "the same in milliseconds, or as 15m; 0 is never; --idle-timeout wins",
     fallback: () => 900_000,
     read: milliseconds(365 * 24 * 3600 * 1000),
   },

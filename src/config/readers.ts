@@ -31,6 +31,12 @@ export function duration(maxMs: number): (text: string) => number {
   return (text) => durationOf(text === "0" ? "0s" : text, maxMs, meant);
 }
 
+/** Reads a duration, or `never`, which is 0. */
+export function durationOrNever(maxMs: number): (text: string) => number {
+  const meant = `never, or a duration with its unit, such as 8h or 15m, of at most ${shown(maxMs)}`;
+  return (text) => (text === "never" || text === "0" ? 0 : durationOf(text, maxMs, meant));
+}
+
 /** Reads a duration for a setting whose name says that a number without a unit counts milliseconds. */
 export function milliseconds(maxMs: number): (text: string) => number {
   const meant = `a number of milliseconds, or a duration such as 30s, 15m or 2h, of at most ${shown(maxMs)}`;

@@ -12,6 +12,8 @@ export type GivenFlags = { readonly [K in keyof Settings]?: string };
 export function readSettings(flags: GivenFlags, environment: Environment, problems: string[] = []): Settings {
   const read = <K extends keyof Settings>(name: K): Settings[K] =>
     readSetting(name, flags[name], environment, problems);
+  const onlyInMs = flags.idleTimeoutMs !== undefined && flags.idleTimeout === undefined; // a flag wins over a variable
+  const idleTimeout = onlyInMs ? null : read("idleTimeout");
   const settings: Settings = {
     home: read("home"),
     store: read("store"),
@@ -21,7 +23,8 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     port: read("port"),
     serverNames: read("serverNames"),
     socket: read("socket"),
-    idleTimeoutMs: read("idleTimeoutMs"),
+    idleTimeout,
+    idleTimeoutMs: idleTimeout ?? read("idleTimeoutMs"),
     token: read("token"),
     tokenFile: read("tokenFile"),
     tlsCert: read("tlsCert"),
@@ -46,6 +49,15 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
   if (problems.length === 0) return settings;
   const list = problems.map((problem) => `  - ${problem}\n`).join("");
   throw new StartError(`invalid settings:\n${list}strongroom serve --help lists all settings`, 2);
+}
+
+/** Variables that are no settings of the server, but known to the command or the client. */
+const otherVariables = ["STRONGROOM_ADDRESS", "STRONGROOM_AUTOSTART"];
+
+/** Returns the names of variables that look like settings and are none: most likely mistyped. */
+export function unknownVariables(environment: Environment): readonly string[] {
+  const known = new Set([...Object.values(definitions).map(({ variable }) => variable), ...otherVariables]);
+  return Object.keys(environment).filter((name) => name.startsWith("STRONGROOM_") && !known.has(name));
 }
 
 /** Reads one setting, for a command that needs no other; `given` is its flag. @throws StartError, exit code 2 */

@@ -42,7 +42,7 @@ describe("the command line in each state of the vault", () => {
   describe("without a server", () => {
     const others = { init: [], unlock: [], lock: [], status: ["-q"] };
     testRows(() => ({}), {
-      ...refusals(10, /no server is running for the vault in .*: start it with {2}strongroom serve/, others),
+      ...refusals(10, /no server is running for the vault in .*: start it with {2}strongroom up/, others),
       shutdown: { args: ["shutdown"], exit: 10, err: /no server is running for .*: nothing to stop/ },
       "shutdown at an address": { args: ["shutdown", "--address", "https://localhost:1"], exit: 10 },
       "a home with too long a name": {
@@ -220,7 +220,7 @@ describe("the command line in each state of the vault", () => {
       expect((await server.ended).code).to.equal(0);
       const { code, stderr } = await strongroom(here(), ["status", "-q", "--address", server.url]);
       expect(code).to.equal(10);
-      expect(stderr).to.contain("start it with  strongroom serve");
+      expect(stderr).to.contain("start it with  strongroom up");
     });
   });
 });

@@ -65,7 +65,36 @@ describe("strongroom service", () => {
     user.fail();
     const stopped = await user.run("status");
     expect(stopped.code).to.equal(10);
-    expect(stopped.stdout).to.contain("not running");
+    expect(stopped.stdout).to.contain("not running").and.contain("journalctl --user -u strongroom");
+    const removed = await user.run("uninstall");
+    expect(removed.code, removed.stderr).to.equal(0);
+    expect(existsSync(user.file), "without a session of systemd as well").to.equal(false);
+  });
+
+  it("install decides when the vault locks, and says it", async () => {
+    const user = newUser();
+    expect((await user.run("install")).stdout).to.contain("it locks after 15m without activity");
+    expect(readFileSync(user.file, "utf8")).to.contain('Environment="STRONGROOM_IDLE_TIMEOUT=15m"\n');
+    const never = await user.runWith({ STRONGROOM_IDLE_TIMEOUT_MS: "1000" }, "install", "--idle-timeout", "never");
+    expect(never.stdout).to.contain("it never locks without activity");
+    expect(readFileSync(user.file, "utf8"))
+      .to.contain('Environment="STRONGROOM_IDLE_TIMEOUT=never"\n')
+      .and.not.contain("_MS");
+    await user.runWith({ STRONGROOM_IDLE_TIMEOUT_MS: "1000" }, "install");
+    expect(readFileSync(user.file, "utf8"))
+      .to.contain('"STRONGROOM_IDLE_TIMEOUT_MS=1000"\n')
+      .and.not.contain("TIMEOUT=");
+    expect((await user.run("install", "--idle-timeout", "soon")).code).to.equal(2);
+  });
+
+  it("install refuses a setting that would add lines to the unit", async () => {
+    const user = newUser();
+    for (const control of ["\r", "\n", "\u0085"]) {
+      const home = `/srv/vault${control}ExecStartPre=/bin/false`;
+      const { code, stderr } = await user.runWith({ STRONGROOM_HOME: home }, "install", "--print");
+      expect(code).to.equal(2);
+      expect(stderr).to.contain("STRONGROOM_HOME has a control character");
+    }
   });
 
   it("uninstall stops and removes it", async () => {
@@ -91,10 +120,12 @@ describe("strongroom service", () => {
     const other = newUser();
     other.fail();
     const failed = await other.run("install");
+    expect(existsSync(other.file), "no unit is left that would start at the next login").to.equal(false);
     expect(failed).to.include({ code: 1 });
     expect(failed.stderr)
       .to.contain("systemctl --user daemon-reload failed: Failed to connect to bus")
-      .and.contain("log in as this user");
+      .and.contain("log in as this user")
+      .and.contain("strongroom up");
   });
 
   it("install --print only shows the unit, and refuses a token in the environment and invalid settings", async () => {

@@ -62,7 +62,7 @@ describe("strongroom prove", function () {
   describe("cannot look, and ends with 13 and the reason", () => {
     type Row = readonly [what: string, reason: RegExp, run: () => ReturnType<typeof prove>];
     const rows: readonly Row[] = [
-      ["without a server", /start it with {2}strongroom serve/, () => prove("/nonexistent-home", "--as-attacker")],
+      ["without a server", /start it with {2}strongroom up/, () => prove("/nonexistent-home", "--as-attacker")],
       ["with a wrong passphrase", /the passphrase does not open/, () => prove(server().home, ...wrongPassphrase())],
       ["without a header", /no such file/, () => prove(server().home, "--as-attacker", "--header", "/nonexistent")],
       ["into a dump that is missing", /no such file/, () => prove(server().home, "--dump", "/nonexistent")],

@@ -180,8 +180,11 @@ describe("settings", () => {
       readSettings({}, inEnvironment),
       readSettings({ idleTimeoutMs: "15m" }, {}),
       readSettings({}, {}),
+      readSettings({}, { ...inEnvironment, STRONGROOM_IDLE_TIMEOUT: "never" }),
+      readSettings({ idleTimeout: "8h" }, inEnvironment),
+      readSettings({ idleTimeoutMs: "111" }, { STRONGROOM_IDLE_TIMEOUT: "8h" }),
     ].map(({ idleTimeoutMs }) => idleTimeoutMs);
-    expect(timeouts).to.deep.equal([111, 222, 900_000, 900_000]);
+    expect(timeouts).to.deep.equal([111, 222, 900_000, 900_000, 0, 28_800_000, 111]);
   });
 
   it("defaults are host 127.0.0.1, port 13100, scrypt N 2^17, values of 1 MiB, an audit of changes", () => {
@@ -496,6 +499,15 @@ describe("hardening", () => {
   it("keeps memory out of core dumps", async () => {
     const server = await startProcess();
     expect(readFileSync(`/proc/${server.child.pid}/coredump_filter`, "utf8").trim()).to.match(/^0+$/);
+  });
+
+  it("warns of a variable that is not a setting, without its value", async () => {
+    const server = await startProcess([], { STRONGROOM_IDLE_TIMEOUTS: "canary" });
+    expect(server.logged())
+      .to.contain('"event":"unknown-variable"')
+      .and.to.contain("STRONGROOM_IDLE_TIMEOUTS is not a");
+    expect(server.logged()).not.to.contain("canary");
+    expect((await startProcess()).logged()).not.to.contain("unknown-variable");
   });
 
   it("warns of an open debugger", async () => {

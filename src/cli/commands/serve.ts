@@ -1,7 +1,7 @@
 /** `strongroom serve`: the server as a process, with its settings, hardening, signals, start line and exit codes. */
 import type { Command } from "commander";
 import type { Settings } from "../../config/definitions.js";
-import { readSettings } from "../../config/settings.js";
+import { readSettings, unknownVariables } from "../../config/settings.js";
 import { weaknesses } from "../../hardening.js";
 import { createLog, type Log, logLine } from "../../log.js";
 import { LogOutput } from "../../log-output.js";
@@ -46,6 +46,9 @@ async function serve(settings: Settings): Promise<void> {
   const log = createLog(settings.logLevel, (line) => logOutput.write(line), Date.now);
   for (const hint of await weaknesses()) log.warn({ event: "not-hardened", hint });
   if (tokenInEnvironment) log.warn({ event: "token-in-environment", hint: exposedToken });
+  for (const name of unknownVariables(process.env)) {
+    log.warn({ event: "unknown-variable", hint: `${name} is not a setting: strongroom serve --help lists them` });
+  }
   logCrashes(log);
   logWarnings(log);
   const strongroom = await startStrongroom(settings, { log });

@@ -1,6 +1,6 @@
 /** `strongroom service`: the server as the user's service, by systemd or launchd. */
 import { Argument, type Command } from "commander";
-import { onlyForActions } from "../lib/args.js";
+import { nonEmpty, onlyForActions } from "../lib/args.js";
 import { exitCodes } from "../lib/errors.js";
 import { type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
 import { withHome } from "../lib/server.js";
@@ -8,7 +8,7 @@ import { installService, isInstalled, isRunning, serviceFile, uninstallService }
 import { type ServiceManager, serviceManager } from "../service/manager.js";
 import { planService } from "../service/plan.js";
 
-type Flags = OutputFlags & { readonly home?: string; readonly print?: true };
+type Flags = OutputFlags & { readonly home?: string; readonly idleTimeout?: string; readonly print?: true };
 
 const details = `
 The service gets the settings that install sees: --home, and the STRONGROOM_
@@ -22,8 +22,13 @@ export function define(command: Command): void {
         "installed one is replaced and restarted. uninstall stops and removes it; status says whether it runs.",
     )
     .addArgument(new Argument("<action>", "what to do with the service").choices(["install", "uninstall", "status"]))
+    .option(
+      "--idle-timeout <time>",
+      "install: when the vault locks without activity, such as 8h, or never (15m)",
+      nonEmpty,
+    )
     .option("--print", "install: only print the service manager's file");
-  onlyForActions(withOutput(command), { print: ["install"], home: ["install"] });
+  onlyForActions(withOutput(command), { print: ["install"], home: ["install"], idleTimeout: ["install"] });
   command.addHelpText("after", details).action(service);
 }
 
@@ -36,10 +41,15 @@ async function service(action: string, flags: Flags): Promise<void> {
 }
 
 async function install(manager: ServiceManager, flags: Flags): Promise<void> {
-  const plan = planService(flags.home);
+  const plan = planService(flags.home, flags.idleTimeout);
   if (flags.print) return print(manager.file, serviceFile(manager, plan), flags);
   await installService(manager, plan);
-  const next = `unlock the vault with  strongroom unlock; ${manager.hint}`;
+  const { STRONGROOM_IDLE_TIMEOUT: time, STRONGROOM_IDLE_TIMEOUT_MS: ms } = plan.environment;
+  const locks = `it locks after ${time || `${ms} ms`} without activity (--idle-timeout)`.replace(
+    "it locks after never",
+    "it never locks",
+  );
+  const next = `unlock the vault with  strongroom unlock; ${locks}; ${manager.hint}`;
   report(flags, { file: manager.file }, `the service is installed and started (${manager.file}): ${next}`);
 }
 
@@ -55,6 +65,6 @@ async function status(manager: ServiceManager, flags: Flags): Promise<void> {
   process.exitCode = exitCodes[running ? "ok" : installed ? "unreachable" : "notFound"];
   if (flags.json) return printJson({ installed, running, file });
   if (flags.quiet) return;
-  const state = running ? "running" : "installed, but not running: look for the cause in its log";
+  const state = running ? "running" : `installed, but not running: its log says why: ${manager.log}`;
   process.stdout.write(`${printable(installed ? `the service is ${state} (${file})` : "no service is installed")}\n`);
 }

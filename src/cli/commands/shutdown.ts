@@ -27,7 +27,7 @@ async function shutdown(flags: Flags): Promise<void> {
 
 async function requestStop(flags: Flags): Promise<VaultStatus> {
   try {
-    return await withClient(flags, async (client) => {
+    return await withClient({ ...flags, autostart: false }, async (client) => {
       const status = await client.status();
       await client.shutdown();
       return status;

@@ -18,7 +18,7 @@ export function define(command: Command): void {
 }
 
 async function status(flags: Flags): Promise<void> {
-  const found = await withClient(flags, (client) => client.status());
+  const found = await withClient({ autostart: false, ...flags }, (client) => client.status());
   const exit = stateOf(found);
   process.exitCode = exitCodes[exit];
   if (flags.json) printJson(found);

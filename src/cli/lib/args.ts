@@ -125,6 +125,7 @@ export function connectionOptions(): Option[] {
     new Option("--cacert <file>", cacert).argParser(nonEmpty),
     new Option("--timeout <duration>", timeout).argParser(duration(7 * 86_400_000)),
     new Option("--non-interactive", "never prompt: fail when the vault is locked"),
+    new Option("--autostart", "start the server as strongroom up does if none runs (STRONGROOM_AUTOSTART=1)"),
   ];
 }
 

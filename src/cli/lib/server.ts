@@ -27,6 +27,8 @@ export type ConnectionFlags = {
   readonly timeout?: number;
   /** With any of these, a command never asks for the passphrase of a locked vault. */
   readonly nonInteractive?: true;
+  /** By default as STRONGROOM_AUTOSTART says. */
+  readonly autostart?: boolean;
   readonly json?: true;
   readonly quiet?: true;
 };
@@ -54,6 +56,22 @@ export function withHome(command: Command): Command {
  * vault. @throws CommandFailure
  */
 export async function withClient<T>(
+  flags: ConnectionFlags,
+  work: (client: StrongroomClient) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withRunningServer(flags, work);
+  } catch (error) {
+    const isDown = error instanceof CommandFailure && error.exit === "unreachable";
+    if (!isDown || namesServer(flags) || !(flags.autostart ?? process.env["STRONGROOM_AUTOSTART"] === "1")) throw error;
+  }
+  const { startInBackground } = await import("./background-server.js");
+  const { pid } = await startInBackground(flags.home === undefined ? {} : { home: flags.home });
+  if (!flags.quiet) process.stderr.write(`started the server in the background (pid ${pid})\n`);
+  return withRunningServer(flags, work);
+}
+
+async function withRunningServer<T>(
   flags: ConnectionFlags,
   work: (client: StrongroomClient) => Promise<T>,
 ): Promise<T> {

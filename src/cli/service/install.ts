@@ -31,7 +31,16 @@ export async function installService(manager: ServiceManager, plan: ServicePlan)
   await mkdir(dirname(manager.file), { recursive: true });
   await writeOut([serviceFile(manager, plan)], { output: manager.file, overwrite: true });
   if (wasThere && manager.program === "launchctl") for (const each of manager.beforeRemoval) await runProgram(each);
-  for (const each of manager.install) await mustRun(each);
+  try {
+    for (const each of manager.install) await mustRun(each);
+  } catch (error) {
+    if (!wasThere) await removeFiles(manager); // what cannot start now must not start at the next login
+    throw error;
+  }
+}
+
+async function removeFiles({ file, links }: ServiceManager): Promise<void> {
+  for (const each of [file, ...links]) await rm(each, { force: true });
 }
 
 /** @throws CommandFailure notFound, conflict, unexpected */
@@ -39,9 +48,10 @@ export async function uninstallService(manager: ServiceManager): Promise<void> {
   if (!(await isInstalled(manager))) {
     throw new CommandFailure("notFound", `no service is installed: there is no ${manager.file}`);
   }
-  if (await succeeds(manager.isLoaded)) for (const each of manager.beforeRemoval) await mustRun(each);
-  await rm(manager.file);
-  for (const each of manager.afterRemoval) await mustRun(each);
+  const isThere = await answers(manager);
+  if (isThere && (await succeeds(manager.isLoaded))) for (const each of manager.beforeRemoval) await mustRun(each);
+  await removeFiles(manager);
+  if (isThere) for (const each of manager.afterRemoval) await mustRun(each);
 }
 
 /** @throws CommandFailure conflict for a file of another's */
@@ -61,16 +71,24 @@ async function succeeds(command: CommandLine): Promise<boolean> {
   return (await runProgram(command)).code === 0;
 }
 
+/** Whether the manager runs for this user: in a container or after su, its file can be removed without it. */
+async function answers({ isRunning }: ServiceManager): Promise<boolean> {
+  const { code, said } = await runProgram(isRunning);
+  return code !== null && !noBus.test(said);
+}
+
+const noBus = /connect to .*bus/i;
+
 async function mustRun(command: CommandLine): Promise<void> {
   const { code, said } = await runProgram(command);
   if (code === 0) return;
   const problem = printable(`${command.join(" ")} failed: ${said.trim()}`);
-  throw new CommandFailure("unexpected", `${problem}${/connect to .*bus/i.test(said) ? noSession : ""}`);
+  throw new CommandFailure("unexpected", `${problem}${code === null || noBus.test(said) ? noSession : ""}`);
 }
 
 /** After su and sudo, and in containers. */
 const noSession = `
-systemd runs no session of this user here: log in as this user (su and sudo are not enough), or run  strongroom serve`;
+no service manager runs for this user here: log in as this user (su and sudo are not enough), or run  strongroom up`;
 
 /** `said`: on standard error, or why it did not start. */
 function runProgram([program, ...args]: CommandLine): Promise<{ readonly code: number | null; readonly said: string }> {

@@ -17,6 +17,10 @@ export type ServiceManager = {
   readonly isRunning: CommandLine;
   /** Succeeds while it must be stopped before its file is removed. */
   readonly isLoaded: CommandLine;
+  /** Links that an installation has made, which a removal without the manager leaves. */
+  readonly links: readonly string[];
+  /** Where the log is, or what shows it. */
+  readonly log: string;
   /** Ends the message about an installation. */
   readonly hint: string;
 };
@@ -25,7 +29,7 @@ export type ServiceManager = {
 export function serviceManager(platform: NodeJS.Platform = process.platform): ServiceManager {
   if (platform === "linux") return systemd();
   if (platform === "darwin") return launchd();
-  throw new CommandFailure("usage", "services are supported with systemd and launchd only: run  strongroom serve");
+  throw new CommandFailure("usage", "services are supported with systemd and launchd only: run  strongroom up");
 }
 
 const unit = "strongroom.service";
@@ -42,6 +46,8 @@ function systemd(): ServiceManager {
     afterRemoval: [userctl("daemon-reload")],
     isRunning: userctl("is-active", "--quiet", unit),
     isLoaded: ["true"], // an enabled unit that does not run has its link
+    links: [join(configuration, "systemd", "user", "default.target.wants", unit)],
+    log: "journalctl --user -u strongroom",
     hint: "it ends with your session unless you run  loginctl enable-linger",
   };
 }
@@ -60,6 +66,8 @@ function launchd(): ServiceManager {
     // What has ended stays loaded.
     isRunning: ["sh", "-c", `launchctl print ${target} | grep -q "state = running"`],
     isLoaded: ["launchctl", "print", target],
+    links: [],
+    log: "~/Library/Logs/strongroom.log",
     hint: "its log is in ~/Library/Logs/strongroom.log",
   };
 }

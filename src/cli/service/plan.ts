@@ -10,19 +10,42 @@ export type ServicePlan = {
 };
 
 /** @throws CommandFailure usage for a token in the environment; StartError for invalid settings */
-export function planService(home: string | undefined): ServicePlan {
+export function planService(home: string | undefined, idleTimeout: string | undefined): ServicePlan {
   if (process.env["STRONGROOM_TOKEN"]) {
     throw new CommandFailure(
       "usage",
       "a service gets no token by its environment: unset STRONGROOM_TOKEN, use its file",
     );
   }
-  const settings = readSettings(home === undefined ? {} : { home }, process.env);
+  const settings = readSettings(
+    { ...(home !== undefined && { home }), ...(idleTimeout !== undefined && { idleTimeout }) },
+    process.env,
+  );
   const names = Object.keys(definitions) as (keyof Settings)[];
-  const given = names.filter((name) => name !== "home" && process.env[definitions[name].variable]);
+  const replaced = idleTimeout === undefined ? ["home"] : ["home", "idleTimeout", "idleTimeoutMs"];
+  const given = names.filter((name) => !replaced.includes(name) && process.env[definitions[name].variable]);
   const variables = given.map((name) => [definitions[name].variable, textOf(name, settings[name])]);
+  const environment = {
+    STRONGROOM_HOME: settings.home,
+    ...Object.fromEntries(variables),
+    ...idleTimeoutFor(idleTimeout),
+  };
+  refuseControls(environment);
   const program = [process.execPath, realpathSync(process.argv[1] ?? ""), "serve"];
-  return { program, environment: { STRONGROOM_HOME: settings.home, ...Object.fromEntries(variables) } };
+  return { program, environment };
+}
+
+/** Written in any case, so that the file says when the service locks. */
+function idleTimeoutFor(given: string | undefined): Readonly<Record<string, string>> {
+  if (given !== undefined) return { STRONGROOM_IDLE_TIMEOUT: given };
+  const isSet = process.env["STRONGROOM_IDLE_TIMEOUT"] || process.env["STRONGROOM_IDLE_TIMEOUT_MS"];
+  return isSet ? {} : { STRONGROOM_IDLE_TIMEOUT: "15m" };
+}
+
+/** DANGER: a line break in a value would add lines of its own to the service manager's file. */
+function refuseControls(environment: Readonly<Record<string, string>>): void {
+  const [name] = Object.entries(environment).find(([, value]) => /\p{Cc}/u.test(value)) ?? [];
+  if (name !== undefined) throw new CommandFailure("usage", `${name} has a control character: choose another value`);
 }
 
 /** A path has been made absolute when it was read; anything else stays as it was given. */

@@ -1,0 +1,62 @@
+/** `strongroom up` and --autostart: a server in the background, its log, and its end. */
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { must, strongroom } from "./command-rows.js";
+
+/** A home of its own, whose server is stopped at the end in any case. */
+function newHome(more: Readonly<Record<string, string>> = {}) {
+  const home = join(temporaryDirectory(), "home");
+  const environment = { STRONGROOM_HOME: home, STRONGROOM_PORT: "0", STRONGROOM_SCRYPT_LOG_N: "14", ...more };
+  later(async () => void (await strongroom(environment, ["shutdown", "-q"])));
+  return { home, environment };
+}
+
+const passphrase = "six words that nobody else has typed\n";
+
+describe("strongroom up", () => {
+  it("starts a server that outlives the command, once, and leads to the first secret in three commands", async () => {
+    const { home, environment } = newHome();
+    const log = join(home, "serve.log");
+    const started = await must(environment, ["up", "--idle-timeout", "8h"]);
+    const [, pid] = /in the background \(pid (\d+), https:\/\/\S+; log: .*serve\.log\)\n/.exec(started) ?? [];
+    expect(started, started).to.match(/\nnext: strongroom init\n$/);
+    expect(readFileSync(`/proc/${pid}/stat`, "latin1").split(" ")[5], "a session of its own").to.equal(pid);
+    await must(environment, ["init", "--passphrase-file", "-"], passphrase);
+    await must(environment, ["put", "app/key", "-"], "first");
+    expect(JSON.parse(await must(environment, ["status", "--json"]))).to.include({ idleTimeoutMs: 8 * 3_600_000 });
+    expect(await must(environment, ["up"])).to.equal(`a server is already running (pid ${pid})\n`);
+    expect(statSync(log).mode & 0o777).to.equal(0o600);
+    expect(readFileSync(log, "utf8")).not.to.contain("first");
+    await must(environment, ["shutdown"]);
+    expect((await strongroom(environment, ["status"])).code).to.equal(10);
+    expect(await must(environment, ["up"])).to.contain("next: strongroom unlock");
+  });
+
+  it("says what the server says when that cannot start", async () => {
+    const { environment } = newHome();
+    expect(await strongroom(environment, ["up", "--port", "none"])).to.include({ code: 2 });
+    const { code, stderr } = await strongroom(environment, ["up", "--tls-cert", "/none", "--tls-key", "/none"]);
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^strongroom: .*\/none/);
+  });
+});
+
+describe("--autostart", () => {
+  it("starts a server for a command that finds none, and for no other", async () => {
+    const { environment } = newHome();
+    const without = await strongroom(environment, ["ls"]);
+    expect(without.code).to.equal(10);
+    expect(without.stderr).to.contain("start it with  strongroom up");
+    const { code, stderr } = await strongroom(environment, ["ls", "--autostart"]);
+    expect(code, stderr).to.equal(8);
+    expect(stderr).to.match(/^started the server in the background \(pid \d+\)\nstrongroom: there is no vault yet/);
+    await must(environment, ["shutdown"]);
+    const inEnvironment = { ...environment, STRONGROOM_AUTOSTART: "1" };
+    for (const args of [["status"], ["shutdown"], ["ls", "--address", "https://localhost:1"]]) {
+      expect((await strongroom(inEnvironment, args)).code, args.join(" ")).to.equal(10);
+    }
+    expect((await strongroom(inEnvironment, ["ls"])).stderr).to.contain("started the server");
+  });
+});
