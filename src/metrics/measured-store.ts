@@ -25,11 +25,11 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
   const own: Own = {
     vaultPath: store.vaultPath,
     header: () => measure("header", () => store.header()),
-    count: () => measure("count", () => store.count()),
+    count: (...args) => measure("count", () => store.count(...args)),
     list: (...args) => measure("list", () => store.list(...args)),
     read: (...args) => measure("read", () => store.read(...args)),
     commit: (changes) => measure("commit", () => store.commit(changes)),
-    settle: (path) => measure("commit", () => store.settle(path)),
+    settle: (...args) => measure("commit", () => store.settle(...args)),
     startNewVault: (header) => measure("startNewVault", () => store.startNewVault(header)),
     replaceHeader: (...args) => measure("replaceHeader", () => store.replaceHeader(...args)),
     readDocument: (name) => measure("readDocument", () => store.readDocument(name)),

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { migrate } from "../../src/maintenance/migrate/migrate.js";
+import { migrate } from "../../src/maintenance/migrate.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import type { SecretStore } from "../../src/storage/secret-store.js";
 import { isUnfinished } from "../../src/storage/unfinished-vault.js";
@@ -21,6 +21,7 @@ function filled(): Kept {
   return {
     header: bytes(headerOfVersion1.text),
     blobs: new Map(paths.map((path) => [path, bytes(`sealed ${path}`)])),
+    beside: new Map(["trash/app/1", "trash/gone", "keys/signing"].map((key) => [key, bytes(`sealed ${key}`)])),
     documents: new Map([["tokens", bytes("tokens")]]),
     generations: 1,
   };
@@ -47,7 +48,7 @@ async function problemOf(work: Promise<unknown>): Promise<unknown> {
 describe("a migration", () => {
   it("copies header, secrets and client tokens byte for byte, and changes nothing when it is repeated", async () => {
     const [source, target] = [filled(), nothingKept()];
-    expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 250 });
+    expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 253 });
     expect(target).to.deep.equal(filled());
     expect(source).to.deep.equal(filled());
     expect(await move(new MemoryStore(source), new MemoryStore(target))).to.deep.equal({ secrets: 250, copied: 0 });
@@ -74,7 +75,11 @@ describe("a migration", () => {
   });
 
   it("that was killed before a sync syncs what it finds when it is repeated", async () => {
-    const source = new MemoryStore({ ...filled(), blobs: new Map([["app/a", bytes("sealed app/a")]]) });
+    const source = new MemoryStore({
+      ...filled(),
+      blobs: new Map([["app/a", bytes("sealed app/a")]]),
+      beside: new Map(), // one change alone is made without a journal
+    });
     const directory = temporaryDirectory();
     const disk = new WeakDisk();
     disk.failNextSync(join(directory, "gen-1", "secrets", "app"), "late");

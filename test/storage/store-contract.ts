@@ -25,9 +25,11 @@ import {
   text,
   type WithFault,
 } from "./contract-engine.js";
+import { spaceRules } from "./space-contract.js";
 
 export const rules: readonly Rule[] = [
   ...commitRules,
+  ...spaceRules,
   {
     name: "before the first vault there is no header and no secret",
     async check(engine) {

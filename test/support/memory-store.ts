@@ -6,13 +6,14 @@ import { VaultError } from "../../src/errors.js";
 import { blobFile } from "../../src/paths/file-name.js";
 import { compareUtf8 } from "../../src/paths/secret-path.js";
 import { tagOf } from "../../src/storage/blob-tag.js";
-import type {
-  Change,
-  CommitResult,
-  Expected,
-  SecretStore,
-  StoredDocument,
-  StoredSnapshot,
+import {
+  type Change,
+  type CommitResult,
+  type SecretStore,
+  type Space,
+  type StoredDocument,
+  type StoredSnapshot,
+  spaces,
 } from "../../src/storage/secret-store.js";
 import type { Bytes } from "../../workers/protocol.js";
 import { temporaryDirectory } from "./clean-up.js";
@@ -20,12 +21,14 @@ import { temporaryDirectory } from "./clean-up.js";
 export type Kept = {
   header: Bytes | null;
   blobs: Map<string, Bytes>;
+  /** Of the spaces beside the secrets, by space and path. */
+  beside: Map<string, Bytes>;
   documents: Map<string, Bytes>;
   generations: number;
 };
 
 export function nothingKept(): Kept {
-  return { header: null, blobs: new Map(), documents: new Map(), generations: 0 };
+  return { header: null, blobs: new Map(), beside: new Map(), documents: new Map(), generations: 0 };
 }
 
 export class MemoryStore implements SecretStore {
@@ -43,27 +46,28 @@ export class MemoryStore implements SecretStore {
     return this.kept.header?.slice() ?? null;
   }
 
-  async count(): Promise<number> {
-    return this.kept.blobs.size;
+  async count(space: Space = "secrets"): Promise<number> {
+    return this.#pathsIn(space).length;
   }
 
-  async list(prefix: string, after: string, limit: number): Promise<readonly string[]> {
-    const paths = [...this.kept.blobs.keys()].sort(compareUtf8);
+  async list(prefix: string, after: string, limit: number, space: Space = "secrets"): Promise<readonly string[]> {
+    const paths = this.#pathsIn(space).sort(compareUtf8);
     const behind = (path: string) => after === "" || compareUtf8(path, after) > 0;
     return paths.filter((path) => path.startsWith(prefix) && behind(path)).slice(0, limit);
   }
 
-  async read(path: string, first = Number.POSITIVE_INFINITY): Promise<Bytes | null> {
-    return this.kept.blobs.get(path)?.slice(0, first) ?? null;
+  async read(path: string, first = Number.POSITIVE_INFINITY, space: Space = "secrets"): Promise<Bytes | null> {
+    return this.#blobAt(space, path)?.slice(0, first) ?? null;
   }
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
     await this.beginChange();
-    const refused = changes.findIndex(({ path, expected }) => !this.#holds(path, expected));
+    const refused = changes.findIndex((change) => !this.#holds(change));
     if (refused >= 0) return { committed: false, refused };
-    for (const { path, blob } of changes) {
-      if (blob === null) this.kept.blobs.delete(path);
-      else this.kept.blobs.set(path, blob.slice());
+    for (const { space = "secrets", path, blob } of changes) {
+      const [blobs, key] = this.#placeOf(space, path);
+      if (blob === null) blobs.delete(key);
+      else blobs.set(key, blob.slice());
     }
     return { committed: true };
   }
@@ -100,10 +104,12 @@ export class MemoryStore implements SecretStore {
     await this.beginChange();
     const directory = temporaryDirectory();
     writeFileSync(join(directory, "header.json"), this.kept.header ?? "");
-    for (const [path, blob] of this.kept.blobs) {
-      const file = blobFile(join(directory, "secrets"), path);
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, blob);
+    for (const space of spaces) {
+      for (const path of this.#pathsIn(space)) {
+        const file = blobFile(join(directory, space), path);
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, this.#blobAt(space, path) ?? "");
+      }
     }
     return { directory, count: this.kept.blobs.size };
   }
@@ -123,8 +129,23 @@ export class MemoryStore implements SecretStore {
     }
   }
 
-  #holds(path: string, expected: Expected | undefined): boolean {
-    const blob = this.kept.blobs.get(path);
+  #placeOf(space: Space, path: string): [blobs: Map<string, Bytes>, key: string] {
+    return space === "secrets" ? [this.kept.blobs, path] : [this.kept.beside, `${space}/${path}`];
+  }
+
+  #blobAt(space: Space, path: string): Bytes | undefined {
+    const [blobs, key] = this.#placeOf(space, path);
+    return blobs.get(key);
+  }
+
+  #pathsIn(space: Space): string[] {
+    if (space === "secrets") return [...this.kept.blobs.keys()];
+    const start = `${space}/`;
+    return [...this.kept.beside.keys()].flatMap((key) => (key.startsWith(start) ? key.slice(start.length) : []));
+  }
+
+  #holds({ space = "secrets", path, expected }: Change): boolean {
+    const blob = this.#blobAt(space, path);
     if (expected === undefined) return true;
     if (typeof expected === "string") return (expected === "present") === (blob !== undefined);
     return blob !== undefined && tagOf(blob) === expected.tag;

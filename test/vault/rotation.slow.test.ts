@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
-import { Keys } from "../../src/maintenance/doctor/offline-keys.js";
+import { Keys } from "../../src/maintenance/offline-keys.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { blobFile, damage, headerFile } from "../support/damage.js";
 import { decodeHeader, headerText } from "../support/decoder.js";

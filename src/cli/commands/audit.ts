@@ -8,7 +8,7 @@ import { duration, integer, Problem } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
 import { homeAt } from "../../files/home.js";
-import { withOfflineJudge } from "../../maintenance/offline-judge.js";
+import { withOfflineJudge } from "../../maintenance/offline-keys.js";
 import { readHeader } from "../../maintenance/vault-place.js";
 import { findHolder } from "../../storage/files/claim.js";
 import { nonEmpty, onlyForActions } from "../lib/args.js";

@@ -8,7 +8,7 @@ import { ownIdentity } from "../../files/process-identity.js";
 import type { Phase, Watch } from "../../maintenance/backup/archive.js";
 import { BackupError } from "../../maintenance/backup/backup-error.js";
 import { backUp, type Saved, type TakenSnapshot } from "../../maintenance/backup/write-backup.js";
-import { Keys } from "../../maintenance/doctor/offline-keys.js";
+import { Keys } from "../../maintenance/offline-keys.js";
 import { findHolder } from "../../storage/files/claim.js";
 import type { SecretStore, StoredSnapshot } from "../../storage/secret-store.js";
 import { nonEmpty } from "../lib/args.js";

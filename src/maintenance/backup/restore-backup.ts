@@ -20,13 +20,11 @@ import {
   restoredMark,
 } from "../../storage/files/generations.js";
 import type { Space } from "../../storage/secret-store.js";
+import type { HeaderCheck } from "../offline-keys.js";
 import { readArchive, type Take, twoFiles, type Watch } from "./archive.js";
 import { auditName, headerName, placeOfFile } from "./archive-names.js";
 import { isAuditFile, placeAudit } from "./audit-files.js";
 import { BackupError } from "./backup-error.js";
-
-/** Whether a server can use a header. */
-export type HeaderCheck = (header: Bytes) => Promise<boolean>;
 
 /**
  * Returns the number of restored secrets.

@@ -4,11 +4,12 @@
  */
 import type { SecretStore } from "../../storage/secret-store.js";
 import { unfinishedHeader } from "../../storage/unfinished-vault.js";
-import { CommitBuffer } from "../migrate/copy-secrets.js";
+import { CommitBuffer } from "../commit-buffer.js";
+import type { HeaderCheck } from "../offline-keys.js";
 import type { Take, Watch } from "./archive.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
-import { type HeaderCheck, placeIn, readAll } from "./restore-backup.js";
+import { placeIn, readAll } from "./restore-backup.js";
 
 /** Verifies the archive, and that the store has no other vault; returns the number of secrets. @throws BackupError */
 export async function judgeForStore(
@@ -46,7 +47,7 @@ async function writeSecrets(file: string, store: SecretStore, isUsable: HeaderCh
     await buffer.commit();
   } catch (error) {
     if (!watch.signal.aborted) throw error;
-    throw new BackupError("aborted", "interrupted: run the same command again to go on");
+    throw new BackupError("aborted", "interrupted: run the same command again to continue");
   }
 }
 

@@ -7,7 +7,7 @@ import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, system
 import { reasonOf } from "../../files/file-problem.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { enterHolder } from "../../storage/files/claim.js";
-import { headBytes, type Keys } from "../doctor/offline-keys.js";
+import { headBytes, type Keys } from "../offline-keys.js";
 import { interrupted, readArchive, sumsSuffix, type Take, type Watch, writeArchive } from "./archive.js";
 import { headerName, placeOfFile, spaceNames } from "./archive-names.js";
 import { auditFiles } from "./audit-files.js";

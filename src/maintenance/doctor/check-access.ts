@@ -4,8 +4,7 @@ import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
 import { covers, endOf, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
-import { examine, type Inspection, reading } from "./inspection.js";
-import { reportTemps } from "./stray-files.js";
+import { examine, type Inspection, reading, reportTemps } from "./inspection.js";
 
 const trustAnew = "clients must trust the new file";
 const putBack = "restore a matching pair, or move both away and start the server, which creates a new one";

@@ -1,12 +1,159 @@
-/** Checks of secrets' files: kind, owner, mode and structure without the key, content with it. */
+/**
+ * Check of the trees of blobs: which files are blobs and which do not belong there, by directories alone and without following
+ * links; then kind, owner, mode and structure of each secret without the key, and its content with it.
+ */
+import type { Dirent } from "node:fs";
 import { constants } from "node:fs";
-import { open } from "node:fs/promises";
+import { open, rmdir } from "node:fs/promises";
+import { basename, join } from "node:path";
 import pMap from "p-map";
 import type { BlobFault, BlobOutline, Bytes } from "../../../workers/protocol.js";
-import { readFileBytes, systemFiles } from "../../files/durable.js";
-import { blobFile } from "../../paths/file-name.js";
-import { examine, type Inspection, reading } from "./inspection.js";
-import { headBytes } from "./offline-keys.js";
+import { isTempName, readFileBytes, systemFiles } from "../../files/durable.js";
+import { blobFile, sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
+import { isSecretPath } from "../../paths/secret-path.js";
+import type { Space } from "../../storage/secret-store.js";
+import { headBytes } from "../offline-keys.js";
+import {
+  examine,
+  type Inspection,
+  readEntries,
+  reading,
+  reportLeftover,
+  reportTemp,
+  reportWrongKind,
+} from "./inspection.js";
+
+/** A file whose name the server never writes; `path` is the secret path that it may stand for. */
+type ForeignFile = { readonly file: string; readonly path: string | null; readonly inForeignDirectory: boolean };
+
+type Walk = {
+  readonly inspection: Inspection;
+  readonly secrets: string[];
+  readonly foreignFiles: ForeignFile[];
+};
+
+/** `prefix` is null below a directory whose name decodes to no path. */
+type Place = { readonly directory: string; readonly prefix: string | null; readonly foreign: boolean };
+
+/** Checks the tree of one space; returns the paths in it. `isOpened`: the vault is unlocked. */
+export async function examineSpace(
+  inspection: Inspection,
+  space: Space,
+  root: string,
+  isOpened: boolean,
+): Promise<readonly string[]> {
+  const paths = await walkTree(inspection, root);
+  if (space === "secrets") await examineBlobs(inspection, root, paths, isOpened);
+  else await pMap(paths, (path) => examine(inspection, blobFile(root, path), "file"), { concurrency: headsAtOnce });
+  return paths;
+}
+
+/** Returns the paths of all blobs, judged by file names alone: paths only, since there may be a million. */
+async function walkTree(inspection: Inspection, root: string): Promise<readonly string[]> {
+  const walk: Walk = { inspection, secrets: [], foreignFiles: [] };
+  await walkDirectory(walk, { directory: root, prefix: "", foreign: false });
+  if (walk.foreignFiles.length > 0) {
+    const paths = new Set(walk.secrets);
+    const fileOf = (path: string) => (paths.has(path) ? blobFile(root, path) : undefined);
+    for (const foreign of walk.foreignFiles) reportForeign(inspection, foreign, fileOf);
+  }
+  return walk.secrets;
+}
+
+/** Returns true when it holds nothing but empty directories. */
+async function walkDirectory(walk: Walk, place: Place): Promise<boolean> {
+  const entries = await readEntries(walk.inspection, place.directory);
+  let empty = entries !== null;
+  for (const entry of entries ?? []) {
+    const inner = entry.isDirectory()
+      ? await walkSubdirectory(walk, place, entry.name)
+      : await walkFile(walk, place, entry);
+    empty = inner && empty;
+  }
+  return empty;
+}
+
+async function walkSubdirectory(walk: Walk, place: Place, name: string): Promise<boolean> {
+  const { inspection } = walk;
+  const directory = join(place.directory, name);
+  const inner = innerPlace(place, directory, name);
+  if (inner.foreign && !place.foreign) {
+    const message = "its name is no part of a secret path: the server does not see what is in it";
+    inspection.report({ code: "foreign-name", path: directory, message, remedy: lookAndMove, fix: null });
+  }
+  if ((await examine(inspection, directory, "directory")) === null) return false;
+  const empty = await walkDirectory(walk, inner);
+  if (empty && !inner.foreign) {
+    const what = { code: "stray-directory", path: directory, message: "it is empty" } as const;
+    await reportLeftover(inspection, what, () => rmdir(directory));
+  }
+  return empty && !inner.foreign;
+}
+
+function innerPlace({ prefix, foreign }: Place, directory: string, name: string): Place {
+  const segment = decoded(name);
+  const path = prefix === null || segment === null ? null : prefix + segment;
+  const ours = !foreign && path !== null && segmentOfDirectory(name) !== null && isSecretPath(path);
+  return { directory, prefix: path === null ? null : `${path}/`, foreign: !ours };
+}
+
+/** Returns false: a directory with a file is not empty. */
+async function walkFile(walk: Walk, place: Place, entry: Dirent): Promise<false> {
+  const { inspection, secrets, foreignFiles } = walk;
+  const { directory, prefix, foreign } = place;
+  const file = join(directory, entry.name);
+  if (!entry.isFile()) {
+    reportWrongKind(inspection, file, entry.isSymbolicLink());
+    return false;
+  }
+  if (isTempName(entry.name)) {
+    await reportTemp(inspection, file);
+    return false;
+  }
+  const segment = entry.name.endsWith(sealedSuffix) ? decoded(entry.name.slice(0, -sealedSuffix.length)) : null;
+  const path = prefix === null || segment === null ? null : prefix + segment;
+  const ours = !foreign && path !== null && segmentOfFile(entry.name) !== null && isSecretPath(path);
+  if (ours) secrets.push(path);
+  else foreignFiles.push({ file, path, inForeignDirectory: foreign });
+  return false;
+}
+
+const lookAndMove = "see what it is, and move it away or restore its name";
+
+function reportForeign(
+  inspection: Inspection,
+  { file, path, inForeignDirectory }: ForeignFile,
+  fileOf: (path: string) => string | undefined,
+) {
+  const twin = path === null ? undefined : fileOf(path.normalize("NFC"));
+  if (twin !== undefined) {
+    const message = `it is a second file of one secret; the server uses ${twin}`;
+    const remedy = "compare the two, and move this one away";
+    inspection.report({ code: "duplicate-secret", path: file, message, remedy, fix: null });
+    return;
+  }
+  if (inForeignDirectory) return; // the directory was reported
+  inspection.report({ ...whatItIs(path, file), path: file, remedy: lookAndMove, fix: null });
+}
+
+function whatItIs(path: string | null, file: string) {
+  if (path === null) return { code: "foreign-file", message: "it is not a file of Strongroom" } as const;
+  const segment = path.slice(path.lastIndexOf("/") + 1);
+  if (basename(file) === secretFileName(segment) && !isSecretPath(path)) {
+    return { code: "forbidden-path", message: "its name is that of a path that is not allowed for secrets" } as const;
+  }
+  const message = "its name is not one that the server writes: the server does not see it";
+  return { code: "foreign-name", message } as const;
+}
+
+/** Decodes a file name however it is spelled; null when it cannot be decoded. */
+function decoded(name: string): string | null {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return null;
+  }
+}
 
 type SecretFile = { readonly file: string; readonly path: string };
 
@@ -31,7 +178,7 @@ export const faultMessages: { readonly [F in BlobFault]: string } = {
 };
 
 /** `opened`: the vault is unlocked; opens every intact blob too. */
-export async function examineBlobs(
+async function examineBlobs(
   inspection: Inspection,
   root: string,
   paths: readonly string[],

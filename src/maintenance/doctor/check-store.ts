@@ -1,18 +1,17 @@
-/** Check of a vault in a database: header, client tokens, and every secret, through the store's interface. */
+/** Check of a vault in a database: header, client tokens, and every blob, through the store's interface. */
 import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { isSecretPath } from "../../paths/secret-path.js";
-import type { SecretStore } from "../../storage/secret-store.js";
+import { type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
+import { headBytes } from "../offline-keys.js";
 import { faultMessages, unopened } from "./check-blobs.js";
-import type { VaultFacts } from "./check-generations.js";
-import { whatIsWrong } from "./check-header.js";
-import { examineTokenDocument } from "./check-tokens.js";
+import { examineTokenDocument } from "./check-records.js";
+import { type VaultFacts, whatIsWrong } from "./check-vaults.js";
 import type { FindingCode } from "./finding.js";
 import type { Inspection } from "./inspection.js";
-import { headBytes } from "./offline-keys.js";
 
-/** Each holds a whole secret in memory. */
-const secretsAtOnce = 16;
+/** Each holds a whole blob in memory. */
+const blobsAtOnce = 16;
 
 const fromBackup = "restore a backup into another database, or delete the secret";
 
@@ -26,36 +25,47 @@ export async function examineStore(inspection: Inspection, store: SecretStore): 
   const tokens = await store.readDocument(documentName);
   const tokensPath = `${vaultPath} document ${documentName}`;
   if (tokens !== null) await examineTokenDocument(inspection, tokensPath, tokens.bytes, isOpened);
-  const secrets = await examineSecrets(inspection, store, isOpened);
+  let secrets = 0;
+  for (const space of spaces) {
+    const found = await examineSpace(inspection, store, space, isOpened);
+    if (space === "secrets") secrets = found;
+  }
   return { current: vaultPath, kept: [], secrets };
 }
 
-/** Returns the number of secrets. */
-async function examineSecrets(inspection: Inspection, store: SecretStore, isOpened: boolean): Promise<number> {
-  const counted = await store.count();
+/** Returns the number of blobs. */
+async function examineSpace(
+  inspection: Inspection,
+  store: SecretStore,
+  space: Space,
+  isOpened: boolean,
+): Promise<number> {
+  const counted = await store.count(space);
   inspection.progress.expect(counted);
   let found = 0;
   for (let after = ""; ; ) {
-    const paths = await store.list("", after, secretsAtOnce);
-    await Promise.all(paths.map((path) => examineSecret(inspection, store, path, isOpened)));
+    const paths = await store.list("", after, blobsAtOnce, space);
+    await Promise.all(paths.map((path) => examineBlob(inspection, store, space, path, isOpened)));
     found += paths.length;
     const last = paths.at(-1);
     if (last === undefined) break;
     after = last;
   }
-  if (found !== counted) reportCount(inspection, store, counted, found);
+  if (found !== counted && space === "secrets") reportCount(inspection, store, counted, found);
   return found;
 }
 
-async function examineSecret(
+async function examineBlob(
   inspection: Inspection,
   store: SecretStore,
+  space: Space,
   path: string,
   isOpened: boolean,
 ): Promise<void> {
   inspection.progress.step();
+  const what = { secrets: "secret", trash: "deleted secret", keys: "key" }[space];
   const report = (code: FindingCode, message: string, remedy = fromBackup) =>
-    inspection.report({ code, path: `${store.vaultPath} secret ${path}`, message, remedy, fix: null });
+    inspection.report({ code, path: `${store.vaultPath} ${what} ${path}`, message, remedy, fix: null });
   if (!isSecretPath(path)) {
     return report(
       "forbidden-path",
@@ -63,8 +73,9 @@ async function examineSecret(
       "find out who writes to the database",
     );
   }
+  if (space !== "secrets") return;
   const blob = await store.read(path);
-  if (blob === null) return; // deleted meanwhile
+  if (blob === null) return; // deleted since
   const [fault] = await inspection.keys.faultsOf([outlineOf(blob)]);
   if (fault) report("blob-damaged", faultMessages[fault]);
   else if (isOpened && !(await inspection.keys.opens(path, blob))) report("secret-damaged", unopened);

@@ -9,14 +9,13 @@ import { missingAsNull } from "../../files/durable.js";
 import { homeAt } from "../../files/home.js";
 import { type Claim, claimVault, findHolder, type Holder } from "../../storage/files/claim.js";
 import type { SecretStore } from "../../storage/secret-store.js";
+import { Keys } from "../offline-keys.js";
 import { examineCertificate, examineToken } from "./check-access.js";
-import { examineAudit } from "./check-audit.js";
-import { examineVaults, type VaultFacts } from "./check-generations.js";
+import { examineAudit } from "./check-records.js";
 import { examineStore } from "./check-store.js";
+import { examineVaults, type VaultFacts } from "./check-vaults.js";
 import type { Finding } from "./finding.js";
-import { examine, type Inspection, type Progress, reading, reportWrongKind } from "./inspection.js";
-import { Keys } from "./offline-keys.js";
-import { reportTemps } from "./stray-files.js";
+import { examine, type Inspection, type Progress, reading, reportTemps, reportWrongKind } from "./inspection.js";
 
 export type DoctorOptions = {
   /** Fix what is safe to fix. */

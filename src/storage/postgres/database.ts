@@ -46,6 +46,8 @@ const longestLifeSeconds = 1_800;
 
 /** The timeouts, in milliseconds, end what a dead server has left running. */
 const sessionSettings = [
+  // DANGER: a function that another role makes in a schema of the path would run with the server's rights.
+  "search_path=pg_catalog",
   "default_transaction_isolation=read\\ committed", // after a function has its lock, it sees all earlier commits
   "statement_timeout=300000",
   "idle_in_transaction_session_timeout=60000",

@@ -9,6 +9,7 @@
  *   strongroom.secret_count     vault, slot, secrets: their sum is the number of secrets; slots let writers not wait for
  *                               each other
  *   strongroom.document         vault, name, bytes, tag
+ *   strongroom.blob             vault, space, path, blob: the spaces beside the secrets, see `secret-store.ts`
  *
  * Functions make all changes: one round trip each. Every change holds the advisory lock `changing` shared, and one of the
  * vault or its header holds it alone; what follows in a function sees what was committed before (READ COMMITTED).
@@ -232,4 +233,107 @@ BEGIN
 END $$;
 `;
 
-export const migrations: readonly string[] = [first, second];
+/**
+ * The spaces beside the secrets: a table of their own, so that they cost reads, lists and counts of secrets nothing, and a
+ * server of an earlier version sees no row of them.
+ */
+const third = `
+CREATE TABLE strongroom.blob (
+  vault integer NOT NULL,
+  space text COLLATE "C" NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  blob bytea NOT NULL,
+  PRIMARY KEY (vault, space, path)
+);
+ALTER TABLE strongroom.blob ALTER blob SET STORAGE EXTERNAL;
+
+-- Whether a blob is in the expected state, see change.
+CREATE FUNCTION strongroom.is_as(blob bytea, expected text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE
+    WHEN expected IS NULL OR expected = 'present' THEN true
+    WHEN pg_catalog.length(expected) = 64 THEN pg_catalog.encode(pg_catalog.sha256(blob), 'hex') = expected
+    ELSE pg_catalog.encode(pg_catalog.substr(blob, 10, 12), 'hex') = expected
+  END;
+$$;
+
+-- Makes one change beside the secrets; returns false when the path is not in the expected state.
+CREATE FUNCTION strongroom.change_beside(
+  in_vault integer, in_space text, in_path text, in_blob bytea, expected text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF expected = 'absent' AND in_blob IS NULL THEN
+    PERFORM FROM strongroom.blob b WHERE b.vault = in_vault AND b.space = in_space AND b.path = in_path;
+    RETURN NOT FOUND;
+  ELSIF expected = 'absent' THEN
+    INSERT INTO strongroom.blob VALUES (in_vault, in_space, in_path, in_blob) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+  ELSIF in_blob IS NULL THEN
+    DELETE FROM strongroom.blob b WHERE b.vault = in_vault AND b.space = in_space AND b.path = in_path
+      AND strongroom.is_as(b.blob, expected);
+    RETURN FOUND OR expected IS NULL;
+  ELSIF expected IS NULL THEN
+    INSERT INTO strongroom.blob VALUES (in_vault, in_space, in_path, in_blob)
+      ON CONFLICT (vault, space, path) DO UPDATE SET blob = excluded.blob;
+    RETURN true;
+  END IF;
+  UPDATE strongroom.blob b SET blob = in_blob WHERE b.vault = in_vault AND b.space = in_space AND b.path = in_path
+    AND strongroom.is_as(b.blob, expected);
+  RETURN FOUND;
+END $$;
+
+-- Whether the path has the expected tag, until the end of the transaction.
+CREATE FUNCTION strongroom.keeps(in_vault integer, in_space text, in_path text, expected text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF in_space = 'secrets' THEN
+    PERFORM FROM strongroom.secret s WHERE s.vault = in_vault AND s.path = in_path
+      AND strongroom.is_as(s.blob, expected) FOR SHARE;
+  ELSE
+    PERFORM FROM strongroom.blob b WHERE b.vault = in_vault AND b.space = in_space AND b.path = in_path
+      AND strongroom.is_as(b.blob, expected) FOR SHARE;
+  END IF;
+  RETURN FOUND;
+END $$;
+
+-- As commit_many, in any spaces.
+CREATE FUNCTION strongroom.commit_spaces(
+  wanted uuid, spaces text[], paths text[], starts integer[], lengths integer[], blobs bytea, expected text[],
+  OUT epoch uuid, OUT refused integer
+) LANGUAGE plpgsql AS $$
+DECLARE
+  now_vault integer;
+  i integer;
+  new_blob bytea;
+  added integer;
+  holds boolean;
+  total integer := 0;
+  refusal integer;
+BEGIN
+  PERFORM ${shared};
+  SELECT c.vault, c.epoch INTO now_vault, epoch FROM strongroom.current c;
+  IF epoch <> wanted THEN RETURN; END IF;
+  BEGIN
+    FOR i IN SELECT g.at FROM pg_catalog.generate_subscripts(paths, 1) AS g (at)
+      ORDER BY spaces[g.at] COLLATE "C", paths[g.at] COLLATE "C"
+    LOOP
+      new_blob := CASE WHEN lengths[i] >= 0 THEN pg_catalog.substr(blobs, starts[i], lengths[i]) END;
+      IF lengths[i] = -2 THEN
+        holds := strongroom.keeps(now_vault, spaces[i], paths[i], expected[i]);
+      ELSIF spaces[i] = 'secrets' THEN
+        added := strongroom.change(now_vault, paths[i], new_blob, expected[i]);
+        holds := added IS NOT NULL;
+        total := total + COALESCE(added, 0);
+      ELSE
+        holds := strongroom.change_beside(now_vault, spaces[i], paths[i], new_blob, expected[i]);
+      END IF;
+      IF NOT holds THEN refusal := LEAST(refusal, i - 1); END IF;
+    END LOOP;
+    IF refusal IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'SR001'; END IF;
+    IF total <> 0 THEN PERFORM strongroom.count_added(now_vault, total); END IF;
+  EXCEPTION WHEN SQLSTATE 'SR001' THEN
+    refused := refusal;
+  END;
+END $$;
+`;
+
+export const migrations: readonly string[] = [first, second, third];

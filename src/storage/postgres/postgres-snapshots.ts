@@ -1,6 +1,6 @@
 /**
  * Snapshots of a vault in a database, each in one repeatable-read transaction. Same layout as snapshots of files:
- * `header.json`, and the blobs under `secrets`.
+ * `header.json`, and the blobs of each space in a directory of its name.
  */
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -30,7 +30,7 @@ const inTableOrder =
 
 const oneMoment = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-type BlobRow = { readonly path: string; readonly blob: string };
+type BlobRow = { readonly space: string; readonly path: string; readonly blob: string };
 
 export class PostgresSnapshots {
   readonly #database: Database;
@@ -93,16 +93,25 @@ async function copyVault(client: PoolClient, directory: string): Promise<number>
   if (vault === undefined) throw new VaultError("UNAVAILABLE", "the vault is not initialized: init it first");
   await writeNew(join(directory, headerFile), bytesOf(vault.header));
   await client.query(inTableOrder);
-  await client.query(
-    `DECLARE blobs NO SCROLL CURSOR FOR SELECT path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`,
-  );
+  const secrets = `SELECT 'secrets' AS space, path, blob FROM strongroom.secret WHERE vault = ${Number(vault.id)}`;
+  const others = `SELECT space, path, blob FROM strongroom.blob WHERE vault = ${Number(vault.id)}`;
+  const count = await copyBlobs(client, secrets, directory);
+  await copyBlobs(client, others, directory);
+  return count;
+}
+
+/** Returns the number of blobs. */
+async function copyBlobs(client: PoolClient, query: string, directory: string): Promise<number> {
+  await client.query(`DECLARE blobs NO SCROLL CURSOR FOR ${query}`);
   let count = 0;
   for (;;) {
-    const { rows: blobs } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
-    if (blobs.length === 0) return count;
-    for (const { path, blob } of blobs) await writeNew(blobFile(join(directory, "secrets"), path), bytesOf(blob));
-    count += blobs.length;
+    const { rows } = await client.query<BlobRow>(`FETCH ${rowsAtOnce} FROM blobs`);
+    if (rows.length === 0) break;
+    for (const { space, path, blob } of rows) await writeNew(blobFile(join(directory, space), path), bytesOf(blob));
+    count += rows.length;
   }
+  await client.query("CLOSE blobs");
+  return count;
 }
 
 async function writeNew(file: string, bytes: Uint8Array): Promise<void> {

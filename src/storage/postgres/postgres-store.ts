@@ -10,6 +10,7 @@ import {
   maxDocumentBytes,
   type SecretStore,
   type SharedStore,
+  type Space,
   type StoredDocument,
   type StoredSnapshot,
 } from "../secret-store.js";
@@ -21,7 +22,7 @@ import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { hasSchema, updateSchema } from "./schema.js";
 import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
-import { statements } from "./statements.js";
+import { statements, statementsIn } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
   /** Local directory for snapshots: absolute, existing, private to the user, used by this server alone. Null: no snapshots. */
@@ -96,26 +97,34 @@ export class PostgresStore implements SecretStore, SharedStore {
     return this.#guard.readHeader();
   }
 
-  async count(): Promise<number> {
-    const [count] = await this.#guard.ask(statements.count, []);
+  async count(space: Space = "secrets"): Promise<number> {
+    const [count] = await this.#guard.ask(statementsIn[space].count, []);
     return Number(count);
   }
 
-  async list(prefix: string, after: string, limit: number): Promise<readonly string[]> {
+  async list(prefix: string, after: string, limit: number, space: Space = "secrets"): Promise<readonly string[]> {
     const below = pathsBelow(prefix);
+    const { list, listBelow } = statementsIn[space];
     const [paths] =
       below === null
-        ? await this.#guard.ask(statements.list, [prefix, after, limit])
-        : await this.#guard.ask(statements.listBelow, [prefix, after, limit, below]);
+        ? await this.#guard.ask(list, [prefix, after, limit])
+        : await this.#guard.ask(listBelow, [prefix, after, limit, below]);
     return JSON.parse(paths ?? "[]") as string[];
   }
 
-  async listWithHeads(prefix: string, after: string, limit: number, first: number): Promise<readonly Listed[]> {
+  async listWithHeads(
+    prefix: string,
+    after: string,
+    limit: number,
+    first: number,
+    space: Space = "secrets",
+  ): Promise<readonly Listed[]> {
     const below = pathsBelow(prefix);
+    const { listHeads, listHeadsBelow } = statementsIn[space];
     const [paths, heads] =
       below === null
-        ? await this.#guard.ask(statements.listHeads, [prefix, after, limit, first])
-        : await this.#guard.ask(statements.listHeadsBelow, [prefix, after, limit, below, first]);
+        ? await this.#guard.ask(listHeads, [prefix, after, limit, first])
+        : await this.#guard.ask(listHeadsBelow, [prefix, after, limit, below, first]);
     const digits = (heads ?? "").split(",");
     return (JSON.parse(paths ?? "[]") as string[]).map((path, i) => ({ path, head: bytesOf(`\\x${digits[i]}`) }));
   }
@@ -129,19 +138,18 @@ export class PostgresStore implements SecretStore, SharedStore {
     return this.#database.alone(locks.sweeping, work);
   }
 
-  async read(path: string, first?: number): Promise<Bytes | null> {
+  async read(path: string, first?: number, space: Space = "secrets"): Promise<Bytes | null> {
+    const { read, readHead } = statementsIn[space];
     const [blob = null] =
-      first === undefined
-        ? await this.#guard.ask(statements.read, [path])
-        : await this.#guard.ask(statements.readHead, [path, first]);
+      first === undefined ? await this.#guard.ask(read, [path]) : await this.#guard.ask(readHead, [path, first]);
     return blob === null ? null : bytesOf(blob);
   }
 
   async commit(changes: readonly Change[]): Promise<CommitResult> {
     const [only, another] = changes;
     if (only === undefined) return { committed: true };
-    if (another !== undefined) return this.commitOn(changes, []);
-    const { path, blob, expected } = only;
+    const { space = "secrets", path, blob, expected } = only;
+    if (another !== undefined || space !== "secrets") return this.commitOn(changes, []);
     return commitResult(await this.#guard.ask(statements.commitOne, [path, blob, expectedText(expected)]));
   }
 

@@ -29,7 +29,7 @@ export function pathsBelow(prefix: string): string | null {
   }
 }
 
-/** Lengths that stand for no blob, see `commit_many`. */
+/** Lengths that stand for no blob, see `commit_spaces`. */
 const removes = -1;
 const onlyRequires = -2;
 
@@ -43,8 +43,10 @@ export function changesParameters(changes: readonly Change[], bases: readonly Ba
     at += Math.max(0, length);
   }
   const blobs = Buffer.concat(changes.flatMap(({ blob }) => blob ?? []));
-  const paths = [...changes, ...bases].map(({ path }) => path);
+  const places = [...changes, ...bases];
+  const spaces = places.map(({ space = "secrets" }) => space);
+  const paths = places.map(({ path }) => path);
   const expected = [...changes.map((change) => change.expected), ...bases].map(expectedText);
-  const values: readonly Value[] = [paths, starts, lengths, blobs, expected];
+  const values: readonly Value[] = [spaces, paths, starts, lengths, blobs, expected];
   return { values, bytes: blobs.length };
 }

@@ -3,6 +3,7 @@
  * epoch of what they saw. Secrets are read in subqueries on the current vault: with `sessionSettings`, their only plan is the
  * primary key's index.
  */
+import type { Space } from "../secret-store.js";
 
 export type Statement = {
   readonly name: string;
@@ -10,9 +11,6 @@ export type Statement = {
   /** Must not take effect after a failure was reported. */
   readonly isChange?: boolean;
 };
-
-const ofCurrent = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path = $1) FROM strongroom.current c";
-const pathsAfter = "FROM strongroom.secret s WHERE s.vault = c.vault AND s.path >= $1 AND s.path > $2";
 
 export const statements = {
   serverConnections: {
@@ -31,23 +29,6 @@ export const statements = {
     text: `SELECT c.epoch, concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()),
   pg_relation_filenode('strongroom.secret')) FROM strongroom.current c`,
   },
-  count: {
-    name: "count",
-    text: `SELECT c.epoch, (SELECT COALESCE(SUM(n.secrets), 0) FROM strongroom.secret_count n WHERE n.vault = c.vault)
-  FROM strongroom.current c`,
-  },
-  read: { name: "read", text: `SELECT c.epoch, (SELECT s.blob ${ofCurrent}` },
-  readHead: {
-    name: "read-head",
-    text: `SELECT c.epoch, (SELECT substring(s.blob FROM 1 FOR $2::integer) ${ofCurrent}`,
-  },
-  list: { name: "list", text: listOf(`${pathsAfter} ORDER BY s.path LIMIT $3`) },
-  listBelow: { name: "list-below", text: listOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`) },
-  listHeads: { name: "list-heads", text: headsOf(`${pathsAfter} ORDER BY s.path LIMIT $3`, "$4") },
-  listHeadsBelow: {
-    name: "list-heads-below",
-    text: headsOf(`${pathsAfter} AND s.path < $4 ORDER BY s.path LIMIT $3`, "$5"),
-  },
   commitOne: {
     isChange: true,
     name: "commit-one",
@@ -55,8 +36,8 @@ export const statements = {
   },
   commitMany: {
     isChange: true,
-    name: "commit-many",
-    text: "SELECT epoch, refused FROM strongroom.commit_many($1, $2, $3, $4, $5, $6)",
+    name: "commit-spaces",
+    text: "SELECT epoch, refused FROM strongroom.commit_spaces($1, $2, $3, $4, $5, $6, $7)",
   },
   startVault: {
     isChange: true,
@@ -85,6 +66,36 @@ export const statements = {
   },
 } as const satisfies Readonly<Record<string, Statement>>;
 
+/** Statements that read the blobs of one space. */
+export type SpaceStatements = ReturnType<typeof statementsOf>;
+
+const counts: Partial<Readonly<Record<Space, string>>> = {
+  secrets: "SELECT COALESCE(SUM(n.secrets), 0) FROM strongroom.secret_count n WHERE n.vault = c.vault",
+};
+
+function statementsOf(space: Space) {
+  const ofVault =
+    space === "secrets"
+      ? "FROM strongroom.secret s WHERE s.vault = c.vault"
+      : `FROM strongroom.blob s WHERE s.vault = c.vault AND s.space = '${space}'`;
+  const count = counts[space] ?? `SELECT count(*) ${ofVault}`;
+  const first = "substring(s.blob FROM 1 FOR $2::integer)";
+  const after = `${ofVault} AND s.path >= $1 AND s.path > $2`;
+  const page = `${after} ORDER BY s.path LIMIT $3`;
+  const pageBelow = `${after} AND s.path < $4 ORDER BY s.path LIMIT $3`;
+  const texts = {
+    count: `SELECT c.epoch, (${count}) FROM strongroom.current c`,
+    read: `SELECT c.epoch, (SELECT s.blob ${ofVault} AND s.path = $1) FROM strongroom.current c`,
+    readHead: `SELECT c.epoch, (SELECT ${first} ${ofVault} AND s.path = $1) FROM strongroom.current c`,
+    list: listOf(page),
+    listBelow: listOf(pageBelow),
+    listHeads: headsOf(page, "$4"),
+    listHeadsBelow: headsOf(pageBelow, "$5"),
+  };
+  const named = Object.entries(texts).map(([name, text]) => [name, { name: `${name} ${space}`, text }]);
+  return Object.fromEntries(named) as Readonly<Record<keyof typeof texts, Statement>>;
+}
+
 function listOf(paths: string): string {
   return `SELECT c.epoch, to_json(ARRAY(SELECT s.path ${paths})) FROM strongroom.current c`;
 }
@@ -95,3 +106,9 @@ function headsOf(paths: string, most: string): string {
   SELECT json_agg(s.path ORDER BY s.path) AS paths, string_agg(encode(s.head, 'hex'), ',' ORDER BY s.path) AS heads
   FROM (SELECT s.path, strongroom.head(s.blob, ${most}::integer) AS head ${paths}) s) p`;
 }
+
+export const statementsIn: Readonly<Record<Space, SpaceStatements>> = {
+  secrets: statementsOf("secrets"),
+  trash: statementsOf("trash"),
+  keys: statementsOf("keys"),
+};

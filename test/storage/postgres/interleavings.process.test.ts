@@ -102,7 +102,7 @@ describe("unlucky orders of several servers", () => {
   it("bring back no version that one deletes while another one puts or moves the secret", async () => {
     const changes = [
       ["commit-one", "app/key", (server: TestServer) => put(server, "app/key", "three")],
-      ["commit-many", "app/moved", (server: TestServer) => send(server, moving("app/key", "app/moved"))],
+      ["commit-spaces", "app/moved", (server: TestServer) => send(server, moving("app/key", "app/moved"))],
     ] as const;
     for (const [statement, path, change] of changes) {
       const [first, second] = await startWithHistory();

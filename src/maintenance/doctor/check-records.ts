@@ -1,9 +1,12 @@
-/** Check of a vault's client tokens: the document and, with the passphrase, the MAC of each record. */
+/** Checks of the records that a key signs: the vault's client tokens, and the audit log with its checkpoints. */
+import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
 import { readDocument, signedText, type TokenRecord } from "../../access/token-record.js";
+import { auditDirectory, fileNumberOf, signedOf } from "../../audit/format.js";
+import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/verify.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
 import { maxDocumentBytes } from "../../storage/secret-store.js";
-import { examine, type Inspection, reading } from "./inspection.js";
+import { entriesOf, examine, type Inspection, reading, reportStray } from "./inspection.js";
 
 /** `isOpened`: the vault's key is there. */
 export async function examineTokens(inspection: Inspection, path: string, isOpened: boolean): Promise<void> {
@@ -47,4 +50,26 @@ function reportRefused(inspection: Inspection, path: string, name: string): void
 function nameOf(entry: unknown): string {
   const name = typeof entry === "object" && entry !== null && "name" in entry ? entry.name : undefined;
   return typeof name === "string" ? JSON.stringify(name).slice(1, -1) : "without a name";
+}
+
+/** `isOpened`: the vault's key is there. */
+export async function examineAudit(inspection: Inspection, isOpened: boolean): Promise<void> {
+  const directory = auditDirectory(inspection.home.path);
+  if ((await examine(inspection, directory, "directory")) === null) return;
+  for (const entry of await entriesOf(inspection, directory)) {
+    const path = join(directory, entry.name);
+    if (fileNumberOf(entry.name) === null) await reportStray(inspection, path, entry);
+    else if ((await examine(inspection, path, "file")) === null) return;
+  }
+  const log = await reading(inspection, directory, () => verifyLog(directory));
+  if (log === null) return;
+  const judged = isOpened
+    ? await judgeCheckpoints(log, (checkpoints) => inspection.keys.verifyCheckpoints(checkpoints.map(signedOf)))
+    : null;
+  for (const problem of [...log.problems, ...(judged?.problems ?? [])]) reportAudit(inspection, directory, problem);
+}
+
+function reportAudit(inspection: Inspection, directory: string, { file, message }: AuditProblem): void {
+  const remedy = "find out who writes to the home; keep a copy of the audit directory, then move it away";
+  inspection.report({ code: "audit-changed", path: join(directory, file), message, remedy, fix: null });
 }

@@ -1,15 +1,26 @@
 /**
- * Key workers of doctor: one without a key that checks structure and, given the passphrase, one that opens the secrets of
- * one vault. No value leaves them.
+ * Key workers of maintenance, without a server: one without a key that checks structure and, given the passphrase, one that
+ * opens the secrets of one vault. No value leaves them.
  */
-import type { BlobFault, BlobOutline, Bytes, CheckpointVerdict, SignedCheckpoint } from "../../../workers/protocol.js";
-import { systemClock } from "../../clock.js";
-import { VaultError } from "../../errors.js";
-import { KeyWorker } from "../../vault/key-worker.js";
-import { passphraseBody } from "./passphrase-body.js";
+import type {
+  BlobFault,
+  BlobOutline,
+  Bytes,
+  CheckpointVerdict,
+  SharedBytes,
+  SignedCheckpoint,
+} from "../../workers/protocol.js";
+import { signedOf } from "../audit/format.js";
+import type { Judge } from "../audit/verify.js";
+import { systemClock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import { KeyWorker } from "../vault/key-worker.js";
 
 /** Bytes of a blob that its structure check needs. */
 export const headBytes = 9;
+
+/** Whether a server can use a header. */
+export type HeaderCheck = (header: Bytes) => Promise<boolean>;
 
 export class Keys {
   readonly #judge = startWorker();
@@ -78,6 +89,24 @@ export class Keys {
   }
 }
 
+/**
+ * Runs work with a judge of audit checkpoints that has the key of the vault with this header. The passphrase is wiped.
+ * @throws VaultError UNAUTHORIZED, INTEGRITY
+ */
+export async function withOfflineJudge<T>(
+  header: Bytes,
+  passphrase: Bytes,
+  work: (judge: Judge) => Promise<T>,
+): Promise<T> {
+  const keys = new Keys(passphrase);
+  try {
+    await keys.unlock("current", header);
+    return await work((checkpoints) => keys.verifyCheckpoints(checkpoints.map(signedOf)));
+  } finally {
+    await keys.stop();
+  }
+}
+
 function startWorker(): KeyWorker {
   const settings = { maxValueBytes: 0, keepVersions: 0, keepVersionBytes: 0 };
   return KeyWorker.start({ settings, clock: systemClock, crashed: () => {} });
@@ -97,4 +126,35 @@ async function succeeds(call: Promise<unknown>): Promise<boolean> {
 /** Bytes sent to the key worker are transferred. */
 function copyOf(bytes: Bytes): Bytes {
   return bytes.slice();
+}
+
+/**
+ * Returns the JSON body of an unlock, `{"passphrase":"…"}`, of valid UTF-8, without making a string of it. The caller wipes
+ * both.
+ */
+function passphraseBody(passphrase: Uint8Array): SharedBytes {
+  const before = '{"passphrase":"';
+  const after = '"}';
+  const escapes = passphrase.reduce((sum, byte) => sum + (escapeOf(byte)?.length ?? 1) - 1, 0);
+  const body = new Uint8Array(new SharedArrayBuffer(before.length + passphrase.length + escapes + after.length));
+  let at = putAscii(body, 0, before);
+  for (const byte of passphrase) {
+    const spelled = escapeOf(byte);
+    if (spelled === null) body[at++] = byte;
+    else at = putAscii(body, at, spelled);
+  }
+  putAscii(body, at, after);
+  return body;
+}
+
+/** Returns the JSON escape of a byte; null when it needs none. */
+function escapeOf(byte: number): string | null {
+  if (byte === 0x22 || byte === 0x5c) return byte === 0x22 ? '\\"' : "\\\\";
+  return byte < 0x20 ? `\\u00${byte.toString(16).padStart(2, "0")}` : null;
+}
+
+/** Returns the end of the text. */
+function putAscii(target: Uint8Array, at: number, text: string): number {
+  for (let i = 0; i < text.length; i++) target[at + i] = text.charCodeAt(i);
+  return at + text.length;
 }
