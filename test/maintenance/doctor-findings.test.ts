@@ -64,11 +64,11 @@ function replaceIn(from: string, to: string): (at: string) => void {
   return (at) => writeFileSync(at, readFileSync(at, "utf8").replace(from, to));
 }
 
-function flip(offset: number): (at: string) => void {
+function flip(offset: number, bits = 1): (at: string) => void {
   return (at) => {
     const bytes = readFileSync(at);
     const position = offset < 0 ? bytes.length + offset : offset;
-    bytes[position] = (bytes[position] ?? 0) ^ 1;
+    bytes[position] = (bytes[position] ?? 0) ^ bits;
     writeFileSync(at, bytes);
   };
 }
@@ -411,7 +411,7 @@ const rows: readonly Row[] = [
       "that is no sealed secret",
       (at: string) => writeFileSync(at, "a text that is as long as any blob, and then some, and more"),
     ] as const,
-    ["of a later version", flip(4)] as const,
+    ["of a later version", flip(4, 0x80)] as const,
     ["with an inconsistent length", flip(6)] as const,
   ].map(
     ([what, damage]): Row => ({
