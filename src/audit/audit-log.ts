@@ -18,6 +18,9 @@ import {
   type Signer,
 } from "./writer.js";
 
+/** Time in which further lockouts are counted together, in milliseconds. */
+const lockoutsMs = 60_000;
+
 /** Makes and checks the MACs of checkpoints while the vault is unlocked. */
 export type CheckpointKey = { readonly sign: Signer; readonly verify: CheckpointVerifier };
 
@@ -34,6 +37,8 @@ export type AuditLogOptions = {
 export class AuditLog {
   readonly #options: AuditLogOptions;
   #key: CheckpointKey | null = null;
+  /** Lockouts since the last record of one; a credential without any within a minute is missing. */
+  readonly #lockouts = new Map<Credential, number>();
   /** Time of the last record, as a number and as text: most records of a millisecond share it. */
   #now = Number.NaN;
   #time = "";
@@ -97,8 +102,26 @@ export class AuditLog {
     this.#add({ event: "stop" });
   }
 
+  /** The first lockout has a record at once, the others one for each minute: their number is the attacker's choice. */
   lockedOut(credential: Credential, address: string): void {
+    const others = this.#lockouts.get(credential);
+    if (others !== undefined) {
+      this.#lockouts.set(credential, others + 1);
+      return;
+    }
     this.#add({ event: "lockout", credential, address });
+    this.#countLockouts(credential);
+  }
+
+  #countLockouts(credential: Credential): void {
+    this.#lockouts.set(credential, 0);
+    this.#options.clock.after(lockoutsMs, () => {
+      const count = this.#lockouts.get(credential) ?? 0;
+      this.#lockouts.delete(credential);
+      if (count === 0) return;
+      this.#add({ event: "lockout", credential, count });
+      this.#countLockouts(credential);
+    });
   }
 
   /** Records that a secret was used for a request. DANGER: never the request's path, query or body. */
@@ -127,6 +150,8 @@ export class AuditLog {
 
   /** Writes what waits, and ends. */
   close(): Promise<void> {
+    for (const [credential, count] of this.#lockouts) if (count > 0) this.#add({ event: "lockout", credential, count });
+    this.#lockouts.clear();
     return this.#options.writer.close();
   }
 

@@ -595,7 +595,7 @@ export interface AuditRecord {
   readonly etag?: string;
   /** Prefix of a list. */
   readonly prefix?: string;
-  /** Number of secrets in a list, or of records lost in a gap. */
+  /** Number of secrets in a list, of records lost in a gap, or of lockouts in a minute. */
   readonly count?: number;
   /** Present in the records of a batch. */
   readonly batch?: true;

@@ -244,6 +244,23 @@ describe("the audit log", () => {
     ]);
   });
 
+  it("has one record a minute of further lockouts, with their number", async () => {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock });
+    for (let client = 0; client < 5; client++)
+      for (let n = 0; n < 10; n++)
+        await send(server, { path: "/v1/secrets", token: "wrong", localAddress: `127.0.0.${20 + client}` });
+    const lockouts = async () => {
+      const { records } = await readAudit(server);
+      return records.filter(({ event }) => event === "lockout").map(({ address, count }) => address ?? count);
+    };
+    expect(await lockouts()).to.deep.equal(["127.0.0.20"]);
+    clock.advance(60_000);
+    expect(await lockouts()).to.deep.equal(["127.0.0.20", 4]);
+    clock.advance(60_000);
+    expect(await lockouts()).to.deep.equal(["127.0.0.20", 4]);
+  });
+
   it("leaves out reads and lists with --audit changes", async () => {
     const server = await startTestServer({ audit: "changes" });
     await readAudit(server);
