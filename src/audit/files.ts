@@ -114,8 +114,27 @@ export class LogFiles {
 
 /** Returns the numbers of the log's files, ascending. */
 export async function fileNumbers(files: Pick<FileOperations, "readdir">, directory: string): Promise<number[]> {
+  return (await logFilesIn(files, directory)).numbers;
+}
+
+/**
+ * Returns the numbers of the log's files, ascending; and of files that only have such a name: their numbers are far from all
+ * others. One that was put there, or restored, must not be taken for the log's end, or the log would continue behind it.
+ */
+export async function logFilesIn(
+  files: Pick<FileOperations, "readdir">,
+  directory: string,
+): Promise<{ readonly numbers: number[]; readonly strays: readonly number[] }> {
   const names = (await missingAsNull(files.readdir(directory))) ?? [];
-  return names.flatMap((name) => fileNumberOf(basename(name)) ?? []).sort((a, b) => a - b);
+  const all = names.flatMap((name) => fileNumberOf(basename(name)) ?? []).sort((a, b) => a - b);
+  const runs: number[][] = [];
+  for (const number of all) {
+    const last = runs.at(-1);
+    if (last !== undefined && number - (last.at(-1) ?? 0) <= keptFiles) last.push(number);
+    else runs.push([number]);
+  }
+  const [longest = []] = runs.toSorted((a, b) => b.length - a.length); // of equal ones the first
+  return { numbers: longest, strays: all.filter((number) => !longest.includes(number)) };
 }
 
 /** Where the next group goes. `length`: bytes in the file; 0: no first line yet. `seq`: number of the next record. */

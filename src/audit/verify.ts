@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { CheckpointVerdict } from "../../workers/protocol.js";
 import { systemCode } from "../errors.js";
 import { readFileBytes, systemFiles } from "../files/durable.js";
-import { fileNumbers } from "./files.js";
+import { logFilesIn } from "./files.js";
 import {
   base64url,
   type Checkpoint,
@@ -98,6 +98,12 @@ export class LogVerifier {
     this.#newest = file;
     this.#files++;
     this.#readLines(file, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  }
+
+  /** Names a file whose number is far from all others. */
+  addStray(file: number): void {
+    const message = "its number does not belong to the log, which is not continued there: move it away";
+    this.#problems.push({ code: "header", file: fileNameOf(file), message });
   }
 
   end(): VerifiedLog {
@@ -304,7 +310,9 @@ export async function verifyLog(directory: string, head: LogHead | null = null):
 
 async function verifyOnce(directory: string, head: LogHead | null): Promise<VerifiedLog> {
   const verifier = new LogVerifier(head);
-  for (const file of await fileNumbers(systemFiles, directory)) {
+  const { numbers, strays } = await logFilesIn(systemFiles, directory);
+  for (const file of strays) verifier.addStray(file);
+  for (const file of numbers) {
     const path = join(directory, fileNameOf(file));
     const bytes = await readFileBytes(systemFiles, path, longestFile);
     if (bytes === null) throw Object.assign(new Error(`${path} is gone`), { code: "ENOENT", path });

@@ -3,6 +3,8 @@ import { readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { fileNameOf } from "../../src/audit/format.js";
+import { readRecords } from "../../src/audit/reader.js";
 import { judgeCheckpoints, verifyLog } from "../../src/audit/verify.js";
 import { systemFiles } from "../../src/files/durable.js";
 import { OpenFile } from "../../src/files/open-file.js";
@@ -240,6 +242,32 @@ describe("the audit log's writer", () => {
     const log = readLog(directory);
     expect([log.get(1)?.toString(), log.size]).to.deep.equal([foreign, 2]);
     expect((await verifyLog(directory)).problems).to.not.have.lengthOf(0);
+  });
+
+  it("continues the log beside a file whose number is far away, which verify names", async () => {
+    for (const [stray, count] of [
+      [999_999_999_999, 3],
+      [500, 18],
+    ] as const) {
+      const { writer, directory } = newWriter({ limits: { maxFileBytes: 500 } });
+      for (let n = 0; n < count; n++) {
+        writer.add(record(n));
+        await writer.flush();
+      }
+      await writer.close();
+      const before = [...readLog(directory).keys()];
+      const { seq: last = 0 } = (await verifyLog(directory)).head ?? {};
+      writeLog(directory, new Map([[stray, readLog(directory).get(before[0] ?? 1) ?? Buffer.alloc(0)]]));
+      const next = newWriter({ directory });
+      next.writer.add(record(1000));
+      await next.writer.close();
+      expect(readdirSync(directory)).to.have.lengthOf(before.length + 1);
+      const { problems, head } = await verifyLog(directory);
+      expect(problems.map(({ code, file }) => [code, file])).to.deep.equal([["header", fileNameOf(stray)]]);
+      expect(head?.seq).to.equal(last + 1);
+      const records = await readRecords(systemFiles, directory, 0, 1000);
+      expect(records.at(-1)?.["path"]).to.equal("app/1000");
+    }
   });
 
   it("hides no cut that was made under a running server", async () => {
