@@ -120,6 +120,16 @@ describe("strongroom ls and find", () => {
     mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/evil/a" }));
   });
 
+  it("export --format json controls no terminal, and is the same JSON elsewhere", async () => {
+    await mustPut(server(), "evil/a", { value: "\u009b31m red" });
+    const args = ["export", "--plaintext", "--format", "json", "--prefix", "evil"];
+    const plain = await must(here(), args);
+    const onTerminal = await shown(...args);
+    expect(onTerminal).to.contain(String.raw`\u009b31m red`);
+    expect(JSON.parse(onTerminal)).to.deep.equal(JSON.parse(plain));
+    mustSucceed(await send(server(), { method: "DELETE", path: "/v1/secrets/evil/a" }));
+  });
+
   it("ls --long adds a column for each property, on a terminal and elsewhere", async () => {
     expect(await shown("ls", "--long")).to.match(
       /^app\/\n├── db\/\n│ {3}├── name {6}- {12}\d{4}-\d\d-\d\d \d\d:\d\dZ\n/,

@@ -4,7 +4,7 @@ import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/json.js";
 import { CommandFailure } from "../lib/errors.js";
-import { counted, printable, printJson } from "../lib/output.js";
+import { counted, printable, printJson, shownJson } from "../lib/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
 import { folderPrefix } from "../lib/paths.js";
 import { noBar, type Progress, progressBar } from "../lib/progress.js";
@@ -84,17 +84,22 @@ async function writeAll(client: StrongroomClient, flags: Flags, bar: Progress): 
   }
   const content =
     flags.format === "json"
-      ? asJson(client, entries, bar)
+      ? asJson(client, entries, bar, flags.output === undefined ? shownJson : (json) => json)
       : await asLines(client, entries, { ...flags, format: flags.format }, bar);
   await writeOut(content, flags);
   return entries.length;
 }
 
-async function* asJson(client: StrongroomClient, entries: readonly SecretEntry[], bar: Progress) {
+async function* asJson(
+  client: StrongroomClient,
+  entries: readonly SecretEntry[],
+  bar: Progress,
+  shown: (json: string) => string,
+) {
   yield exportStart;
   let separator = "";
   for await (const secret of secretsOf(client, entries, bar)) {
-    yield `${separator}${exportRow(secret.path, secret.reveal(), secret.metadata)}`;
+    yield `${separator}${shown(exportRow(secret.path, secret.reveal(), secret.metadata))}`;
     separator = ",\n";
   }
   yield exportEnd;

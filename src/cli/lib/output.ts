@@ -32,10 +32,14 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** On a terminal, escapes what could control it: JSON leaves U+0080 to U+009F as they are. */
+/** JSON leaves U+0080 to U+009F as they are, which a terminal obeys. */
 export function printJson(value: unknown): void {
-  const json = JSON.stringify(value);
-  process.stdout.write(`${process.stdout.isTTY ? json.replace(controls, jsonEscapes) : json}\n`);
+  process.stdout.write(`${shownJson(JSON.stringify(value))}\n`);
+}
+
+/** Returns JSON that standard output can take: the same, but on a terminal without what could control it. */
+export function shownJson(json: string): string {
+  return process.stdout.isTTY ? json.replace(controls, jsonEscapes) : json;
 }
 
 function jsonEscapes(character: string): string {
