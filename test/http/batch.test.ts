@@ -275,6 +275,19 @@ for (const [memory, options] of [
   });
 }
 
+describe("a batch beside far more values than its operations need", () => {
+  const server = shareTestServer({}, mustInit);
+  for (const filler of [
+    "[".repeat(70_000) + "]".repeat(70_000),
+    `[0${",0".repeat(70_000)}]`,
+    `{"a":1${',"a":1'.repeat(70_000)}}`,
+  ])
+    it(`is refused before they are read: ${filler.slice(0, 8)}…`, async () => {
+      const body = `{"other":${filler},"operations":[]}`;
+      mustRefuse(await send(server(), { method: "POST", path: "/v1/batch", body }), 400, "BAD_REQUEST");
+    });
+});
+
 describe("the limits of a batch", () => {
   const maxBatchBytes = 300_000;
   const server = shareTestServer({ maxBatchBytes, maxValueBytes: 50_000 }, mustInit);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { sharedBytes, startNewVault, unlockKeyWorker, verdict } from "../support/key-worker.js";
 
 describe("a lock of the key worker", () => {
-  const costly = sharedBytes(`{"x":[${"0,".repeat(2 ** 20)}0],"operations":[]}`);
+  const costly = sharedBytes(`{"x":"${"\\\\n".repeat(2 ** 21)}","operations":[]}`);
 
   it("overtakes the operations in front of it, and signs the checkpoint that it carries before it wipes the key", async () => {
     const worker = await startNewVault();

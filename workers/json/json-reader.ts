@@ -40,25 +40,31 @@ export function readObject(
 
 /**
  * Returns where the elements of an array are that is a field of a JSON object, the last of that name; null when `source`
- * is not one JSON object, has no such array, or has one with more than `most` elements: it reads no further then.
+ * is not one JSON object, has no such array, or has one with more than `most` elements: it reads no further then. Nor when
+ * there are far more values than such a list needs: 24 bodies of 16 MiB of brackets kept the thread busy for 15 s.
  */
 export function readElements(source: Uint8Array, name: string, most: number): readonly Span[] | null {
   let elements: Span[] | null = null;
-  const isRead = readFields(source, [name], (cursor) => {
+  const read = (cursor: Cursor) => {
     elements = cursor.bytes[cursor.at] === bracketOpen ? elementsOf(cursor, most) : null;
     if (elements === null) skipValue(cursor);
-  });
+  };
+  const isRead = readFields(source, [name], read, mostListedValues);
   return isRead ? elements : null;
 }
 
-/** Calls `read` at the value of each field with one of the names. Returns false when `source` is not one JSON object. */
+/**
+ * Calls `read` at the value of each field with one of the names. Returns false when `source` is not one JSON object, or has
+ * more than `mostValues` values.
+ */
 function readFields(
   source: Uint8Array,
   names: readonly string[],
   read: (cursor: Cursor, name: string) => void,
+  mostValues = Number.POSITIVE_INFINITY,
 ): boolean {
   if (!isUtf8(source)) return false;
-  const cursor: Cursor = { bytes: source, at: 0 };
+  const cursor: Cursor = { bytes: source, at: 0, left: mostValues };
   try {
     skipSpace(cursor);
     readEach(cursor, braceOpen, braceClose, () => {
@@ -128,7 +134,8 @@ function isName(bytes: Uint8Array, start: number, end: number, name: string): bo
 
 class Malformed extends Error {}
 
-type Cursor = { readonly bytes: Uint8Array; at: number };
+/** `left`: how many more values may be skipped. */
+type Cursor = { readonly bytes: Uint8Array; at: number; left: number };
 
 /** Where a text is in the bytes: of a string, its content between the quotes. */
 type Span = { readonly start: number; readonly end: number };
@@ -156,8 +163,12 @@ const spelledTrue = utf8("true");
 const spelledFalse = utf8("false");
 const spelledNull = utf8("null");
 
+/** 64 for each of a thousand elements. */
+const mostListedValues = 64_000;
+
 /** Checks and skips one value of any type; returns what it is. */
 function skipValue(cursor: Cursor): Found {
+  spend(cursor);
   skipSpace(cursor);
   const first = cursor.bytes[cursor.at];
   if (first === braceOpen || first === bracketOpen) {
@@ -241,6 +252,7 @@ function skipContainer(cursor: Cursor): void {
       skipSpace(cursor);
     }
     if (closer === braceClose) skipName(cursor);
+    spend(cursor);
     const next = cursor.bytes[cursor.at];
     if (next === braceOpen || next === bracketOpen) {
       afterValue = openContainer(cursor, closers);
@@ -249,6 +261,10 @@ function skipContainer(cursor: Cursor): void {
     skipScalar(cursor);
     afterValue = true;
   }
+}
+
+function spend(cursor: Cursor): void {
+  if (--cursor.left < 0) throw new Malformed();
 }
 
 /** Enters a container; true when it is empty, so that its closer comes next. */
