@@ -197,7 +197,7 @@ export class Broker {
     const { credentials, tokens, vault, audit } = this.#deps;
     credentials.requireValid(caller);
     if (caller !== "root") requireScope(caller.token, "use");
-    vault.secrets.admit();
+    vault.secrets.admit(true);
     audit?.mustAccept();
     if (caller === "root") return;
     tokens.mustBeGenuine(caller);

@@ -113,11 +113,28 @@ function dispatch({ table, service }: Checks, req: Request, res: Response, calle
   if (endpoint === null) throw noEndpoint(table.methodsOf(target.path));
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
   if (caller !== "root") requireScope(caller.token, endpoint.scope);
-  if (endpoint.guard === "unlocked") {
-    service.vault.secrets.admit();
-    service.audit?.mustAccept();
+  const run = () => endpoint.handle(service, req, res, found?.parameter ?? "");
+  if (endpoint.guard !== "unlocked") return run();
+  const { secrets } = service.vault;
+  const mayReachAll = caller === "root" || caller.token.paths.length === 0;
+  secrets.admit(mayReachAll);
+  service.audit?.mustAccept();
+  return mayReachAll ? run() : touchingUnlessRefused(secrets, run);
+}
+
+/** A path that the token may not reach is no activity: it must not delay the idle lock. */
+async function touchingUnlessRefused(
+  secrets: Service["vault"]["secrets"],
+  run: () => Promise<void> | void,
+): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (error instanceof VaultError && (error.code === "FORBIDDEN" || error.code === "UNAUTHORIZED")) throw error;
+    secrets.touch();
+    throw error;
   }
-  return endpoint.handle(service, req, res, found?.parameter ?? "");
+  secrets.touch();
 }
 
 function noEndpoint(allow: readonly string[]): VaultError {

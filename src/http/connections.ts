@@ -175,17 +175,21 @@ function lineBreaksAt(chunk: Buffer | undefined): number {
   return at;
 }
 
-const authenticate = Symbol("authenticate");
-type Watched = Socket & { [authenticate]?: (() => void) | undefined };
+const membership = Symbol("membership");
+type Membership = { isAuthenticated: boolean; readonly exempt: (is: boolean) => void };
+type Watched = Socket & { [membership]?: Membership };
 
-/** Exempts the connection from being closed when there are too many. */
-export function markAuthenticated(socket: Watched): void {
-  socket[authenticate]?.();
-  socket[authenticate] = undefined;
+/** Exempts the connection from being closed when there are too many, or ends its exemption: its token is not valid any more. */
+export function markAuthenticated(socket: Watched, is: boolean): void {
+  const { [membership]: own } = socket;
+  if (own === undefined || own.isAuthenticated === is) return;
+  own.isAuthenticated = is;
+  own.exempt(is);
 }
 
+/** A connection of the Unix socket counts as one: only the owner can open it. */
 export function isAuthenticated(socket: Watched): boolean {
-  return socket[authenticate] === undefined;
+  return socket[membership]?.isAuthenticated ?? true;
 }
 
 export class OpenConnections {
@@ -227,7 +231,11 @@ export class OpenConnections {
     const name = nameOf(socket);
     const underlying = this.#unused.get(name);
     if (underlying === undefined) return;
-    socket[authenticate] = () => this.#unauthenticated.delete(underlying);
+    const exempt = (is: boolean) => {
+      if (is) this.#unauthenticated.delete(underlying);
+      else if (this.#open.has(underlying)) this.#unauthenticated.add(underlying);
+    };
+    socket[membership] = { isAuthenticated: false, exempt };
     socket.once("data", () => this.#unused.delete(name));
   }
 

@@ -42,7 +42,10 @@ export class OriginGuard {
         "BAD_REQUEST",
         "the Host header does not name this server: use localhost, or add the name with --server-names",
       );
-    const { origin, "sec-fetch-site": site = "none" } = req.headers;
+    const { origin, "sec-fetch-site": site = "none", "transfer-encoding": encoding } = req.headers;
+    if (encoding !== undefined && req.httpVersion !== "1.1")
+      // a proxy in between may read another end of the body
+      throw new VaultError("BAD_REQUEST", "Transfer-Encoding needs HTTP/1.1: send it with that version, or a length");
     if (origin !== undefined && origin.toLowerCase() !== `https://${authority.toLowerCase()}`)
       throw new VaultError(
         "BAD_REQUEST",
@@ -91,7 +94,7 @@ export class BearerCheck {
    */
   check(req: Request, res: Response): Caller | Promise<Caller> {
     const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
-    const caller = this.#callerOf(presented);
+    const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
     const refreshed = presented?.startsWith(textPrefix) ? this.#tokens.refresh() : undefined;
     if (refreshed === undefined) return this.#admit(req, res, caller);
@@ -102,24 +105,30 @@ export class BearerCheck {
       )
       .then((problem) => {
         this.#lockout.check(req); // others may have failed since
-        const current = this.#callerOf(presented);
+        const current = this.#callerOf(req, presented);
         if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw problem;
         return this.#admit(req, res, current);
       });
   }
 
-  #callerOf(presented: string | undefined): Caller | null {
-    return presented === undefined ? null : this.#credentials.authenticate(presented);
+  #callerOf(req: Request, presented: string | undefined): Caller | null {
+    try {
+      return presented === undefined ? null : this.#credentials.authenticate(presented);
+    } catch (error) {
+      markAuthenticated(req.socket, false); // the token has ended
+      throw error;
+    }
   }
 
   /** A token that has ended is no guess: `authenticate` throws, and it does not count as a failure. */
   #admit(req: Request, res: Response, caller: Caller | null): Caller {
     if (caller === null) {
+      markAuthenticated(req.socket, false);
       this.#lockout.fail(req);
       throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
     }
     contextOf(req).caller = caller;
-    markAuthenticated(req.socket);
+    markAuthenticated(req.socket, true);
     if (caller !== "root") {
       this.#tokens.touch(caller);
       warnOfEnd(res, caller, this.#clock.now());
@@ -175,6 +184,12 @@ export async function authorizeBody(
   if (!isOutside(req, path)) return;
   await validate();
   throw outside();
+}
+
+/** For what waits or takes long: throws UNAUTHORIZED once the caller's token has ended. */
+export function stillValid({ credentials }: Service, req: Request): () => void {
+  const caller = callerOf(req);
+  return () => credentials.requireValid(caller);
 }
 
 /** Returns the paths that a list may show; undefined: all. */

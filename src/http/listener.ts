@@ -2,6 +2,7 @@
  * Listeners: HTTPS with its TLS, limits and timeouts, and HTTP on a Unix socket, which has no TLS, and connections of its own,
  * so that nothing on TCP takes them away; their draining.
  */
+import { constants } from "node:crypto";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
 import { createServer, type Server, type ServerOptions } from "node:https";
 import { type AddressInfo, type OnReadOpts, Socket, type SocketConstructorOpts } from "node:net";
@@ -72,7 +73,7 @@ export function createListener(
     ciphers: ciphers.join(":"),
     ecdhCurve: curves.join(":"),
     requireHostHeader: false,
-    secureOptions: cleansePlaintext,
+    secureOptions: cleansePlaintext | constants.SSL_OP_NO_RENEGOTIATION, // of TLS 1.2
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   server.on("secureConnection", addPipeline);

@@ -8,7 +8,7 @@ import type { BatchPermit } from "../vault/batch-plan.js";
 import type { ListPart, ListQuery } from "../vault/list.js";
 import { readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
-import { authorizeBody, authorizePath, requireValidToken, secretPathOf, visibleRanges } from "./guards.js";
+import { authorizeBody, authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "./guards.js";
 import { ownMemory, sharedMemory } from "./memory.js";
 import { callerOf, conditionOf, contextOf, queryOf, type RequestContext, unlessTagged } from "./request.js";
 import { sendBytes, sendJson, sendNotModified, sendParts } from "./response.js";
@@ -18,7 +18,7 @@ export async function put(service: Service, req: Request, res: Response, paramet
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await authorizeBody(service, req, path, body, () => service.vault.secrets.judgePut(path, body));
-  const { reply, tag } = await service.vault.secrets.put(path, body, condition);
+  const { reply, tag } = await service.vault.secrets.put(path, body, condition, stillValid(service, req));
   sendBytes(res, 200, [reply], tag);
 }
 
@@ -31,11 +31,11 @@ export async function get({ vault }: Service, req: Request, res: Response, param
   else sendBytes(res, 200, [reply], tag);
 }
 
-export async function remove({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function remove(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  await vault.secrets.remove(path, condition);
+  await service.vault.secrets.remove(path, condition, stillValid(service, req));
   sendJson(res, 200, { ok: true, path, message: "the secret is deleted" });
 }
 
@@ -61,8 +61,17 @@ export async function changeMetadata(service: Service, req: Request, res: Respon
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeMetadata(path, body));
-  const { reply, tag } = await service.vault.secrets.changeMetadata(path, body, condition);
-  sendBytes(res, 200, [reply], tag);
+  const { reply, tag } = await service.vault.secrets.changeMetadata(path, body, condition, stillValid(service, req));
+  sendMetadata(req, res, reply, tag);
+}
+
+/** A token that can neither list nor get learns no metadata that it has not sent. */
+function sendMetadata(req: Request, res: Response, reply: Uint8Array, etag: string): void {
+  const caller = callerOf(req);
+  if (caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get"))
+    return void sendBytes(res, 200, [reply], etag);
+  const shown = JSON.parse(Buffer.from(reply.buffer, reply.byteOffset, reply.length).toString()) as object;
+  sendBytes(res, 200, [Buffer.from(JSON.stringify({ ...shown, metadata: {} }))], etag);
 }
 
 export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -70,15 +79,15 @@ export async function undo(service: Service, req: Request, res: Response, parame
   const condition = conditionOf(req);
   const body = await readBody(req, res, service.maxBodyBytes, ownMemory);
   await authorizeBody(service, req, path, body, () => service.vault.secrets.judgeUndo(path, body));
-  const { reply, tag } = await service.vault.secrets.undo(path, body, condition);
-  sendBytes(res, 200, [reply], tag);
+  const { reply, tag } = await service.vault.secrets.undo(path, body, condition, stillValid(service, req));
+  sendMetadata(req, res, reply, tag);
 }
 
-export async function prune({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+export async function prune(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
   const condition = conditionOf(req);
   authorizePath(req, path);
-  const removed = await vault.secrets.prune(path, condition);
+  const removed = await service.vault.secrets.prune(path, condition, stillValid(service, req));
   const message = removed === 1 ? "1 earlier version is deleted" : `${removed} earlier versions are deleted`;
   sendJson(res, 200, { ok: true, path, message });
 }
@@ -86,7 +95,12 @@ export async function prune({ vault }: Service, req: Request, res: Response, par
 export async function batch(service: Service, req: Request, res: Response): Promise<void> {
   const body = await readBody(req, res, service.maxBatchBytes, sharedMemory);
   requireValidToken(service, req, body);
-  const permit = { kind: permittedKind(req), path: (path: string) => authorizePath(req, path), permitted: noted(req) };
+  const permit = {
+    kind: permittedKind(req),
+    path: (path: string) => authorizePath(req, path),
+    permitted: noted(req),
+    still: stillValid(service, req),
+  };
   sendBytes(res, 200, [await service.vault.secrets.batch(body, permit)]);
 }
 
@@ -105,15 +119,15 @@ function noted(req: Request): BatchPermit["permitted"] {
 }
 
 /** Streams a long list in parts. */
-export async function list({ vault }: Service, req: Request, res: Response): Promise<void> {
+export async function list(service: Service, req: Request, res: Response): Promise<void> {
   const context = contextOf(req);
   const query = listQuery(req);
   context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  const parts = vault.secrets.list({ ...query, ...visibleRanges(req) });
+  const parts = service.vault.secrets.list({ ...query, ...visibleRanges(req) });
   const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
   context.count = count;
   if (last) sendBytes(res, 200, pieces);
-  else await sendParts(res, pieces, counted(parts, count, context));
+  else await sendParts(res, pieces, counted(parts, count, context, stillValid(service, req)));
 }
 
 const maxListLimit = 1000;
@@ -136,14 +150,16 @@ function canBeginPath(prefix: string): boolean {
   return isSecretPath(prefix) || isSecretPath(`${prefix}x`);
 }
 
-/** Counts the secrets for the report, from those of the first part on. */
+/** Counts the secrets for the report, from those of the first part on. A token that has ended gets no further part. */
 async function* counted(
   parts: AsyncIterable<ListPart>,
   first: number,
   context: RequestContext,
+  still: () => void,
 ): AsyncGenerator<ListPart, void, void> {
   let count = first;
   for await (const part of parts) {
+    still();
     count += part.count;
     context.count = count;
     yield part;

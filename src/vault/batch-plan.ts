@@ -22,6 +22,8 @@ export type BatchPermit = {
   readonly path: (path: string) => void;
   /** Called with each operation that it may do, before it is carried out; throws nothing. */
   readonly permitted: (step: Step) => void;
+  /** Called in the turn of the paths, and between slices of reads: throws when the caller's token has ended. */
+  readonly still: () => void;
 };
 
 /** Codes with which one operation is refused; with any other the whole request fails. */

@@ -93,7 +93,8 @@ export class Batches {
     if (operations.every(({ kind }) => kind === "get")) return this.#read(operations, body, permit);
     const steps = stepsOf(operations, body);
     mustPermitPaths(steps, permit);
-    return this.#paths.run(pathsOf(steps), () => {
+    return this.#paths.run(pathsOf(steps), async () => {
+      permit.still();
       if (!this.#cached.isShared) return this.#change(steps);
       return repeating(() => {
         const copy = new Uint8Array(new SharedArrayBuffer(body.length));
@@ -105,12 +106,13 @@ export class Batches {
 
   async #read(operations: readonly PlannedOperation[], body: SharedBytes, permit: BatchPermit): Promise<Bytes> {
     const budget = new ReplyBudget(this.#maxReplyBytes);
-    const results = await inSlices(operations, (slice, from) =>
-      this.#readSlice(
+    const results = await inSlices(operations, (slice, from) => {
+      permit.still();
+      return this.#readSlice(
         slice.map((operation, i) => stepOrRefusal(operation, from + i, body, permit)),
         budget,
-      ),
-    );
+      );
+    });
     return response(results);
   }
 

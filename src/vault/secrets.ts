@@ -46,6 +46,11 @@ export type SecretsOptions = {
   readonly keepsHistory: boolean;
 };
 
+/** Throws when a change is no longer permitted. */
+type Permit = () => void;
+
+const always: Permit = () => {};
+
 type Rewrite = "undo" | "changeMetadata";
 
 export class VaultSecrets {
@@ -90,21 +95,26 @@ export class VaultSecrets {
   }
 
   /**
-   * Counts as activity. Call it for every secret operation before any other check.
+   * Call it for every secret operation before any other check. `isActivity`: it delays the idle lock.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
-  admit(): void {
+  admit(isActivity: boolean): void {
     this.#lockState.lockIfIdle();
-    this.#lockState.touch();
+    if (isActivity) this.#lockState.touch();
     this.#lockState.mustBeUnlocked();
+  }
+
+  /** Notes activity, which delays the idle lock. */
+  touch(): void {
+    this.#lockState.touch();
   }
 
   /**
    * The body is checked before the condition.
    * @throws VaultError VAULT_LOCKED, BAD_REQUEST, PRECONDITION_FAILED, INTEGRITY, UNAVAILABLE
    */
-  put(path: string, body: Bytes, condition = unconditional): Promise<TaggedReply> {
-    return this.#changeBy(body, path, async (given) => {
+  put(path: string, body: Bytes, condition = unconditional, permit = always): Promise<TaggedReply> {
+    return this.#changeBy(body, path, permit, async (given) => {
       const previous = await this.#cached.previous(path);
       const now = this.#clock.now();
       const sealed = await this.#lockState.ask({ op: "seal", path, body: given, previous, now });
@@ -137,8 +147,8 @@ export class VaultSecrets {
   }
 
   /** @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE */
-  remove(path: string, condition = unconditional): Promise<void> {
-    return this.#change(path, async () => {
+  remove(path: string, condition = unconditional, permit = always): Promise<void> {
+    return this.#change(path, permit, async () => {
       const expected = isConditional(condition) ? await this.#expectedBy(condition, path) : "present";
       const { committed } = await this.#cached.commit([{ path, blob: null, expected }], []);
       if (!committed) throw expected === "present" ? notFound(path) : conflictAt(condition, path);
@@ -178,18 +188,18 @@ export class VaultSecrets {
   }
 
   /** Makes a version that is kept the newest. @throws VaultError NOT_FOUND, … as put */
-  undo(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#rewrite("undo", path, body, condition);
+  undo(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedReply> {
+    return this.#rewrite("undo", path, body, condition, permit);
   }
 
   /** Stores the current value with other metadata. @throws VaultError NOT_FOUND, … as put */
-  changeMetadata(path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#rewrite("changeMetadata", path, body, condition);
+  changeMetadata(path: string, body: Bytes, condition: Condition, permit = always): Promise<TaggedReply> {
+    return this.#rewrite("changeMetadata", path, body, condition, permit);
   }
 
   /** Removes all earlier versions; returns how many. @throws VaultError NOT_FOUND, … as put */
-  prune(path: string, condition: Condition): Promise<number> {
-    return this.#change(path, async () => {
+  prune(path: string, condition: Condition, permit = always): Promise<number> {
+    return this.#change(path, permit, async () => {
       const previous = await this.#store.read(path);
       requireOf(condition, path, previous);
       if (previous === null) throw notFound(path);
@@ -213,7 +223,7 @@ export class VaultSecrets {
 
   /** Binds the secret to a host, or removes the binding to one. @throws VaultError NOT_FOUND, … as put */
   setUses(path: string, add: Binding | null, removeHost: string | null): Promise<void> {
-    return this.#change(path, async () => {
+    return this.#change(path, always, async () => {
       const previous = await this.#mustRead(path);
       const sealed = await this.#lockState.ask({ op: "setUses", path, blob: previous, add, removeHost });
       await this.#replace(path, unconditional, previous, sealed);
@@ -282,8 +292,8 @@ export class VaultSecrets {
   }
 
   /** A put of what the secret already holds. */
-  #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition): Promise<TaggedReply> {
-    return this.#changeBy(body, path, async (given) => {
+  #rewrite(op: Rewrite, path: string, body: Bytes, condition: Condition, permit: Permit): Promise<TaggedReply> {
+    return this.#changeBy(body, path, permit, async (given) => {
       const previous = await this.#store.read(path);
       try {
         const now = this.#clock.now();
@@ -321,19 +331,27 @@ export class VaultSecrets {
     }
   }
 
-  /** Runs a change in its path's turn. */
-  #change<T>(path: string, change: () => Promise<T>): Promise<T> {
-    return this.#whileUnlocked(() => this.#paths.run([path], () => this.#repeatingIfShared(change)));
+  /** Runs a change in its path's turn, if it is permitted then: a token may have been revoked while it waited. */
+  #change<T>(path: string, permit: Permit, change: () => Promise<T>): Promise<T> {
+    return this.#whileUnlocked(() =>
+      this.#paths.run([path], async () => {
+        permit();
+        return this.#repeatingIfShared(change);
+      }),
+    );
   }
 
   /** As `#change`, of a change that consumes its body: each attempt gets a copy, where there may be several. */
-  #changeBy<T>(body: Bytes, path: string, change: (body: Bytes) => Promise<T>): Promise<T> {
-    if (!this.#cached.isShared) return this.#whileUnlocked(() => this.#paths.run([path], () => change(body)), body);
+  #changeBy<T>(body: Bytes, path: string, permit: Permit, change: (body: Bytes) => Promise<T>): Promise<T> {
     const once = () => {
       const copy = body.slice();
       return wipingAfter(copy, change(copy));
     };
-    return this.#whileUnlocked(() => this.#paths.run([path], () => repeating(once)), body);
+    const inTurn = async () => {
+      permit();
+      return this.#cached.isShared ? repeating(once) : change(body);
+    };
+    return this.#whileUnlocked(() => this.#paths.run([path], inTurn), body);
   }
 
   #repeatingIfShared<T>(change: () => Promise<T>): Promise<T> {

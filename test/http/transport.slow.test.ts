@@ -1,5 +1,6 @@
 /** docs/http-api.md, Limits; TLS, Host and Origin, headers, malformed HTTP, timeouts. */
 import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { connect as connectPlain, isIPv6, type Socket } from "node:net";
@@ -36,6 +37,24 @@ describe("TLS", () => {
       expect(await handshake(server(), version)).to.equal(version);
     });
   }
+  it("refuses a renegotiation", async () => {
+    const { port, certificate } = server();
+    const socket = connect({
+      host: "127.0.0.1",
+      port,
+      servername: "localhost",
+      ca: certificate,
+      maxVersion: "TLSv1.2",
+    });
+    later(() => void socket.destroy());
+    await once(socket, "secureConnect");
+    const outcome = await new Promise((resolve) => {
+      socket.once("error", () => resolve("refused"));
+      socket.renegotiate({}, (error) => resolve(error === null ? "renegotiated" : "refused"));
+    });
+    expect(outcome).to.equal("refused");
+  });
+
   for (const version of ["TLSv1", "TLSv1.1"] as const) {
     it(`refuses ${version}`, async () => {
       expect(await handshake(server(), version)).to.match(/ERR|alert|protocol/i);
@@ -452,6 +471,12 @@ describe("malformed HTTP", () => {
     const unlock = `POST /v1/unlock HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
     const broken = `PUT /v1/secrets/a HTTP/1.1\r\n${headers}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`;
     expect(statusesIn(await sendRaw(own, unlock + broken))).to.deep.equal(["200", "400"]);
+  });
+
+  it("HTTP/1.0 with Transfer-Encoding gets 400: a proxy in between may read another end of the body", async () => {
+    const head = `PUT /v1/secrets/a HTTP/1.0\r\n${authorization()}Transfer-Encoding: chunked\r\n\r\n`;
+    const { status, json } = parseRaw(await sendRaw(server(), `${head}d\r\n{"value":"v"}\r\n0\r\n\r\n`));
+    expect([status, json["code"]]).to.deep.equal([400, "BAD_REQUEST"]);
   });
 
   it("a request after a response with Connection: close is not carried out", async () => {

@@ -2,7 +2,16 @@
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, type Send, send } from "../support/test-client.js";
+import {
+  mustCreateToken,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustUnlock,
+  type Send,
+  send,
+} from "../support/test-client.js";
 
 const idleTimeoutMs = 60_000;
 
@@ -98,6 +107,16 @@ describe("idle lock", () => {
       expect(await isLocked(server)).to.equal(!counts);
     });
   }
+
+  it("does not count a path that the token may not reach as activity", async () => {
+    const clock = new FakeClock();
+    const server = await startUnlocked(clock);
+    const { token } = await mustCreateToken(server, { name: "ci", can: ["get"], paths: ["app/"] });
+    clock.advance(idleTimeoutMs - 1000);
+    await send(server, { path: "/v1/secrets/other", token });
+    clock.advance(1000);
+    expect(await isLocked(server)).to.equal(true);
+  });
 
   it("counts a get refused by a locked vault as activity", async () => {
     const clock = new FakeClock();

@@ -6,7 +6,7 @@ import type { FinishedRequest } from "../../src/observer.js";
 import { cleanUpMark, cleanUpTo } from "../support/clean-up.js";
 import { heldFiles } from "../support/held-files.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
-import { mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
+import { mustCreateToken, mustLock, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
 /** Three parts. */
 const count = 17_000;
@@ -59,6 +59,20 @@ describe("a list of 17,000 secrets", function () {
     const { server, opened } = await startHeld(8 * 2 ** 20);
     expect(await mustListAll(server, opened)).to.equal(count);
     expect(await mustListAll(server, opened)).to.be.within(count / 4, (count * 3) / 4);
+  });
+
+  it("ends between two parts for a token that is revoked", async () => {
+    const { server, hold } = await startHeld(0);
+    const { token } = await mustCreateToken(server, { name: "reader", can: ["list"] });
+    const { reached, release } = hold(`/${inSecondPart}.`);
+    const listing = send(server, { ...list, token }).then(
+      () => "complete",
+      ({ code }: NodeJS.ErrnoException) => code,
+    );
+    await reached;
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/reader" }));
+    release();
+    expect(await listing).to.equal("ECONNRESET");
   });
 
   const ends = {

@@ -1,0 +1,94 @@
+/** A client token that is revoked while its requests wait, and what its connections lose. */
+import { once } from "node:events";
+import type { TLSSocket } from "node:tls";
+import { expect } from "chai";
+import { later } from "../support/clean-up.js";
+import { heldFiles } from "../support/held-files.js";
+import { startTestServer } from "../support/server.js";
+import {
+  connectRaw,
+  mustCreateToken,
+  mustGet,
+  mustInit,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  type Send,
+  send,
+} from "../support/test-client.js";
+
+const secret = "/v1/secrets/app/a";
+const waiting: readonly (readonly [name: string, request: Send])[] = [
+  ["a put", { method: "PUT", path: secret, body: { value: "late" } }],
+  ["a delete", { method: "DELETE", path: secret }],
+  ["an undo", { method: "POST", path: "/v1/versions/app/a", body: { version: 1 } }],
+  ["a prune", { method: "DELETE", path: "/v1/versions/app/a" }],
+  ["a change of the metadata", { method: "PATCH", path: "/v1/metadata/app/a", body: { type: "other" } }],
+  ["a batch", { method: "POST", path: "/v1/batch", body: { operations: [{ put: "app/a", value: "late" }] } }],
+];
+
+describe("a token that is revoked", () => {
+  for (const [name, request] of waiting)
+    it(`does not carry out ${name} that waits for its path's turn`, async () => {
+      const { files, hold } = heldFiles();
+      const server = await startTestServer({ files });
+      await mustInit(server);
+      await mustPut(server, "app/a", "first");
+      const { token } = await mustCreateToken(server, { name: "ci", can: ["get", "put", "delete"] });
+      const { reached, release } = hold("/app/");
+      const before = send(server, { method: "PUT", path: secret, body: { value: "second" } });
+      await reached;
+      const late = send(server, { ...request, token });
+      const { token: other } = await mustCreateToken(server, { name: "other" });
+      await send(server, { path: "/v1/tokens/self", token: other }); // the late one has come by now
+      mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
+      release();
+      mustSucceed(await before);
+      mustRefuse(await late, 401, "UNAUTHORIZED");
+      expect((await mustGet(server, "app/a"))["value"]).to.equal("second");
+    });
+
+  it("no longer keeps its connections open where there are too many", async () => {
+    const server = await startTestServer({ maxConnections: 8 });
+    await mustInit(server);
+    const { token } = await mustCreateToken(server, { name: "ci" });
+    const request = `GET /v1/tokens/self HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const ask = async (socket: TLSSocket) => {
+      socket.write(request);
+      return String(((await once(socket, "data")) as [Buffer])[0]).slice(9, 12);
+    };
+    const open = async () => {
+      const socket = connectRaw(server).on("error", () => {});
+      later(() => void socket.destroy());
+      await once(socket, "secureConnect");
+      return socket;
+    };
+    const sockets: TLSSocket[] = [];
+    for (let n = 0; n < 3; n++) {
+      const socket = await open();
+      expect(await ask(socket)).to.equal("200");
+      sockets.push(socket);
+    }
+    mustSucceed(await send(server, { method: "DELETE", path: "/v1/tokens/ci" }));
+    const closed = once(sockets[0] as TLSSocket, "close");
+    for (const socket of sockets) expect(await ask(socket)).to.equal("401");
+    await open();
+    await closed;
+  });
+});
+
+describe("a token that can put, and neither list nor get", () => {
+  it("learns no metadata by an undo or a change of the metadata", async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    await mustPut(server, "app/a", { value: "v", description: "not for this token" });
+    await mustPut(server, "app/a", { value: "w" });
+    const { token } = await mustCreateToken(server, { name: "ci", can: ["put"] });
+    const undo = { method: "POST", path: "/v1/versions/app/a", body: { version: 1 } };
+    const patch = { method: "PATCH", path: "/v1/metadata/app/a", body: { type: "other" } };
+    for (const request of [undo, patch]) {
+      expect(mustSucceed(await send(server, { ...request, token }))["metadata"]).to.deep.equal({});
+      expect(mustSucceed(await send(server, request))["metadata"]).to.include({ description: "not for this token" });
+    }
+  });
+});
