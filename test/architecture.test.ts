@@ -86,7 +86,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "commander",
     "csv-parse/sync",
     "leven",
-    "otpauth",
+
     "p-map",
     "shamir-secret-sharing",
     "smol-toml",
@@ -97,17 +97,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     keyText,
     protocol,
   ],
-  "src/cli/commands": [
-    "node:*",
-    "commander",
-    "otpauth",
-    "@zxcvbn-ts/*",
-    ...leaves,
-    "src/cli",
-    ...served,
-    "prove",
-    protocol,
-  ],
+  "src/cli/commands": ["node:*", "commander", "@zxcvbn-ts/*", ...leaves, "src/cli", ...served, "prove", protocol],
   workers: ["node:crypto", "node:buffer"],
   prove: ["node:*"],
 };

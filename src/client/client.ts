@@ -6,9 +6,12 @@ import type {
   AuditVerdicts,
   CreatedKey,
   Deleted,
+  ExportedTransitKey,
   Initialized,
   KeyList,
   NewToken,
+  OneTimeCode,
+  RandomBytes,
   Revoked,
   Rotated,
   SecretHistory,
@@ -18,6 +21,11 @@ import type {
   Stored,
   Token,
   TokenList,
+  TransitDeleted,
+  TransitKey,
+  TransitKeyList,
+  TransitResult,
+  TransitResults,
   VaultStatus,
 } from "./api-types.js";
 import {
@@ -47,6 +55,19 @@ import type {
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
 import { conditionHeaders, encoded, queryOf, secretUrl, timeOf, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
+import {
+  bytesOf,
+  type ConfigureTransitKeyOptions,
+  type CreateTransitKeyOptions,
+  type EncryptOptions,
+  inputFields,
+  optionalBase64,
+  resultField,
+  type SignOptions,
+  type TransitBatchInput,
+  type TransitUse,
+  transitUrl,
+} from "./transit.js";
 
 export type {
   Acknowledgement,
@@ -58,12 +79,14 @@ export type {
   BatchRefusal,
   CreatedKey,
   Deleted,
+  ExportedTransitKey,
   Initialized,
   Key,
   KeyList,
   LastLock,
   Metadata,
   NewToken,
+  OneTimeCode,
   Revoked,
   Rotated,
   SecretEntry,
@@ -74,6 +97,12 @@ export type {
   Stored,
   Token,
   TokenList,
+  TransitDeleted,
+  TransitKey,
+  TransitKeyEntry,
+  TransitKeyList,
+  TransitKeyVersion,
+  TransitResult,
   VaultStatus,
 } from "./api-types.js";
 export type {
@@ -101,6 +130,15 @@ export type {
   Text,
 } from "./options.js";
 export type { Secret } from "./secret.js";
+export type {
+  ConfigureTransitKeyOptions,
+  CreateTransitKeyOptions,
+  EncryptOptions,
+  SignOptions,
+  TransitBatchInput,
+  TransitKeyType,
+  TransitUse,
+} from "./transit.js";
 
 /** The methods for client tokens under shorter names. */
 export type Tokens = {
@@ -562,6 +600,255 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
+   * Creates a transit key, which encrypts or signs in the server and never leaves it.
+   * @param name A path, as secrets have them.
+   * @throws StrongroomError ALREADY_EXISTS; VAULT_LOCKED; FORBIDDEN without the root token; RATE_LIMITED; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.createTransitKey("app/backups");
+   * ```
+   */
+  async createTransitKey(
+    name: string,
+    { type, exportable, key, ...options }: CreateTransitKeyOptions = {},
+  ): Promise<TransitKey> {
+    const fields = { type, exportable, key: optionalBase64(key) };
+    return this.#connection.send("POST", transitUrl("keys", name), options, { fields });
+  }
+
+  /**
+   * Lists the transit keys within the token's paths.
+   * @throws StrongroomError VAULT_LOCKED; INTERNAL
+   * @example
+   * ```ts
+   * const { keys } = await client.listTransitKeys();
+   * ```
+   */
+  listTransitKeys(options: CallOptions = {}): Promise<TransitKeyList> {
+    return this.#connection.send("GET", "/v1/transit/keys", options);
+  }
+
+  /**
+   * Returns a transit key's settings, versions and public keys.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { latestVersion } = await client.showTransitKey("app/backups");
+   * ```
+   */
+  async showTransitKey(name: string, options: CallOptions = {}): Promise<TransitKey> {
+    return this.#connection.send("GET", transitUrl("keys", name), options);
+  }
+
+  /**
+   * Adds a version to a transit key. Earlier versions still decrypt and verify.
+   * @param options `key`: a key to import in place of a new, random one.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST; FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * await client.rotateTransitKey("app/backups");
+   * ```
+   */
+  async rotateTransitKey(
+    name: string,
+    { key, ...options }: Pick<CreateTransitKeyOptions, "key"> & CallOptions = {},
+  ): Promise<TransitKey> {
+    const fields = { key: optionalBase64(key) };
+    return this.#connection.send("POST", transitUrl("keys", name, "/rotate"), options, { fields });
+  }
+
+  /**
+   * Changes the settings of a transit key.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST; FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * await client.configureTransitKey("app/backups", { minDecryptionVersion: 2 });
+   * ```
+   */
+  async configureTransitKey(
+    name: string,
+    { minDecryptionVersion, deletionAllowed, ...options }: ConfigureTransitKeyOptions,
+  ): Promise<TransitKey> {
+    const fields = { minDecryptionVersion, deletionAllowed };
+    return this.#connection.send("POST", transitUrl("keys", name, "/config"), options, { fields });
+  }
+
+  /**
+   * Deletes a transit key whose `deletionAllowed` is true. What it encrypted is lost.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST; FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * await client.deleteTransitKey("app/backups");
+   * ```
+   */
+  async deleteTransitKey(name: string, options: CallOptions = {}): Promise<TransitDeleted> {
+    return this.#connection.send("DELETE", transitUrl("keys", name), options);
+  }
+
+  /**
+   * Returns the private parts of a transit key that was made `exportable`.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST; FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * const { keys } = await client.exportTransitKey("app/backups");
+   * ```
+   */
+  async exportTransitKey(name: string, options: CallOptions = {}): Promise<ExportedTransitKey> {
+    return this.#connection.send("GET", transitUrl("export", name), options);
+  }
+
+  /**
+   * Encrypts with a transit key. Returns the ciphertext, as `vault:v1:…`.
+   * @param plaintext At most 1 MiB by default; with an RSA key, 190 or 446 bytes.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const ciphertext = await client.encrypt("app/backups", "s3cr3t");
+   * ```
+   */
+  async encrypt(name: string, plaintext: Text, { aad, ...options }: EncryptOptions = {}): Promise<string> {
+    return resultField(await this.#use("encrypt", name, { plaintext, aad }, options), "ciphertext");
+  }
+
+  /**
+   * Decrypts with a transit key. Returns the plaintext in memory of its own, which can be wiped.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST, also when the ciphertext is damaged or of another key
+   * @example
+   * ```ts
+   * const plaintext = await client.decrypt("app/backups", ciphertext);
+   * ```
+   */
+  async decrypt(
+    name: string,
+    ciphertext: string,
+    { aad, ...options }: EncryptOptions = {},
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    return bytesOf(resultField(await this.#use("decrypt", name, { ciphertext, aad }, options), "plaintext"));
+  }
+
+  /**
+   * Encrypts a ciphertext again under the newest version of its key, without showing the plaintext.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const renewed = await client.rewrap("app/backups", ciphertext);
+   * ```
+   */
+  async rewrap(name: string, ciphertext: string, { aad, ...options }: EncryptOptions = {}): Promise<string> {
+    return resultField(await this.#use("rewrap", name, { ciphertext, aad }, options), "ciphertext");
+  }
+
+  /**
+   * Signs with a transit key. Returns the signature, as `vault:v1:…`.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const signature = await client.sign("app/releases", message);
+   * ```
+   */
+  async sign(name: string, input: Text, options: SignOptions = {}): Promise<string> {
+    const { hash, marshaling, signatureAlgorithm, prehashed, ...call } = options;
+    const fields = { input, hash, marshaling, signatureAlgorithm, prehashed };
+    return resultField(await this.#use("sign", name, fields, call), "signature");
+  }
+
+  /**
+   * Returns whether a signature of `sign` is right.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * if (!(await client.verify("app/releases", message, signature))) throw new Error("forged");
+   * ```
+   */
+  async verify(name: string, input: Text, signature: string, options: SignOptions = {}): Promise<boolean> {
+    const { hash, marshaling, signatureAlgorithm, prehashed, ...call } = options;
+    const fields = { input, signature, hash, marshaling, signatureAlgorithm, prehashed };
+    return resultField(await this.#use("verify", name, fields, call), "valid");
+  }
+
+  /**
+   * Makes a MAC with a transit key of type `hmac` or `aes256-gcm96`. Returns it as `vault:v1:…`.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const mac = await client.hmac("app/cookies", "user=47");
+   * ```
+   */
+  async hmac(
+    name: string,
+    input: Text,
+    { hash, ...options }: Pick<SignOptions, "hash"> & CallOptions = {},
+  ): Promise<string> {
+    return resultField(await this.#use("hmac", name, { input, hash }, options), "hmac");
+  }
+
+  /**
+   * Runs up to 1000 inputs in one request. The result of a refused input has `error` and `code`.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const results = await client.transitBatch("encrypt", "app/backups", [{ plaintext: "a" }, { plaintext: "b" }]);
+   * ```
+   */
+  async transitBatch(
+    use: TransitUse,
+    name: string,
+    inputs: readonly TransitBatchInput[],
+    options: CallOptions = {},
+  ): Promise<readonly TransitResult[]> {
+    const body = jsonListObject("batch", inputs.map(inputFields));
+    const sent = this.#connection.send<TransitResults>("POST", transitUrl(use, name), options, {
+      body,
+      readsOnly: true,
+    });
+    return (await sent).results ?? [];
+  }
+
+  /**
+   * Returns a new data key, in plain and encrypted by a transit key: `decrypt` gives the same key.
+   * @param options `bits`: 128, 256 or 512. Default: 256.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { key, ciphertext } = await client.dataKey("app/backups");
+   * ```
+   */
+  async dataKey(
+    name: string,
+    { bits, aad, ...options }: EncryptOptions & { readonly bits?: 128 | 256 | 512 | undefined } = {},
+  ): Promise<{ readonly key: Uint8Array<ArrayBuffer>; readonly ciphertext: string }> {
+    const content = { fields: { bits, aad: optionalBase64(aad) }, readsOnly: true };
+    const result = await this.#connection.send<TransitResult>("POST", transitUrl("datakey", name), options, content);
+    return { key: bytesOf(resultField(result, "plaintext")), ciphertext: resultField(result, "ciphertext") };
+  }
+
+  /**
+   * Returns random bytes of the server's operating system.
+   * @param count 1 to 65536.
+   * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const salt = await client.randomBytes(16);
+   * ```
+   */
+  async randomBytes(count: number, options: CallOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
+    const content = { fields: { bytes: count }, readsOnly: true };
+    return bytesOf((await this.#connection.send<RandomBytes>("POST", "/v1/transit/random", options, content)).random);
+  }
+
+  /**
+   * Returns the current one-time code of a secret that is a TOTP seed. The seed stays in the server.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { code, validFor } = await client.oneTimeCode("web/wiki/totp");
+   * ```
+   */
+  async oneTimeCode(path: string, options: CallOptions = {}): Promise<OneTimeCode> {
+    return this.#connection.send("POST", secretUrl(path, "otp"), options, { readsOnly: true });
+  }
+
+  /**
    * Returns records of the audit log, oldest first, and in `head` where the log ends.
    * @throws StrongroomError FORBIDDEN without `audit`; VAULT_LOCKED for a client token until the first unlock; NOT_FOUND when
    * the server has no audit log; INTERNAL; BAD_REQUEST
@@ -667,5 +954,10 @@ export class StrongroomClient implements AsyncDisposable {
    */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  async #use(use: TransitUse, name: string, input: TransitBatchInput, options: CallOptions): Promise<TransitResult> {
+    const content = { fields: inputFields(input), readsOnly: true };
+    return this.#connection.send("POST", transitUrl(use, name), options, content);
   }
 }

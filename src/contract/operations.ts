@@ -43,7 +43,7 @@ export const operations = {
   sign: { method: "POST", path: "/v1/transit/sign/{name}" },
   verify: { method: "POST", path: "/v1/transit/verify/{name}" },
   hmac: { method: "POST", path: "/v1/transit/hmac/{name}" },
-  datakey: { method: "POST", path: "/v1/transit/datakey/{name}" },
+  dataKey: { method: "POST", path: "/v1/transit/datakey/{name}" },
   randomBytes: { method: "POST", path: "/v1/transit/random" },
   oneTimeCode: { method: "POST", path: "/v1/otp/{path}" },
   listUses: { method: "GET", path: "/v1/uses" },

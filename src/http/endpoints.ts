@@ -85,7 +85,7 @@ export const endpoints: readonly Endpoint[] = [
   { operation: "sign", at: "POST /v1/transit/sign/:name", scope: "sign", guard: "unlocked", audit: read("sign"), handle: usingTransitKey("sign") },
   { operation: "verify", at: "POST /v1/transit/verify/:name", scope: anyUse, guard: "unlocked", audit: read("verify"), handle: usingTransitKey("verify") },
   { operation: "hmac", at: "POST /v1/transit/hmac/:name", scope: "sign", guard: "unlocked", audit: read("hmac"), handle: usingTransitKey("hmac") },
-  { operation: "datakey", at: "POST /v1/transit/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: usingTransitKey("datakey") },
+  { operation: "dataKey", at: "POST /v1/transit/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: usingTransitKey("datakey") },
   { operation: "randomBytes", at: "POST /v1/transit/random", scope: anyUse, guard: "unlocked", audit: null, handle: randomBytes },
   { operation: "oneTimeCode", at: "POST /v1/otp/:path", scope: "use", guard: "unlocked", audit: read("otp"), handle: oneTimeCode },
 

@@ -144,9 +144,11 @@ type Fields = { readonly properties?: object; readonly required?: readonly strin
 type Reference = { readonly $ref: string };
 type Content = Readonly<Record<string, { readonly schema: Reference | Fields }>>;
 
+type Parameter = { readonly name: string; readonly in: string };
+
 type Operation = {
   readonly summary: string;
-  readonly parameters?: readonly Reference[];
+  readonly parameters?: readonly (Reference | Parameter)[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: { readonly 200: { readonly description: string; readonly content: Content } };
 };
@@ -155,7 +157,7 @@ const { paths, components } = contract as unknown as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Fields>>;
-    readonly parameters: Readonly<Record<string, { readonly name: string; readonly in: string }>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
     readonly responses: Readonly<Record<string, { readonly description: string }>>;
   };
 };
@@ -172,7 +174,7 @@ function endpointRow(
   { summary, parameters = [], requestBody, responses }: Operation,
 ): Row {
   const asked = parameters
-    .map((parameter) => components.parameters[nameOf(parameter)])
+    .map((parameter) => ("$ref" in parameter ? components.parameters[nameOf(parameter)] : parameter))
     .filter((found) => found?.in !== "path");
   const { description, content } = responses[200];
   return [

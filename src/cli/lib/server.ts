@@ -6,6 +6,8 @@ import {
   type BatchOperation,
   type CallOptions,
   type ChangeOptions,
+  type CreateTransitKeyOptions,
+  type EncryptOptions,
   type ListOptions,
   type PutOptions,
   StrongroomClient,
@@ -135,6 +137,26 @@ class UnlockingClient extends StrongroomClient {
 
   override list(options: ListOptions = {}) {
     return this.#whenUnlocked(() => super.list(options));
+  }
+
+  override createTransitKey(name: string, options: CreateTransitKeyOptions = {}) {
+    return this.#whenUnlocked(() => super.createTransitKey(name, options));
+  }
+
+  override listTransitKeys(options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.listTransitKeys(options));
+  }
+
+  override showTransitKey(name: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.showTransitKey(name, options));
+  }
+
+  override decrypt(name: string, ciphertext: string, options: EncryptOptions = {}) {
+    return this.#whenUnlocked(() => super.decrypt(name, ciphertext, options));
+  }
+
+  override oneTimeCode(path: string, options: CallOptions = {}) {
+    return this.#whenUnlocked(() => super.oneTimeCode(path, options));
   }
 
   async #whenUnlocked<T>(request: () => Promise<T>): Promise<T> {

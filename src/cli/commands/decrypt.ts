@@ -1,0 +1,74 @@
+/** `strongroom decrypt`: what `strongroom encrypt` made, or any ciphertext of a transit key. */
+import type { Command } from "commander";
+import type { StrongroomClient } from "../../client/client.js";
+import { CommandFailure } from "../lib/errors.js";
+import { report } from "../lib/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
+import { mustBePath } from "../lib/paths.js";
+import { DamagedFile, magic, openStream, readHead } from "../lib/sealed-stream.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { continued, type Input, openInput, readStart, withProgress } from "../lib/transit.js";
+
+type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
+
+/** The longest ciphertext that is sent to the server: the server's own limit may be lower. */
+const inlineTextBytes = 16 * 1024 * 1024;
+
+export function define(command: Command): void {
+  command
+    .description("Decrypts standard input, or a file, with a transit key.")
+    .argument("<name>", "the key's name")
+    .argument("[file]", "the file to decrypt; default: standard input")
+    .option("--aad <text>", "the additional data that was given to encrypt");
+  withConnection(withOutputFile(command)).action(decrypt);
+}
+
+async function decrypt(name: string, file: string | undefined, flags: Flags): Promise<void> {
+  const key = mustBePath(name);
+  await checkOutput(flags);
+  const input = await openInput(file);
+  await withClient(flags, (client) => writeOut(decrypted(client, key, input, flags.aad), flags));
+  if (flags.output !== undefined) report(flags, { name: key, file: flags.output }, `decrypted with ${key}`);
+}
+
+async function* decrypted(
+  client: StrongroomClient,
+  name: string,
+  input: Input,
+  aad: string | undefined,
+): AsyncGenerator<Uint8Array> {
+  const { start, rest } = await readStart(withProgress("decrypting", input), magic.length);
+  const all = continued(start, rest);
+  if (start.toString("latin1", 0, magic.length) === magic) yield* decryptedFile(client, name, all, aad);
+  else yield await client.decrypt(name, await ciphertextIn(all), { aad });
+}
+
+async function* decryptedFile(
+  client: StrongroomClient,
+  name: string,
+  file: AsyncIterable<Uint8Array>,
+  aad: string | undefined,
+): AsyncGenerator<Uint8Array> {
+  try {
+    const { wrappedKey, chunks } = await readHead(file);
+    const key = await client.decrypt(name, wrappedKey, { aad });
+    try {
+      yield* openStream(key, wrappedKey, chunks);
+    } finally {
+      key.fill(0);
+    }
+  } catch (error) {
+    if (error instanceof DamagedFile) throw new CommandFailure("findings", `${error.message}: get another copy`);
+    throw error;
+  }
+}
+
+async function ciphertextIn(parts: AsyncIterable<Uint8Array>): Promise<string> {
+  const { start, rest } = await readStart(parts, inlineTextBytes);
+  const text = start.toString("latin1").trim();
+  if (rest === null && text.startsWith("vault:v")) return text;
+  throw new CommandFailure(
+    "usage",
+    "the input is neither a ciphertext (vault:v1:...) nor a file of strongroom encrypt",
+  );
+}

@@ -1,0 +1,55 @@
+/** `strongroom encrypt`: short input by the server, longer input here with a data key that the server encrypts. */
+import type { Command } from "commander";
+import type { StrongroomClient } from "../../client/client.js";
+import { report } from "../lib/output.js";
+import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
+import { mustBePath } from "../lib/paths.js";
+import { sealStream } from "../lib/sealed-stream.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { continued, type Input, inlineBytes, openInput, readStart, withProgress } from "../lib/transit.js";
+
+type Flags = OutputFileFlags & ConnectionFlags & { readonly aad?: string };
+
+const details = `
+Up to 64 KiB (190 or 446 bytes with an RSA key) is encrypted by the server and
+printed as one line, vault:v1:... Anything longer is encrypted here in chunks,
+with a new data key that the server makes and encrypts; docs/transit.md
+describes the file. strongroom decrypt takes either.`;
+
+export function define(command: Command): void {
+  command
+    .description("Encrypts standard input, or a file, with a transit key.")
+    .argument("<name>", "the key's name")
+    .argument("[file]", "the file to encrypt; default: standard input")
+    .option("--aad <text>", "additional data that decrypt must be given again; not with RSA keys")
+    .addHelpText("after", details);
+  withConnection(withOutputFile(command)).action(encrypt);
+}
+
+async function encrypt(name: string, file: string | undefined, flags: Flags): Promise<void> {
+  const key = mustBePath(name);
+  await checkOutput(flags);
+  const input = await openInput(file);
+  await withClient(flags, (client) => writeOut(encrypted(client, key, input, flags.aad), flags));
+  if (flags.output !== undefined) report(flags, { name: key, file: flags.output }, `encrypted with ${key}`);
+}
+
+async function* encrypted(
+  client: StrongroomClient,
+  name: string,
+  input: Input,
+  aad: string | undefined,
+): AsyncGenerator<string | Uint8Array> {
+  const { type } = await client.showTransitKey(name);
+  const { start, rest } = await readStart(withProgress("encrypting", input), inlineBytes(type));
+  if (rest === null) {
+    yield `${await client.encrypt(name, start, { aad })}\n`;
+    return;
+  }
+  const { key, ciphertext } = await client.dataKey(name, { aad });
+  try {
+    yield* sealStream(key, ciphertext, continued(start, rest));
+  } finally {
+    key.fill(0);
+  }
+}

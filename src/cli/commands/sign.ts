@@ -1,0 +1,33 @@
+/** `strongroom sign`: a signature of standard input, or a file, by a transit key. */
+import type { Command } from "commander";
+import { type OutputFlags, printJson, printLine, withResult } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../lib/transit.js";
+
+type Flags = OutputFlags & ConnectionFlags & SigningFlags;
+
+const details = `
+With an ECDSA or RSA key the input is hashed here, whatever its length, and only
+its digest is sent. Ed25519 signs at most 1 MiB. The signature is printed as one
+line, vault:v1: and base64, as strongroom verify takes it.`;
+
+export function define(command: Command): void {
+  command
+    .description("Signs standard input, or a file, with a transit key.")
+    .argument("<name>", "the key's name")
+    .argument("[file]", "the file to sign; default: standard input")
+    .addHelpText("after", details);
+  withResult(withConnection(withSigning(command))).action(sign);
+}
+
+async function sign(name: string, file: string | undefined, flags: Flags): Promise<void> {
+  const key = mustBePath(name);
+  const input = await openInput(file);
+  const signature = await withClient(flags, async (client) => {
+    const { message, options } = await messageToSign(client, key, input, flags);
+    return client.sign(key, message, options);
+  });
+  if (flags.json) printJson({ name: key, signature });
+  else printLine(signature);
+}

@@ -1,0 +1,203 @@
+/** `strongroom transit`: keys that encrypt and sign in the server and never leave it. */
+import { Argument, type Command, Option } from "commander";
+import type { CreateTransitKeyOptions, StrongroomClient, TransitKey, TransitKeyType } from "../../client/client.js";
+import { integer } from "../../config/readers.js";
+import { onlyForActions } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { readInputFile } from "../lib/input.js";
+import {
+  localMinute,
+  type OutputFlags,
+  padded,
+  printable,
+  printJson,
+  printLine,
+  report,
+  widthOf,
+  withResult,
+} from "../lib/output.js";
+import { readPassphrase } from "../lib/passphrase.js";
+import { mustBePath } from "../lib/paths.js";
+import { mustConfirm, withYes } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { readKeyFile, UnusableKey } from "../ssh/openssh-key.js";
+import { sshPublicKey } from "../ssh/public-key.js";
+
+const actions = ["create", "ls", "show", "rotate", "config", "rm", "import"] as const;
+type Action = (typeof actions)[number];
+
+const types = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "rsa-4096", "hmac"] as const;
+
+type Flags = OutputFlags &
+  ConnectionFlags & {
+    readonly type?: TransitKeyType;
+    readonly exportable?: true;
+    readonly minDecryptionVersion?: number;
+    readonly deletionAllowed?: boolean;
+    readonly passphraseFile?: string;
+    readonly ssh?: true;
+    readonly yes?: true;
+  };
+
+const details = `
+create makes a key, import takes one from a file: a private key of OpenSSH or in
+PEM, with a passphrase or without, which is asked for, or with --type
+aes256-gcm96 or hmac the key's bytes. ls lists the keys, show prints one with
+its versions and public keys; --ssh prints the public key for authorized_keys.
+rotate adds a version, which encrypts and signs from then on. config changes
+settings. rm deletes a key whose deletion is allowed: what it encrypted is lost.
+
+types: aes256-gcm96 encrypts and makes MACs; rsa-2048 and rsa-4096 encrypt a
+little, and sign; ed25519 and ecdsa-p256 sign; hmac makes MACs.`;
+
+export function define(command: Command): void {
+  command
+    .description("Transit keys encrypt and sign in the server; their private parts never leave it.")
+    .addArgument(new Argument("<action>", "what to do with keys").choices([...actions]))
+    .argument("[name]", "the key's name, a path such as app/backups")
+    .argument("[file]", "import: the file of the key")
+    .addOption(new Option("--type <type>", "create, import: what the key can do").choices([...types]))
+    .option("--exportable", "create, import: the root token may export the private part")
+    .option("--min-decryption-version <number>", "config: the lowest version that decrypts", integer(1, 500))
+    .option("--deletion-allowed", "config: the key can be deleted")
+    .option("--no-deletion-allowed", "config: the key cannot be deleted")
+    .option("--passphrase-file <file>", "import: read the passphrase of the key from a file")
+    .option("--ssh", "show: print the public key in OpenSSH's form")
+    .addHelpText("after", details);
+  const taken = {
+    type: ["create", "import"],
+    exportable: ["create", "import"],
+    minDecryptionVersion: ["config"],
+    deletionAllowed: ["config"],
+    passphraseFile: ["import"],
+    ssh: ["show"],
+    yes: ["rm"],
+  };
+  onlyForActions(withYes(withResult(withConnection(command))), taken).action(transit);
+}
+
+async function transit(
+  action: Action,
+  name: string | undefined,
+  file: string | undefined,
+  flags: Flags,
+): Promise<void> {
+  if (file !== undefined && action !== "import") throw usage(`${action} takes no file`);
+  if (action === "ls") return name === undefined ? list(flags) : Promise.reject(usage("ls takes no name"));
+  if (name === undefined) throw usage(`${action} needs the key's name`);
+  const key = mustBePath(name);
+  if (action === "create") return create(key, flags);
+  if (action === "import") return importKey(key, file, flags);
+  if (action === "show") return show(key, flags);
+  if (action === "rotate") return rotate(key, flags);
+  return action === "config" ? configure(key, flags) : remove(key, flags);
+}
+
+function usage(problem: string): CommandFailure {
+  return new CommandFailure("usage", `${problem}: strongroom transit --help shows more`);
+}
+
+async function list(flags: Flags): Promise<void> {
+  const { keys, damaged } = await withClient(flags, (client) => client.listTransitKeys());
+  if (flags.json) return printJson({ keys, ...(damaged && { damaged }) });
+  const width = Math.max(0, ...keys.map(({ name }) => widthOf(printable(name))));
+  for (const { name, type, latestVersion } of keys) {
+    printLine(process.stdout.isTTY ? `${padded(printable(name), width)}  ${type}  version ${latestVersion}` : name);
+  }
+  if (damaged === undefined) return;
+  throw new CommandFailure("findings", `damaged keys: ${damaged.map(printable).join(", ")}; see  strongroom doctor`);
+}
+
+async function create(name: string, flags: Flags): Promise<void> {
+  const { type, exportable } = flags;
+  const key = await withClient(flags, (client) => creating(client, name, { type, exportable }));
+  reportKey(flags, key, `created the ${key.type} key ${name}`);
+}
+
+/** An RSA key takes seconds on a slow or busy machine. */
+const creationMs = 120_000;
+
+function creating(client: StrongroomClient, name: string, options: CreateTransitKeyOptions): Promise<TransitKey> {
+  return client.createTransitKey(name, { ...options, timeoutMs: creationMs });
+}
+
+async function importKey(name: string, file: string | undefined, flags: Flags): Promise<void> {
+  if (file === undefined) throw usage("import needs the file of the key");
+  const bytes = await readInputFile(file, printable(file));
+  const material = await keyMaterial(bytes, flags, file);
+  try {
+    const options = { type: material.type, exportable: flags.exportable, key: material.der };
+    const key = await withClient(flags, (client) => creating(client, name, options));
+    reportKey(flags, key, `imported the ${key.type} key ${name}; the file is unchanged`);
+  } finally {
+    material.der.fill(0);
+    bytes.fill(0);
+  }
+}
+
+async function keyMaterial(
+  bytes: Buffer,
+  flags: Flags,
+  file: string,
+): Promise<{ readonly type: TransitKeyType; readonly der: Buffer }> {
+  if (flags.type === "aes256-gcm96" || flags.type === "hmac") return { type: flags.type, der: bytes };
+  const ask = () => readPassphrase(flags, `Passphrase of ${printable(file)}: `);
+  try {
+    const key = await readKeyFile(bytes, ask);
+    if (flags.type === undefined || flags.type === key.type) return key;
+    throw usage(`${printable(file)} holds a key of type ${key.type}`);
+  } catch (error) {
+    if (!(error instanceof UnusableKey)) throw error;
+    throw new CommandFailure(error.reason === "passphrase" ? "wrongPassphrase" : "usage", error.message);
+  }
+}
+
+async function show(name: string, flags: Flags): Promise<void> {
+  const key = await withClient(flags, (client) => client.showTransitKey(name));
+  if (flags.ssh) return printSshKey(key);
+  if (flags.json) return printJson(key);
+  printLine(`${printable(key.name)}  ${key.type}`);
+  printLine(`exportable ${yesNo(key.exportable)}, deletion allowed ${yesNo(key.deletionAllowed)}`);
+  for (const [number, { createdAt, publicKey = "" }] of Object.entries(key.versions)) {
+    const note = Number(number) < key.minDecryptionVersion ? ", not allowed" : "";
+    printLine(`version ${number}, ${localMinute(new Date(createdAt))}${note}`);
+    if (publicKey !== "") process.stdout.write(publicKey);
+  }
+}
+
+function yesNo(value: boolean): string {
+  return value ? "yes" : "no";
+}
+
+/** Of the newest version, as the agent offers it. */
+function printSshKey({ name, type, latestVersion, versions }: TransitKey): void {
+  const pem = versions[String(latestVersion)]?.publicKey;
+  const blob = pem === undefined ? null : sshPublicKey(pem);
+  if (blob === null) throw new CommandFailure("usage", `${name} is of type ${type}, which SSH does not use`);
+  const algorithm = blob.toString("latin1", 4, 4 + blob.readUInt32BE());
+  printLine(`${algorithm} ${blob.toString("base64")} ${printable(name)}`);
+}
+
+async function rotate(name: string, flags: Flags): Promise<void> {
+  const key = await withClient(flags, (client) => client.rotateTransitKey(name, { timeoutMs: creationMs }));
+  reportKey(flags, key, `${name} now encrypts and signs with version ${key.latestVersion}`);
+}
+
+async function configure(name: string, flags: Flags): Promise<void> {
+  const { minDecryptionVersion, deletionAllowed } = flags;
+  if (minDecryptionVersion === undefined && deletionAllowed === undefined) throw usage("config needs a setting");
+  const settings = { minDecryptionVersion, deletionAllowed };
+  const key = await withClient(flags, (client) => client.configureTransitKey(name, settings));
+  reportKey(flags, key, `changed the settings of ${name}`);
+}
+
+async function remove(name: string, flags: Flags): Promise<void> {
+  await mustConfirm(`Delete the transit key ${printable(name)}? What it encrypted is lost.`, flags);
+  await withClient(flags, (client) => client.deleteTransitKey(name));
+  report(flags, { name }, `deleted the transit key ${name}`);
+}
+
+function reportKey(flags: Flags, key: TransitKey, text: string): void {
+  if (flags.json) printJson({ ok: true, ...key });
+  else report(flags, {}, text);
+}

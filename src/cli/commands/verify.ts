@@ -1,0 +1,32 @@
+/** `strongroom verify`: whether a signature of `strongroom sign` is right. */
+import type { Command } from "commander";
+import { nonEmpty } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { readInputFile } from "../lib/input.js";
+import { type OutputFlags, printable, report, withOutput } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { messageToSign, openInput, type SigningFlags, withSigning } from "../lib/transit.js";
+
+type Flags = OutputFlags & ConnectionFlags & SigningFlags & { readonly signature: string };
+
+export function define(command: Command): void {
+  command
+    .description("Checks a signature of standard input, or of a file; exits with 12 when it is wrong.")
+    .argument("<name>", "the key's name")
+    .argument("[file]", "the signed file; default: standard input")
+    .requiredOption("--signature <file>", "the file that holds the signature", nonEmpty);
+  withOutput(withConnection(withSigning(command))).action(verify);
+}
+
+async function verify(name: string, file: string | undefined, flags: Flags): Promise<void> {
+  const key = mustBePath(name);
+  const signature = (await readInputFile(flags.signature, printable(flags.signature))).toString("latin1").trim();
+  const input = await openInput(file);
+  const isValid = await withClient(flags, async (client) => {
+    const { message, options } = await messageToSign(client, key, input, flags);
+    return client.verify(key, message, signature, options);
+  });
+  if (!isValid) throw new CommandFailure("findings", `the signature is wrong: ${key} did not sign this`);
+  report(flags, { name: key, valid: true }, `the signature is right: signed with ${key}`);
+}

@@ -1,0 +1,129 @@
+/** `strongroom transit`, `encrypt`, `decrypt`, `sign` and `verify`. */
+import { execFileSync } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { shareTestServer } from "../support/server.js";
+import { mustCreateToken, mustInit } from "../support/test-client.js";
+import { must, strongroom, testRows } from "./command-rows.js";
+
+describe("transit keys on the command line", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+    const here = { STRONGROOM_HOME: started.home };
+    await must(here, ["transit", "create", "app/aes"]);
+    await must(here, ["transit", "create", "app/ed", "--type", "ed25519"]);
+    await must(here, ["transit", "create", "app/ec", "--type", "ecdsa-p256"]);
+  });
+  const here = () => ({ STRONGROOM_HOME: server().home });
+
+  testRows(here, {
+    "a list": { args: ["transit", "ls"], exit: 0, out: "app/aes\napp/ec\napp/ed\n" },
+    "a list as JSON": { args: ["transit", "ls", "--json"], exit: 0, out: /"name":"app\/aes","type":"aes256-gcm96"/ },
+    "a key": { args: ["transit", "show", "app/ed"], exit: 0, out: /version 1, [\s\S]*-----BEGIN PUBLIC KEY-----/ },
+    "a key for authorized_keys": {
+      args: ["transit", "show", "app/ed", "--ssh"],
+      exit: 0,
+      out: /^ssh-ed25519 AAAA\S+ app\/ed$/m,
+    },
+    "a key twice": { args: ["transit", "create", "app/aes"], exit: 7, err: /transit key app\/aes already exists/ },
+    "a missing key": { args: ["encrypt", "app/none"], exit: 4, err: /there is no transit key app\/none/ },
+    "a key that cannot encrypt": {
+      args: ["encrypt", "app/ed"],
+      input: "x",
+      exit: 2,
+      err: /app\/ed is of type ed25519/,
+    },
+    "a missing setting": { args: ["transit", "config", "app/aes"], exit: 2, err: /config needs a setting/ },
+    "a deletion that is not allowed": { args: ["transit", "rm", "app/aes", "-y"], exit: 2, err: /must not be deleted/ },
+    "input that is no ciphertext": {
+      args: ["decrypt", "app/aes"],
+      input: "hello",
+      exit: 2,
+      err: /neither a ciphertext/,
+    },
+    "a ciphertext of another key": {
+      args: ["decrypt", "app/aes"],
+      input: `vault:v1:${"A".repeat(60)}`,
+      exit: 2,
+      err: /does not decrypt/,
+    },
+    "a misplaced flag": { args: ["transit", "ls", "--exportable"], exit: 2, err: /--exportable has no effect with ls/ },
+  });
+
+  it("encrypt and decrypt standard input, also with additional data", async () => {
+    const sealed = await must(here(), ["encrypt", "app/aes", "--aad", "47"], "hello");
+    expect(sealed).to.match(/^vault:v1:\S+\n$/);
+    expect(await must(here(), ["decrypt", "app/aes", "--aad", "47"], sealed)).to.equal("hello");
+    expect((await strongroom(here(), ["decrypt", "app/aes"], sealed)).code).to.equal(2);
+  });
+
+  it("encrypt a large file in chunks, which decrypt gives back, and refuses when it is damaged", async () => {
+    const directory = temporaryDirectory();
+    const file = (name: string) => join(directory, name);
+    const content = randomBytes(1_500_000);
+    writeFileSync(file("plain"), content);
+    await must(here(), ["encrypt", "app/aes", file("plain"), "-o", file("sealed")]);
+    expect(readFileSync(file("sealed")).toString("latin1", 0, 33)).to.equal("strongroom-encrypted v1\nvault:v1:");
+    await must(here(), ["decrypt", "app/aes", file("sealed"), "-o", file("opened")]);
+    expect(readFileSync(file("opened")).equals(content)).to.equal(true);
+    writeFileSync(file("cut"), readFileSync(file("sealed")).subarray(0, 1_000_000));
+    const { code, stderr } = await strongroom(here(), ["decrypt", "app/aes", file("cut"), "-o", file("lost")]);
+    expect(code, stderr).to.equal(12);
+    expect(() => readFileSync(file("lost"))).to.throw(/ENOENT/);
+  });
+
+  it("sign so that verify, and OpenSSL, accept it", async () => {
+    const directory = temporaryDirectory();
+    const file = (name: string) => join(directory, name);
+    const message = randomBytes(300_000);
+    writeFileSync(file("message"), message);
+    for (const key of ["app/ed", "app/ec"]) {
+      const signature = await must(here(), ["sign", key, file("message")]);
+      writeFileSync(file("signature"), signature);
+      await must(here(), ["verify", key, file("message"), "--signature", file("signature")]);
+      const wrong = await strongroom(here(), ["verify", key, "--signature", file("signature")], "another message");
+      expect(wrong.code, wrong.stderr).to.equal(12);
+      const { versions } = JSON.parse(await must(here(), ["transit", "show", key, "--json"]));
+      writeFileSync(file("public"), versions["1"].publicKey);
+      writeFileSync(file("raw"), Buffer.from(signature.trim().replace("vault:v1:", ""), "base64"));
+      writeFileSync(file("digest"), createHash("sha256").update(message).digest());
+      const input = key === "app/ed" ? ["-rawin", "-in", file("message")] : ["-in", file("digest")];
+      execFileSync("openssl", [
+        "pkeyutl",
+        "-verify",
+        "-pubin",
+        "-inkey",
+        file("public"),
+        "-sigfile",
+        file("raw"),
+        ...input,
+      ]);
+    }
+  });
+
+  it("import a key of OpenSSH, with its passphrase", async () => {
+    const directory = temporaryDirectory();
+    const file = (name: string) => join(directory, name);
+    execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-a", "2", "-N", "secret words", "-f", file("key")]);
+    writeFileSync(file("passphrase"), "secret words\n");
+    await must(here(), ["transit", "import", "ssh/me", file("key"), "--passphrase-file", file("passphrase")]);
+    const [algorithm, blob] = readFileSync(file("key.pub"), "utf8").split(" ");
+    expect(await must(here(), ["transit", "show", "ssh/me", "--ssh"])).to.equal(`${algorithm} ${blob} ssh/me\n`);
+    writeFileSync(file("passphrase"), "wrong words\n");
+    const again = ["transit", "import", "ssh/other", file("key"), "--passphrase-file", file("passphrase")];
+    expect((await strongroom(here(), again)).code).to.equal(9);
+    await must(here(), ["transit", "config", "ssh/me", "--deletion-allowed"]);
+    await must(here(), ["transit", "rm", "ssh/me", "-y"]);
+  });
+
+  it("encrypt with a token that can do nothing else", async () => {
+    const { token } = await mustCreateToken(server(), { name: "writer", can: ["encrypt"], paths: ["app/"] });
+    const environment = { ...here(), STRONGROOM_TOKEN: token };
+    const sealed = await must(environment, ["encrypt", "app/aes"], "hello");
+    expect((await strongroom(environment, ["decrypt", "app/aes"], sealed)).code).to.equal(14);
+    expect((await strongroom(environment, ["get", "app/aes"])).code).to.equal(14);
+  });
+});

@@ -1,0 +1,62 @@
+/** One-time codes (TOTP) against the vectors of RFC 6238. */
+import { expect } from "chai";
+import { utf8, withScratch } from "../../workers/memory.js";
+import { type OneTimeCode, oneTimeCode } from "../../workers/transit/one-time-code.js";
+
+/** RFC 6238, appendix B: the ASCII digits 1 to 0, repeated up to the hash's length, in base32. */
+const keys = {
+  SHA1: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ",
+  SHA256: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZA",
+  SHA512: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNA",
+} as const;
+
+const vectors: readonly (readonly [keyof typeof keys, number, string])[] = [
+  ["SHA1", 59, "94287082"],
+  ["SHA256", 59, "46119246"],
+  ["SHA512", 59, "90693936"],
+  ["SHA1", 1_111_111_109, "07081804"],
+  ["SHA256", 1_111_111_109, "68084774"],
+  ["SHA512", 1_111_111_109, "25091201"],
+  ["SHA1", 20_000_000_000, "65353130"],
+  ["SHA256", 20_000_000_000, "77737706"],
+  ["SHA512", 20_000_000_000, "47863826"],
+];
+
+function codeAt(seconds: number, value: string): OneTimeCode | null {
+  return withScratch(() => oneTimeCode(utf8(value), seconds * 1000));
+}
+
+describe("a one-time code", () => {
+  for (const [algorithm, seconds, code] of vectors) {
+    it(`agrees with RFC 6238: ${algorithm} at ${seconds} s`, () => {
+      const url = `otpauth://totp/Issuer:me?secret=${keys[algorithm]}&issuer=Issuer&algorithm=${algorithm}&digits=8`;
+      expect(codeAt(seconds, url)?.code).to.equal(code);
+    });
+  }
+
+  it("has 6 digits and 30 seconds for a base32 secret, however it is spelled", () => {
+    const spellings = [keys.SHA1, ` ${keys.SHA1.toLowerCase()}\n`, keys.SHA1.replace(/.{4}/g, "$& "), `${keys.SHA1}==`];
+    for (const value of spellings) {
+      expect(codeAt(59, value)).to.deep.equal({ code: "287082", validFor: 1, period: 30, isUrl: false });
+    }
+  });
+
+  it("honours the period of an otpauth URL", () => {
+    const url = `otpauth://totp/me?secret=${keys.SHA1}&period=60&digits=8`;
+    expect(codeAt(119, url)).to.deep.equal({ code: "94287082", validFor: 1, period: 60, isUrl: true });
+    expect(codeAt(60, url)?.validFor).to.equal(60);
+  });
+
+  const refused: Readonly<Record<string, string>> = {
+    "a counter": `otpauth://hotp/me?secret=${keys.SHA1}&counter=1`,
+    "no secret": "otpauth://totp/me?digits=6",
+    "an unknown algorithm": `otpauth://totp/me?secret=${keys.SHA1}&algorithm=MD4`,
+    "a password": "hunter2 hunter8",
+    "an empty value": "",
+  };
+  for (const [what, value] of Object.entries(refused)) {
+    it(`is refused for ${what}`, () => {
+      expect(codeAt(59, value)).to.equal(null);
+    });
+  }
+});
