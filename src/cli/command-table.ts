@@ -158,6 +158,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/verify.js"),
   },
   {
+    name: "ssh-agent",
+    group: "Keys",
+    summary: "serve keys to ssh and git",
+    example: "ssh-agent -- git push",
+    load: () => import("./commands/ssh-agent.js"),
+  },
+  {
     name: "init",
     group: "Vault",
     summary: "create a vault with a new passphrase",

@@ -1,0 +1,250 @@
+/**
+ * `strongroom ssh-agent`: an agent for OpenSSH whose keys are transit keys. It holds a token that can sign and nothing else.
+ */
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { lstat, unlink } from "node:fs/promises";
+import { connect, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { type Command, Option } from "commander";
+import { StrongroomClient, StrongroomError } from "../../client/client.js";
+import { duration } from "../../config/readers.js";
+import { systemCode } from "../../errors.js";
+import { missingAsNull } from "../../files/durable.js";
+import { nonEmpty } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { printable, printLine } from "../lib/output.js";
+import { confirm } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { runChild } from "../run/child-process.js";
+import { agentServer } from "../ssh/agent.js";
+import { VaultKeys } from "../ssh/vault-keys.js";
+
+type Flags = ConnectionFlags & {
+  readonly socket?: string;
+  readonly confirm?: true;
+  readonly ttl?: number;
+  readonly foreground?: true;
+  readonly detached?: true;
+};
+
+/** `revoke`: ends the token, where this command made it. */
+type SigningToken = { readonly token: string | undefined; readonly revoke: () => Promise<void> };
+
+const dayMs = 24 * 3600 * 1000;
+const defaultTtlMs = 12 * 3600 * 1000;
+const ready = "ready";
+
+const details = `
+Without a command the agent goes to the background and prints what a shell needs:
+  eval "$(strongroom ssh-agent)"
+With one, it runs for as long as the command:
+  strongroom ssh-agent -- git push
+
+The newest versions of ed25519, ecdsa-p256 and rsa keys are offered; ssh-add -l
+lists them, and strongroom transit show NAME --ssh prints the line for
+authorized_keys. Signatures are made in the server: the private keys stay there.
+
+With the root token, the command makes a token that can only sign, and revokes
+it when the command ends; in the background it expires after --ttl. Any other
+token is used as it is. While the vault is locked, signing fails and ssh says
+that the agent refused the operation: strongroom unlock, then try again.
+
+--confirm asks before each signature, with the program in SSH_ASKPASS where a
+display is there, otherwise on the terminal.`;
+
+export function define(command: Command): void {
+  command
+    .description("Serves transit keys to ssh, git and other clients of ssh-agent.")
+    .usage("[flags] [-- command [arguments...]]")
+    .argument("[command...]", "a command to run with the agent, after --")
+    .option("--socket <path>", "the agent's socket; default: a new one in the runtime directory", nonEmpty)
+    .option("--confirm", "ask before each signature")
+    .option("--ttl <duration>", "how long the agent's token is valid; default: 12h", duration(365 * dayMs))
+    .option("--foreground", "do not go to the background")
+    .addOption(new Option("--detached").hideHelp())
+    .addHelpText("after", details);
+  withConnection(command).passThroughOptions().action(sshAgent);
+}
+
+async function sshAgent(command: readonly string[], flags: Flags): Promise<void> {
+  const approve = flags.confirm ? mustFindApproval(command, flags) : null;
+  if (command.length === 0 && !flags.foreground && !flags.detached) return startInBackground(flags);
+  const socket = socketPath(flags);
+  const { token, revoke } = flags.detached ? given() : await signingToken(flags);
+  const client = new StrongroomClient({ ...place(flags), token });
+  const failed = (error: unknown) => {
+    if (!flags.detached) process.stderr.write(`strongroom: ${reasonOf(error)}\n`);
+  };
+  const server = agentServer(new VaultKeys(client, approve, failed));
+  let isListening = false;
+  try {
+    await listen(server, socket.path);
+    isListening = true;
+    if (command.length > 0) await runWith(command, socket.path);
+    else await serveUntilSignal(flags, socket.path);
+  } finally {
+    server.close();
+    if (isListening) socket.remove(); // else the file may be another agent's, or no socket
+    await client.close();
+    await revoke();
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof StrongroomError || error instanceof CommandFailure) return printable(error.message);
+  return "the request of an ssh client failed";
+}
+
+function place({ home, address, cacert: certificateFile, timeout: timeoutMs }: Flags) {
+  return { home, address, certificateFile, timeoutMs };
+}
+
+/** The token from the environment, as the command in the background gets it. */
+function given(): SigningToken {
+  return { token: process.env["STRONGROOM_TOKEN"], revoke: async () => {} };
+}
+
+/** Makes a token that can only sign, where the current one can do everything. */
+async function signingToken(flags: Flags): Promise<SigningToken> {
+  return withClient(flags, async (client) => {
+    await client.listTransitKeys(); // asks for the passphrase of a locked vault
+    const { name: current } = await client.showSelf();
+    if (current !== "root") return given();
+    const name = `ssh-agent-${randomBytes(6).toString("hex")}`;
+    const ttlSeconds = Math.ceil((flags.ttl ?? defaultTtlMs) / 1000);
+    const { token } = await client.createToken(name, { can: ["sign"], ttlSeconds });
+    const revoke = async () => {
+      await withClient({ ...flags, nonInteractive: true }, (root) => root.revokeToken(name)).catch(() => {});
+    };
+    return { token, revoke };
+  });
+}
+
+/** Runs this command again without a terminal, and waits until it listens. */
+async function startInBackground(flags: Flags): Promise<void> {
+  const { token = process.env["STRONGROOM_TOKEN"] } = await signingToken(flags);
+  const path = flags.socket === undefined ? join(newDirectory(), "agent") : resolve(flags.socket);
+  const { STRONGROOM_TOKEN_FILE: _, ...environment } = process.env;
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...argumentsOf(flags, path)], {
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...environment, ...(token !== undefined && { STRONGROOM_TOKEN: token }) },
+  });
+  const problem = await new Promise<string | null>((started) => {
+    let text = "";
+    child.stdout.once("data", () => started(null));
+    child.stderr.on("data", (part: Buffer) => {
+      text += part.toString("utf8");
+    });
+    child.once("exit", () => started(text.trim() || "strongroom: the agent ended at once"));
+  });
+  if (problem !== null) throw new CommandFailure("unexpected", problem.replace(/^strongroom: /, ""));
+  for (const stream of [child.stdout, child.stderr]) stream.destroy();
+  child.unref();
+  printForShell(path, child.pid ?? 0);
+}
+
+function argumentsOf({ home, address, cacert, timeout, confirm: asks }: Flags, path: string): string[] {
+  const connection = [
+    ...(home === undefined ? [] : ["--home", home]),
+    ...(address === undefined ? [] : ["--address", address]),
+    ...(cacert === undefined ? [] : ["--cacert", cacert]),
+    ...(timeout === undefined ? [] : ["--timeout", `${timeout}ms`]),
+  ];
+  return ["ssh-agent", "--detached", "--socket", path, ...(asks ? ["--confirm"] : []), ...connection];
+}
+
+function printForShell(path: string, pid: number): void {
+  printLine(`SSH_AUTH_SOCK='${path.replaceAll("'", "'\\''")}'; export SSH_AUTH_SOCK;`);
+  printLine(`SSH_AGENT_PID=${pid}; export SSH_AGENT_PID;`);
+}
+
+async function serveUntilSignal({ detached }: Flags, path: string): Promise<void> {
+  const ended = Promise.race(["SIGTERM", "SIGINT", "SIGHUP"].map((signal) => once(process, signal)));
+  const keepAlive = setInterval(() => {}, dayMs);
+  if (detached) process.stdout.write(`${ready}\n`);
+  else printForShell(path, process.pid);
+  await ended;
+  clearInterval(keepAlive);
+}
+
+async function runWith(command: readonly string[], path: string): Promise<void> {
+  const [program = "", ...args] = command;
+  const { STRONGROOM_TOKEN: _, ...environment } = process.env;
+  const env = { ...environment, SSH_AUTH_SOCK: path, SSH_AGENT_PID: String(process.pid) };
+  process.exitCode = await runChild(() => spawn(program, args, { stdio: "inherit", env })).catch((error: unknown) => {
+    throw new CommandFailure(
+      "usage",
+      `${printable(program)} cannot be started (${systemCode(error) ?? "unknown reason"})`,
+    );
+  });
+}
+
+/** Only its owner can connect to the socket. */
+async function listen(server: Server, path: string): Promise<void> {
+  await removeStale(path);
+  const before = process.umask(0o177);
+  try {
+    server.listen(path);
+    await once(server, "listening");
+  } catch (error) {
+    throw new CommandFailure(
+      "unexpected",
+      `${printable(path)} cannot be used (${systemCode(error) ?? "unknown reason"})`,
+    );
+  } finally {
+    process.umask(before);
+  }
+}
+
+/** Removes a socket that nobody listens on. @throws CommandFailure conflict */
+async function removeStale(path: string): Promise<void> {
+  const found = await missingAsNull(lstat(path));
+  if (found === null) return;
+  if (!found.isSocket()) throw new CommandFailure("conflict", `${printable(path)} is no socket: name another one`);
+  const socket = connect(path);
+  try {
+    await once(socket, "connect");
+  } catch (error) {
+    if (systemCode(error) === "ECONNREFUSED") await missingAsNull(unlink(path));
+    return;
+  } finally {
+    socket.destroy();
+  }
+  throw new CommandFailure("conflict", `another agent listens on ${printable(path)}: end it, or name another --socket`);
+}
+
+function socketPath({ socket, detached }: Flags): { readonly path: string; readonly remove: () => void } {
+  const path = socket === undefined ? join(newDirectory(), "agent") : resolve(socket);
+  const isOwn = socket === undefined || (detached === true && dirname(path).includes(ownPrefix));
+  return { path, remove: () => rmSync(isOwn ? dirname(path) : path, { recursive: isOwn, force: true }) };
+}
+
+const ownPrefix = "strongroom-ssh-";
+
+function newDirectory(): string {
+  return mkdtempSync(join(process.env["XDG_RUNTIME_DIR"] || tmpdir(), ownPrefix));
+}
+
+/** Returns what asks before a signature. @throws CommandFailure usage, where nothing could ask */
+function mustFindApproval(command: readonly string[], flags: Flags): (question: string) => Promise<boolean> {
+  const { SSH_ASKPASS: program, SSH_ASKPASS_REQUIRE: require } = process.env;
+  const { DISPLAY, WAYLAND_DISPLAY } = process.env;
+  if (program && (DISPLAY || WAYLAND_DISPLAY || require === "force")) return (question) => askWith(program, question);
+  if (command.length > 0 || flags.foreground) return async (question) => (await confirm(question)) === true;
+  throw new CommandFailure(
+    "usage",
+    "--confirm has nothing to ask with: set SSH_ASKPASS, or use --foreground or a command after --",
+  );
+}
+
+async function askWith(program: string, question: string): Promise<boolean> {
+  const env = { ...process.env, SSH_ASKPASS_PROMPT: "confirm" };
+  const child = spawn(program, [question], { stdio: "ignore", env });
+  const [code] = (await once(child, "exit").catch(() => [1])) as [number | null];
+  return code === 0;
+}
