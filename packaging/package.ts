@@ -151,7 +151,7 @@ Priority: optional
 Architecture: ${arch}
 Maintainer: ${maintainer}
 Installed-Size: ${run("du", ["-sk", "--apparent-size", root]).split("\t")[0]}
-Depends: adduser, libc6 (>= 2.28), libgcc-s1, libstdc++6
+Depends: adduser, libatomic1, libc6 (>= 2.28), libgcc-s1, libstdc++6
 Suggests: xclip | wl-clipboard
 Description: local vault for secrets with an isolated key
  Strongroom keeps secrets encrypted under paths and serves them over HTTPS to

@@ -185,6 +185,12 @@ export class LockState {
     }
   }
 
+  /** Ends the key worker of a vault that could not be opened: nothing was unlocked, and no lock is reported. */
+  async abandon(): Promise<void> {
+    this.#closed = true;
+    await this.#worker.stop();
+  }
+
   /** Returns the audit log's last checkpoint, which must go to the key worker with the message that wipes its keys. */
   #becomeLocked(reason: LockReason): LastCheckpoint | null {
     if (!this.#unlocked) return null;

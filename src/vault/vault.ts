@@ -99,7 +99,7 @@ export class Vault {
       vault.#header.startHeartbeat();
       return vault;
     } catch (error) {
-      await vault.#lockState.close();
+      await vault.#lockState.abandon();
       throw new StartError(`${options.store.vaultPath}: ${problemOf(error, options.store)}, then start again`);
     }
   }

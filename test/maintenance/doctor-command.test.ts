@@ -160,7 +160,7 @@ describe("strongroom doctor", () => {
     const refused: readonly (readonly [readonly string[], string])[] = [
       [["--passphrase-file", "/missing/file"], "the passphrase file cannot be read (ENOENT)"],
       [["--passphrase-fd", "97"], "descriptor 97"],
-      [["--passphrase-file", "x", "--passphrase-fd", "3"], "cannot be used with"],
+      [["--passphrase-file", "x", "--passphrase-fd", "3"], "cannot be used together"],
       [["--open", "--non-interactive"], "--passphrase-file"],
       [["--open"], "--passphrase-file"],
     ];

@@ -68,7 +68,7 @@ describe("a forced init", () => {
     const locking = send(server, lock);
     await until(() => isLocked(server));
     release();
-    expect(mustSucceed(await init)["message"]).to.contain("locked again meanwhile");
+    expect(mustSucceed(await init)["message"]).to.contain("locked again at once");
     mustSucceed(await locking);
     expect(await isLocked(server)).to.equal(true);
     await mustUnlock(server, second);

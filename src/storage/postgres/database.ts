@@ -4,7 +4,6 @@
  */
 import type { Pool, PoolClient, QueryArrayConfig } from "pg";
 import type { Clock } from "../../clock.js";
-import { StartError } from "../../errors.js";
 import type { Log } from "../../log.js";
 import type { ConnectionTarget } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
@@ -72,10 +71,10 @@ export class Database {
     this.#pool = makePool();
   }
 
-  /** Loads the client and prepares the pool; the first query connects. @throws StartError */
+  /** Loads the client and prepares the pool; the first query connects. */
   static async open(options: DatabaseOptions): Promise<Database> {
     const { target, password, poolSize, answerMs = defaultAnswerMs, isServer = true, log, clock = null } = options;
-    const { Client, Pool } = await loadClient();
+    const { Client, Pool } = await import("pg");
     const config = {
       ...target,
       ...(password !== undefined && { password }),
@@ -191,13 +190,5 @@ async function withTimeLimit<T>(answer: Promise<T>, ms: number): Promise<T> {
     return await Promise.race([answer, late]);
   } finally {
     clearTimeout(timer);
-  }
-}
-
-async function loadClient() {
-  try {
-    return await import("pg");
-  } catch {
-    throw new StartError("the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg");
   }
 }

@@ -88,17 +88,9 @@ describe("the client for PostgreSQL", () => {
   const onDatabase = ["serve", "--store", "postgres://me@127.0.0.1/vault"];
 
   it("is not loaded for a vault of files, nor is the engine", async () => {
-    const server = await startProcess([], without("pg", engine));
+    const server = await startProcess([], without(engine));
     expect((await run(["status"], { STRONGROOM_HOME: server.home })).code).to.equal(8);
     expect((await run(onDatabase, without(engine))).stderr).to.contain("Module._load");
-  });
-
-  it("that is not installed ends a start on a database with what to do", async () => {
-    const { code, stderr } = await run(onDatabase, without("pg"));
-    expect([code, stderr]).to.deep.equal([
-      1,
-      "strongroom: the package pg, which a store in PostgreSQL needs, is not installed: run npm install pg\n",
-    ]);
   });
 });
 
