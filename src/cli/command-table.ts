@@ -39,6 +39,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/edit.js"),
   },
   {
+    name: "describe",
+    group: "Secrets",
+    summary: "show or change type, description and expiry",
+    example: "describe app/db/password --expires 90d",
+    load: () => import("./commands/describe.js"),
+  },
+  {
     name: "ls",
     group: "Secrets",
     summary: "list the paths of secrets",

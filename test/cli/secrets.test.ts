@@ -162,7 +162,6 @@ describe("get, ls, find and put", () => {
         err: /^(?!.*canary).*other users could read/s,
       },
       "an empty value": { args: ["put", "refused/x"], exit: 2, err: /--allow-empty/ },
-      "invalid UTF-8": { args: ["put", "refused/x"], input: Uint8Array.of(0xff, 0x0a), exit: 2, err: /base64/ },
       "more than the server accepts": {
         args: ["put", "refused/x"],
         input: "x".repeat(2_000_000),

@@ -5,6 +5,7 @@ import type { Metadata, Secret, Stored, StrongroomClient } from "../../client/cl
 import { isConflict } from "../lib/changes.js";
 import { editBytes } from "../lib/editor.js";
 import { CommandFailure } from "../lib/errors.js";
+import { textOf } from "../lib/fields.js";
 import { counted, type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
 import { confirm } from "../lib/prompt.js";
@@ -72,7 +73,7 @@ async function editAndStore(
 }
 
 function bytesOf(secret: Secret | null): Bytes {
-  const value = secret?.reveal() ?? "";
+  const value = secret === null ? "" : textOf(secret);
   const bytes = new Uint8Array(new ArrayBuffer(Buffer.byteLength(value)));
   new TextEncoder().encodeInto(value, bytes);
   return bytes;

@@ -4,6 +4,7 @@ import type { SecretEntry, StrongroomClient } from "../../client/client.js";
 import { dotenvLine } from "../import/dotenv.js";
 import { exportEnd, exportRow, exportStart } from "../import/json.js";
 import { CommandFailure } from "../lib/errors.js";
+import { textOf } from "../lib/fields.js";
 import { counted, printable, printJson, shownJson } from "../lib/output.js";
 import { checkOutput, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
 import { folderPrefix } from "../lib/paths.js";
@@ -99,7 +100,7 @@ async function* asJson(
   yield exportStart;
   let separator = "";
   for await (const secret of secretsOf(client, entries, bar)) {
-    yield `${separator}${shown(exportRow(secret.path, secret.reveal(), secret.metadata))}`;
+    yield `${separator}${shown(exportRow(secret))}`;
     separator = ",\n";
   }
   yield exportEnd;
@@ -128,7 +129,7 @@ async function asLines(
   const lines: string[] = [];
   const refused: string[] = [];
   for await (const secret of secretsOf(client, entries, bar)) {
-    const line = writers[format](names.get(secret.path) ?? "", secret.reveal());
+    const line = writers[format](names.get(secret.path) ?? "", textOf(secret));
     if (line === null) refused.push(printable(secret.path));
     else lines.push(line);
   }

@@ -1,17 +1,23 @@
 /** `strongroom get`: prints values, secrets as JSON, or copies a value to the clipboard. */
 import type { Command } from "commander";
 import type { Secret } from "../../client/client.js";
-import { EarlierOption } from "../lib/args.js";
+import { EarlierOption, nonEmpty } from "../lib/args.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
 import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printable, printJson, printValue, report, withResult } from "../lib/output.js";
+import { fieldOf, textOf } from "../lib/fields.js";
+import { counted, printable, printJson, printValue, report, withResult } from "../lib/output.js";
+import { checkTarget, type OutputFileFlags, withNewFile, writeOut } from "../lib/output-file.js";
 import { mustBePath } from "../lib/paths.js";
 import { fetchSecrets, mustGet, mustGetVersion, versionNumber, versionOption } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
-type Flags = OutputFlags & ConnectionFlags & ClipboardFlags & { readonly at?: number };
+type Flags = OutputFileFlags & ConnectionFlags & ClipboardFlags & { readonly at?: number; readonly field?: string };
 
 const details = `
+With --field, the value must be a JSON object: user.name is the member name of
+its member user. -o writes the value byte for byte, also a binary one, which is
+not printed on a terminal.
+
 The values of several secrets are printed one per line, in the order of the
 paths; multi-line values are refused. With --json, the object has one
 member, secrets, in which they are listed. If one is missing, none is printed.`;
@@ -20,9 +26,10 @@ export function define(command: Command): void {
   command
     .description("Prints a secret's value and nothing else; adds a newline only on a terminal.")
     .argument("<path...>", "the secret's path, or several")
+    .option("--field <name>", "a field of the value, which is a JSON object", nonEmpty)
     .addOption(versionOption("--at <version>", "an earlier version, as history lists it"))
     .addOption(new EarlierOption("--version <number>", "at").argParser(versionNumber));
-  withResult(withConnection(withClipboard(command)))
+  withResult(withConnection(withClipboard(withNewFile(command))))
     .addHelpText("after", details)
     .action(get);
 }
@@ -36,28 +43,41 @@ async function getOne(path: string, flags: Flags): Promise<void> {
   const clipboard = flags.copy ? mustFindClipboard() : null;
   const wanted = mustBePath(path);
   const { at: version } = flags;
+  await checkTarget(flags);
   const secret = await withClient(flags, (client) => {
     return version === undefined ? mustGet(client, wanted) : mustGetVersion(client, wanted, version);
   });
-  const value = Buffer.from(secret.reveal());
+  const value = Buffer.from(bytesOf(secret, flags));
   if (clipboard !== null) {
     const seconds = await copyAndClear(clipboard, value, flags);
     const text = `${secret.path} is in the clipboard${seconds === 0 ? "" : ` for ${seconds} s`}`;
     return report(flags, { path: secret.path, copied: true, clearedAfterSeconds: seconds }, text);
   }
-  if (flags.json) printJson(asJson(secret));
+  if (flags.output !== undefined) {
+    await writeOut([value], flags);
+    const text = `${secret.path} written to ${flags.output} (${counted(value.length, "byte")})`;
+    return report(flags, { path: secret.path, file: flags.output, bytes: value.length }, text);
+  }
+  if (flags.json) printJson(asJson(secret, flags));
   else printValue(value);
 }
 
+/** @throws CommandFailure usage, for a binary value where only text can be; notFound, without the field */
+function bytesOf(secret: Secret, { field, copy, json, output }: Flags): Uint8Array {
+  if (field !== undefined) return Buffer.from(fieldOf(secret, field));
+  const needsText = copy || (output === undefined && !json && process.stdout.isTTY);
+  return needsText ? Buffer.from(textOf(secret)) : secret.revealBytes();
+}
+
 async function getSeveral(given: readonly string[], flags: Flags): Promise<void> {
-  for (const flag of ["copy", "at"] as const) {
+  for (const flag of ["copy", "at", "field", "output"] as const) {
     if (flags[flag] !== undefined) throw new CommandFailure("usage", `--${flag} takes one path: give only one`);
   }
   const paths = given.map(mustBePath);
   const found = await withClient(flags, (client) => fetchSecrets(client, paths));
   const secrets = paths.flatMap((path) => found.get(path) ?? []);
-  if (flags.json) return printJson({ secrets: secrets.map(asJson) });
-  const broken = secrets.filter((secret) => /[\r\n]/.test(secret.reveal())).map(({ path }) => printable(path));
+  if (flags.json) return printJson({ secrets: secrets.map((secret) => asJson(secret)) });
+  const broken = secrets.filter((secret) => /[\r\n]/.test(textOf(secret))).map(({ path }) => printable(path));
   if (broken.length > 0) {
     const problem = `${broken.join(", ")}: cannot print multi-line values together`;
     throw new CommandFailure("usage", `${problem}: use --json, or get each alone`);
@@ -65,6 +85,7 @@ async function getSeveral(given: readonly string[], flags: Flags): Promise<void>
   printValue(Buffer.from(secrets.map((secret) => `${secret.reveal()}\n`).join("")));
 }
 
-function asJson(secret: Secret): object {
+function asJson(secret: Secret, { field }: Pick<Flags, "field"> = {}): object {
+  if (field !== undefined) return { path: secret.path, field, value: fieldOf(secret, field) };
   return { ...secret.toJSON(), value: secret.reveal() };
 }

@@ -1,11 +1,12 @@
 /** `strongroom inject`: a template filled with secrets. */
 import type { Command } from "commander";
 import { CommandFailure } from "../lib/errors.js";
+import { type Reference, revealReference } from "../lib/fields.js";
 import { readInput } from "../lib/input.js";
 import { counted, printable, printJson } from "../lib/output.js";
 import { checkOutput, checkTarget, type OutputFileFlags, withOutputFile, writeOut } from "../lib/output-file.js";
 import { folderPrefix } from "../lib/paths.js";
-import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn } from "../lib/references.js";
+import { cutTemplate, fillTemplate, needsBase, type Part, pathsIn, referencesIn } from "../lib/references.js";
 import { fetchSecrets } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { findProject } from "../run/project.js";
@@ -15,9 +16,10 @@ type Flags = ConnectionFlags & OutputFileFlags & { readonly input?: string; read
 const details = `
 A reference is {{ strongroom://app/db/password }}, on one line. It is replaced
 with the secret's value as it is, without quoting or escaping. The path is
-percent-encoded as in a URL (% is %25, braces are %7B and %7D). Every other byte
-is kept, other double braces included. In {{ strongroom://./db/password }}, ./
-is the prefix of the project file: see strongroom help allow. If secrets are
+percent-encoded as in a URL (% is %25, # is %23, braces are %7B and %7D); a #
+behind it names a field of a JSON value: strongroom://app/db#user. Every other
+byte is kept, other double braces included. In {{ strongroom://./db/password }},
+./ is the prefix of the project file: see strongroom help allow. If secrets are
 missing, all of them are listed and nothing is written.`;
 
 export function define(command: Command): void {
@@ -35,7 +37,12 @@ async function inject(flags: Flags): Promise<void> {
   const parts = await readTemplate(input);
   const paths = new Set(pathsIn(parts));
   const secrets = await withClient(flags, (client) => fetchSecrets(client, paths));
-  if (!dryRun) await writeOut([fillTemplate(parts, (path) => secrets.get(path)?.reveal() ?? "")], flags);
+  const reveal = (reference: Reference) => {
+    const secret = secrets.get(reference.path);
+    return secret === undefined ? "" : revealReference(secret, reference);
+  };
+  if (dryRun) for (const reference of referencesIn(parts)) reveal(reference);
+  if (!dryRun) await writeOut([fillTemplate(parts, reveal)], flags);
   if (output === undefined && !dryRun) return;
   if (flags.json) printJson({ ok: true, dryRun: dryRun === true, file: output ?? null, secrets: paths.size });
   else if (!flags.quiet) process.stdout.write(textFor(paths.size, dryRun ? undefined : output));

@@ -1,24 +1,37 @@
 /** `strongroom ls`. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import type { SecretEntry, StrongroomClient } from "../../client/client.js";
+import { duration } from "../../config/readers.js";
 import { CommandFailure } from "../lib/errors.js";
-import { asTree, type ListingFlags, printList, withListing } from "../lib/listing.js";
+import { asPaths, asTree, type ListingFlags, printList, withListing } from "../lib/listing.js";
 import { explainEmptyFolder, pagesOf } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
-type Flags = ListingFlags & ConnectionFlags;
+type Flags = ListingFlags & ConnectionFlags & { readonly expiring?: number };
 
 export function define(command: Command): void {
+  const expiring = new Option("--expiring <duration>", "only what has expired, or expires within this time");
   command
     .description(
       "Lists the paths of secrets, never their values: as a tree on a terminal, otherwise one path per line.",
     )
-    .argument("[folder]", "only what is in this folder");
+    .argument("[folder]", "only what is in this folder")
+    .addOption(expiring.argParser(duration(36_500 * 86_400_000)));
   withConnection(withListing(command)).action(ls);
 }
 
 async function ls(folder = "", flags: Flags): Promise<void> {
   await withClient(flags, async (client) => {
+    if (flags.expiring !== undefined) return listExpiring(client, folder, flags.expiring, flags);
     const count = await printList(pagesOf(client, folder), () => true, asTree, flags);
     if (count === 0 && folder !== "") throw new CommandFailure("notFound", await explainEmptyFolder(client, folder));
   });
+}
+
+/** A table on a terminal: a path alone would not say when. */
+async function listExpiring(client: StrongroomClient, folder: string, withinMs: number, flags: Flags): Promise<void> {
+  const limit = Date.now() + withinMs;
+  const expires = ({ metadata: { expiresAt } }: SecretEntry) =>
+    expiresAt !== undefined && Date.parse(expiresAt) <= limit;
+  await printList(pagesOf(client, folder), expires, asPaths, process.stdout.isTTY ? { ...flags, long: true } : flags);
 }

@@ -158,6 +158,7 @@ async function copiesOf(
   return pairs.map(({ from, to }) => {
     const secret = secrets.get(from);
     if (secret === undefined) return { copy: from, to, ifAbsent: !replace };
-    return { put: to, value: secret.reveal(), ...secret.metadata, ifMatch: existing.get(to) };
+    const { encoding, metadata } = secret;
+    return { put: to, value: secret.reveal(), encoding, ...metadata, ifMatch: existing.get(to) };
   });
 }

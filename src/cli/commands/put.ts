@@ -1,13 +1,14 @@
 /** `strongroom put`: the value, its metadata, and what happens to an existing secret. */
 import { type Command, Option } from "commander";
-import type { Bytes } from "../../../workers/protocol.js";
 import {
+  type MetadataChange,
   type PutOptions,
   type SecretType,
   type Stored,
   type StrongroomClient,
   StrongroomError,
 } from "../../client/client.js";
+import { duration, Problem } from "../../config/readers.js";
 import { creating, refuseOverwriting } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, report, withDryRun, withOutput } from "../lib/output.js";
@@ -15,9 +16,13 @@ import { canonical } from "../lib/paths.js";
 import { lookAt } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { refuseTooLarge } from "../lib/server-limits.js";
-import { readValue, type ValueSource, withValue } from "../lib/value.js";
+import { readValue, type Value, type ValueSource, withValue } from "../lib/value.js";
 
-export type MetadataFlags = { readonly type?: SecretType; readonly description?: string };
+export type MetadataFlags = {
+  readonly type?: SecretType;
+  readonly description?: string;
+  readonly expires?: Date | "never";
+};
 
 type Flags = OutputFlags &
   ConnectionFlags &
@@ -30,15 +35,16 @@ It is never an argument, which other users of this machine could read. Several
 lines can be pasted where the terminal marks pastes, as most do; --multiline
 takes them from any terminal, up to Ctrl-D:
   strongroom put tls/key --from-file key.pem
+A file that is not UTF-8 text is stored byte for byte: get -o writes it again.
   strongroom put tls/key --multiline`;
 
 export function define(command: Command): void {
   command
-    .description("Stores a secret. An existing one is replaced and keeps its type and description.")
+    .description("Stores a secret. An existing one is replaced and keeps its metadata.")
     .argument("<path>", "the secret's path, such as app/db/password")
     .argument("[-]", "a dash reads the value from standard input")
     .option("--no-clobber", "fail if the secret exists")
-    .option("--no-keep", "drop the old type and description unless given again");
+    .option("--no-keep", "drop the old metadata unless given again");
   withOutput(withConnection(withDryRun(withMetadata(withValue(command)))))
     .addHelpText("after", details)
     .action(put);
@@ -48,7 +54,8 @@ export function define(command: Command): void {
 export function withMetadata(command: Command): Command {
   return command
     .addOption(new Option("--type <type>", "kind of secret").choices(secretTypes))
-    .option("--description <text>", "what it is for; anyone who may list the vault can read it");
+    .option("--description <text>", "what it is for; anyone who may list the vault can read it")
+    .addOption(expiresOption());
 }
 
 async function put(path: string, dash: string | undefined, flags: Flags): Promise<void> {
@@ -58,7 +65,7 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
   const value = await readValue(source, `Value of ${path}`);
   try {
     if (flags.dryRun) {
-      await withClient(flags, (client) => refuseTooLarge(client, value.length, flags.description));
+      await withClient(flags, (client) => refuseTooLarge(client, sentBytes(value), flags.description));
       return reportPlan(path, existing !== null, flags);
     }
     const options = { ...given(flags), replaceMetadata: !flags.keep, ifAbsent: !flags.clobber };
@@ -68,8 +75,13 @@ async function put(path: string, dash: string | undefined, flags: Flags): Promis
     const text = `${stored.path} ${replaced ? "replaced" : "stored"} (${counted(bytes, "byte")})`;
     report(flags, { path: stored.path, bytes, replaced, metadata }, text);
   } finally {
-    value.fill(0);
+    value.bytes.fill(0);
   }
+}
+
+/** Bytes of the value in a request, which the server's limit is for. */
+function sentBytes({ bytes, isBinary }: Value): number {
+  return isBinary ? 4 * Math.ceil(bytes.length / 3) : bytes.length;
 }
 
 const types: { readonly [T in SecretType]: true } = {
@@ -80,17 +92,19 @@ const types: { readonly [T in SecretType]: true } = {
   other: true,
 };
 
-const secretTypes: readonly string[] = Object.keys(types);
+export const secretTypes: readonly string[] = Object.keys(types);
 
 const noClobber = "--no-clobber forbids replacing it";
 
 /** Asks for the limits only after a refusal: they cost a request. */
-async function store(client: StrongroomClient, path: string, value: Bytes, options: PutOptions): Promise<Stored> {
+async function store(client: StrongroomClient, path: string, value: Value, options: PutOptions): Promise<Stored> {
+  const { bytes, isBinary } = value;
+  const put = () => (isBinary ? client.putBytes(path, bytes, options) : client.put(path, bytes, options));
   try {
-    return await creating(path, noClobber, () => client.put(path, value, options));
+    return await creating(path, noClobber, put);
   } catch (error) {
     const refused = error instanceof StrongroomError && error.code === "BAD_REQUEST";
-    if (refused) await refuseTooLarge(client, value.length, options.description ?? undefined);
+    if (refused) await refuseTooLarge(client, sentBytes(value), options.description ?? undefined);
     throw error;
   }
 }
@@ -103,8 +117,29 @@ function standardInput(dash: string, { fromFile }: Flags): string {
 }
 
 /** Returns only what was given; an empty description removes it. */
-export function given({ type, description }: MetadataFlags): Pick<PutOptions, "type" | "description"> {
-  return { ...(type && { type }), ...(description !== undefined && { description: description || null }) };
+export function given({ type, description, expires }: MetadataFlags): MetadataChange {
+  return {
+    ...(type && { type }),
+    ...(description !== undefined && { description: description || null }),
+    ...(expires !== undefined && { expiresAt: expires === "never" ? null : expires }),
+  };
+}
+
+/** The flag of a time of expiry. */
+export function expiresOption(): Option {
+  const meaning = "remind of a new value after a duration such as 90d, on a date such as 2027-01-31, or never";
+  return new Option("--expires <when>", meaning).argParser(readExpiry);
+}
+
+const mostDays = 36_500;
+const lifetime = duration(mostDays * 86_400_000);
+
+function readExpiry(text: string): Date | "never" {
+  if (text === "never") return text; // not null, which commander takes for a missing value
+  const isDate = /^\d{4}-\d{2}-\d{2}/.test(text);
+  const date = isDate ? new Date(text) : new Date(Date.now() + lifetime(text));
+  if (!Number.isNaN(date.getTime())) return date;
+  throw new Problem("a duration such as 90d, a date such as 2027-01-31, or never");
 }
 
 function reportPlan(path: string, replaces: boolean, flags: Flags): void {

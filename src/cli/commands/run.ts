@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { onlyWith, RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { printLine } from "../lib/output.js";
-import { canonicalPath } from "../lib/paths.js";
+import { pathOrReference } from "../lib/references.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import type { Sources } from "../run/environment.js";
@@ -122,7 +122,8 @@ function readNamed(text: string, earlier: readonly Named[] = []): Named[] {
   const problem = problemOfName(name);
   if (problem !== null) throw new InvalidArgumentError(problem);
   if (earlier.some((other) => other.name === name)) throw new InvalidArgumentError(`sets ${name} twice`);
-  return [...earlier, { name, path: canonicalPath(rest.join("="), `--set ${name}`) }];
+  const { field, ...reference } = pathOrReference(rest.join("="), `--set ${name}`);
+  return [...earlier, { name, ...reference, ...(field !== null && { field }) }];
 }
 
 function append(text: string, earlier: readonly string[] = []): string[] {

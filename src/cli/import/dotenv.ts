@@ -52,7 +52,8 @@ function textOf(match: RegExpExecArray | null): string | null {
 
 function bareValue(text: string, fail: (problem: string) => CommandFailure): string {
   const value = text.replace(/(?:^|\s)#.*$/, "").trim();
-  if (value.includes("#")) throw fail("is the # a comment? Put the value in quotes");
+  const isReference = /^strongroom:\/\/\S*$/.test(value); // its # names a field
+  if (value.includes("#") && !isReference) throw fail("is the # a comment? Put the value in quotes");
   if (/^['"`]/.test(value)) throw fail("the quotes are not closed, or text follows them");
   return value;
 }

@@ -1,11 +1,17 @@
 /** Entries that every import format is parsed into. */
 
 /** What is stored with a value. */
-export type Mark = { readonly type?: string | undefined; readonly description?: string | undefined };
+export type Mark = {
+  readonly type?: string | undefined;
+  readonly description?: string | undefined;
+  readonly expiresAt?: string | undefined;
+};
 
 export type ImportEntry = Mark & {
   readonly path: string;
   readonly value: string;
+  /** The value is base64 of a binary value. */
+  readonly encoding?: "base64" | undefined;
   /** Place in the source, for messages. */
   readonly origin: string;
   /** What this is a field of; one object for all fields. */

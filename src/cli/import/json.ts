@@ -4,10 +4,11 @@
  *
  *   {"format":"strongroom-export","version":1,"secrets":[
  *   {"path":"app/db/password","value":"…","type":"password","description":"…"},
- *   {"path":"app/key","value":"…"}
+ *   {"path":"app/key","value":"…"},
+ *   {"path":"app/tls.p12","value":"AAE=","encoding":"base64","expiresAt":"2026-12-31T00:00:00.000Z"}
  *   ]}
  */
-import type { Metadata } from "../../client/client.js";
+import type { Secret } from "../../client/client.js";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, type UnknownObject } from "../lib/input.js";
 import { printable } from "../lib/output.js";
@@ -19,8 +20,10 @@ const version = 1;
 export const exportStart = `{"format":"${format}","version":${version},"secrets":[\n`;
 export const exportEnd = "\n]}\n";
 
-export function exportRow(path: string, value: string, { type, description }: Metadata): string {
-  return JSON.stringify({ path, value, type, description }); // drops undefined members
+export function exportRow(secret: Secret): string {
+  const { path, encoding, metadata } = secret;
+  const { type, description, expiresAt } = metadata;
+  return JSON.stringify({ path, value: secret.reveal(), encoding, type, description, expiresAt }); // drops undefined members
 }
 
 /** Parses a JSON object. @throws CommandFailure usage, without the parser's message, which would quote the text */
@@ -66,11 +69,27 @@ function readExport(secrets: readonly unknown[]): ParsedSource {
 
 function foundIn(secret: unknown, origin: string): ImportEntry | Refused {
   if (!isObject(secret)) return { origin, problem: "it is not an object" };
-  const { path, value, type, description } = secret as Partial<ImportEntry>;
+  const { path, value, encoding, type, description, expiresAt } = secret as Partial<ImportEntry>;
   if (typeof path !== "string" || typeof value !== "string") return { origin, problem: "it has no path or no value" };
   const isText = (field: unknown) => field === undefined || typeof field === "string";
-  if (isText(type) && isText(description)) return { path, value, type, description, origin };
-  return { origin, problem: "its type or description is not a string" };
+  if (encoding !== undefined && encoding !== "base64") return { origin, problem: "its encoding is not base64" };
+  if (!isText(type) || !isText(description)) return { origin, problem: "its type or description is not a string" };
+  const time = expiresAt === undefined ? undefined : timeIn(expiresAt);
+  if (time === null) return { origin, problem: "its expiresAt is not a time" };
+  return { path, value: withPadding(value, encoding), encoding, type, description, expiresAt: time, origin };
+}
+
+/** Returns a time as the server returns it, so that it can be compared; null when it is none. */
+function timeIn(text: unknown): string | null {
+  const time = typeof text === "string" ? new Date(text) : null;
+  return time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
+}
+
+/** Returns base64 as the server returns it. What is malformed stays, and the server refuses it. */
+function withPadding(value: string, encoding: "base64" | undefined): string {
+  if (encoding === undefined || !/^[\w+/-]*={0,2}$/.test(value)) return value;
+  const standard = value.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  return standard.padEnd(4 * Math.ceil(standard.length / 4), "=");
 }
 
 /** The limit of a path's segments. */

@@ -11,7 +11,7 @@ import type { ImportEntry, Refused } from "./entry.js";
 export type Tally = {
   created: number;
   replaced: number;
-  /** Already stored with the same value, type and description. */
+  /** Already stored with the same value and metadata. */
   unchanged: number;
   /** Paths that already hold something else. */
   readonly skipped: string[];
@@ -128,9 +128,9 @@ class EntryStore {
     this.refuses(entry, error.message, error.code === "INTEGRITY" || undefined);
   }
 
-  #putOf({ path, value, type, description }: ImportEntry): PutOperation {
+  #putOf({ path, value, encoding, type, description, expiresAt }: ImportEntry): PutOperation {
     const known = type as PutOperation["type"]; // problemOf has checked it
-    return { put: path, value, type: known, description, ifAbsent: !this.#options.replace };
+    return { put: path, value, encoding, type: known, description, expiresAt, ifAbsent: !this.#options.replace };
   }
 }
 
@@ -139,9 +139,11 @@ function isRefusal(error: unknown): error is StrongroomError {
   return error instanceof StrongroomError && ["BAD_REQUEST", "PRECONDITION_FAILED", "INTEGRITY"].includes(error.code);
 }
 
-function isSame(stored: Secret, { value, type, description }: ImportEntry): boolean {
+function isSame(stored: Secret, { value, encoding, type, description, expiresAt }: ImportEntry): boolean {
   const { metadata } = stored;
-  return stored.reveal() === value && metadata.type === type && metadata.description === description;
+  const isSameValue = stored.reveal() === value && stored.encoding === encoding;
+  const isSameText = metadata.type === type && metadata.description === description;
+  return isSameValue && isSameText && metadata.expiresAt === expiresAt;
 }
 
 function problemOf({ value, type, description }: ImportEntry, limits: Limits): string | null {

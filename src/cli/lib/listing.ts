@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { SecretEntry, SecretList } from "../../client/client.js";
 import { CommandFailure } from "./errors.js";
 import {
+  localDate,
   localMinute,
   type OutputFlags,
   padded,
@@ -20,7 +21,7 @@ import {
 export type ListingFlags = OutputFlags & { readonly long?: true };
 
 export function withListing(command: Command): Command {
-  return withResult(command.option("-l, --long", "also show type, last change and description"));
+  return withResult(command.option("-l, --long", "also show type, last change, expiry and description"));
 }
 
 /** Turns the entries into lines for a terminal. */
@@ -80,7 +81,9 @@ export function tableOf(rows: readonly TreeRow<SecretEntry>[], columns = Number.
       gap,
     );
     const room = columns - widthOf(row) - gap.length;
-    const description = shortened(printable(metadata.description ?? ""), room);
+    const expiry = metadata.expiresAt === undefined ? "" : `expires ${localDate(new Date(metadata.expiresAt))}`;
+    const about = [expiry, printable(metadata.description ?? "")].filter((text) => text !== "").join(gap);
+    const description = shortened(about, room);
     return description === "" ? row : `${row}${gap}${paint("dim", description)}`;
   });
   return lines.map((line) => `${line}\n`).join("");

@@ -16,11 +16,15 @@ export type OutputFileFlags = OutputFlags & { readonly output?: string; readonly
 export type Content = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
 
 export function withOutputFile(command: Command): Command {
+  return withOutput(withNewFile(command).addOption(new EarlierOption("--force", "overwrite")));
+}
+
+/** Adds the flags for a file alone. */
+export function withNewFile(command: Command): Command {
   const changed = command
     .option("-o, --output <file>", "file to create, readable only by you (0600); default: standard output", nonEmpty)
-    .option("--overwrite", "replace the output file if it exists")
-    .addOption(new EarlierOption("--force", "overwrite"));
-  return withOutput(onlyWith(changed, "overwrite", "output"));
+    .option("--overwrite", "replace the output file if it exists");
+  return onlyWith(changed, "overwrite", "output");
 }
 
 /** Checks the flags before any work is done. @throws CommandFailure conflict, usage */

@@ -1,15 +1,17 @@
 /**
- * References to secrets: `strongroom://path`, percent-decoded once as in a URL, so that `%` is `%25` and braces are `%7B`
- * and `%7D`. Within a longer text, `{{ strongroom://path }}` on one line. Other double braces stay as they are.
+ * References to secrets: `strongroom://path`, or `strongroom://path#field` for a field of a JSON value, percent-decoded once
+ * as in a URL, so that `%` is `%25`, `#` in a path is `%23`, and braces are `%7B` and `%7D`. Within a longer text,
+ * `{{ strongroom://path }}` on one line. Other double braces stay as they are.
  */
 import { VaultError } from "../../errors.js";
 import { parseSecretPath } from "../../paths/secret-path.js";
 import { CommandFailure } from "./errors.js";
+import type { Reference } from "./fields.js";
 import { printable } from "./output.js";
 import { canonicalPath } from "./paths.js";
 
-/** Bytes to copy, or the path of the secret to insert. */
-export type Part = Uint8Array | string;
+/** Bytes to copy, or the secret to insert. */
+export type Part = Uint8Array | Reference;
 
 const scheme = "strongroom://";
 const fromBase = "./";
@@ -17,9 +19,19 @@ const opening = /\{\{[ \t]*strongroom:/g;
 /** With the blanks behind the path: a pattern for them would take a second for 20,000 of them. */
 const braced = /\{\{[ \t]*strongroom:\/\/([^{}\r\n]*)\}\}/y;
 
-/** Returns the path if the whole text is one reference, else null. @throws CommandFailure usage */
-export function wholeReference(text: string, where: string): string | null {
-  return text.startsWith(scheme) ? referredPath(text.slice(scheme.length), where) : null;
+/** Returns the reference if the whole text is one, else null. @throws CommandFailure usage */
+export function wholeReference(text: string, where: string): Reference | null {
+  return text.startsWith(scheme) ? readReference(text.slice(scheme.length), where) : null;
+}
+
+/** Returns what a path, or a reference, names. @throws CommandFailure usage */
+export function pathOrReference(text: string, where: string): Reference {
+  return wholeReference(text, where) ?? { path: canonicalPath(text, where), field: null };
+}
+
+/** Returns a reference as text, for people. */
+export function shownReference({ path, field }: Reference): string {
+  return printable(field === null ? path : `${path}#${field}`);
 }
 
 /**
@@ -38,7 +50,7 @@ export function cutTemplate(template: Buffer, whereOf: (line: number) => string,
     const [whole, padded] = braced.exec(text) ?? [];
     if (whole === undefined || padded === undefined) throw malformed(where);
     const path = Buffer.from(withoutBlanksBehind(padded), "latin1").toString("utf8");
-    parts.push(template.subarray(end, index), referredPath(path, where, base));
+    parts.push(template.subarray(end, index), readReference(path, where, base));
     end = index + whole.length;
   }
   parts.push(template.subarray(end));
@@ -57,12 +69,34 @@ export function needsBase(template: Buffer): boolean {
   return template.includes(`${scheme}${fromBase}`);
 }
 
-export function pathsIn(parts: readonly Part[]): string[] {
-  return parts.filter((part) => typeof part === "string");
+export function referencesIn(parts: readonly Part[]): Reference[] {
+  return parts.filter((part): part is Reference => !(part instanceof Uint8Array));
 }
 
-export function fillTemplate(parts: readonly Part[], reveal: (path: string) => string): Buffer {
-  return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(reveal(part)) : part)));
+export function pathsIn(parts: readonly Part[]): string[] {
+  return referencesIn(parts).map(({ path }) => path);
+}
+
+export function fillTemplate(parts: readonly Part[], reveal: (reference: Reference) => string): Buffer {
+  return Buffer.concat(parts.map((part) => (part instanceof Uint8Array ? part : Buffer.from(reveal(part)))));
+}
+
+function readReference(encoded: string, where: string, base: string | null = null): Reference {
+  const hash = encoded.indexOf("#");
+  if (hash < 0) return { path: referredPath(encoded, where, base), field: null };
+  const field = decodedField(encoded.slice(hash + 1));
+  if (field !== null) return { path: referredPath(encoded.slice(0, hash), where, base), field };
+  const problem = "the field after # must be a name, percent-encoded; in a path, write # as %23";
+  throw new CommandFailure("usage", `${where}: the reference ${scheme}${printable(encoded)} is invalid: ${problem}`);
+}
+
+/** Returns null for an empty or malformed field. */
+function decodedField(encoded: string): string | null {
+  try {
+    return decodeURIComponent(encoded) || null;
+  } catch {
+    return null;
+  }
 }
 
 function referredPath(encoded: string, where: string, base: string | null = null): string {

@@ -12,6 +12,7 @@ export type ValueSource = {
   readonly fromFile?: string;
   readonly multiline?: true;
   readonly raw?: true;
+  readonly binary?: true;
   readonly allowEmpty?: true;
   readonly nonInteractive?: true;
 };
@@ -28,21 +29,24 @@ export function withValue(command: Command): Command {
     .addOption(file.conflicts("multiline"))
     .option("-m, --multiline", "type several lines at the prompt; Ctrl-D ends them")
     .option("--raw", "keep the newline at the end of a single line")
+    .option("--binary", "store the bytes as they are; the default for a value that is not UTF-8 text")
     .option("--allow-empty", "allow an empty value")
     .option("--non-interactive", "never prompt: fail when a value would have to be typed");
 }
 
-/** Returns the value, which the caller wipes. @throws CommandFailure usage, aborted */
-export async function readValue(source: ValueSource, question: string): Promise<Bytes> {
-  const found = await readSource(source, question);
-  const problem = problemOf(found, source);
-  if (problem === null) return found;
-  found.fill(0);
-  throw new CommandFailure("usage", `the value ${problem}`);
+/** `bytes`: for the caller to wipe. */
+export type Value = { readonly bytes: Bytes; readonly isBinary: boolean };
+
+/** Returns the value. @throws CommandFailure usage, aborted */
+export async function readValue(source: ValueSource, question: string): Promise<Value> {
+  const bytes = await readSource(source, question);
+  if (bytes.length > 0 || source.allowEmpty) return { bytes, isBinary: source.binary === true || !isUtf8(bytes) };
+  throw new CommandFailure("usage", "the value is empty: nothing was stored; --allow-empty stores it anyway");
 }
 
 async function readSource(source: ValueSource, question: string): Promise<Bytes> {
-  const { fromFile, raw, nonInteractive } = source;
+  const { fromFile, nonInteractive } = source;
+  const raw = source.raw ?? source.binary;
   if (fromFile !== undefined && fromFile !== "-") return readInput(fromFile, "the file of --from-file", raw); // its name may be a mistyped value
   if (fromFile === "-" || !isatty(0)) return readInput(0, "standard input", raw);
   const typed = nonInteractive ? null : await askValue(source, question);
@@ -67,19 +71,14 @@ async function askValue({ multiline, raw }: ValueSource, question: string): Prom
 
 async function readInput(source: string | number, name: string, raw: true | undefined): Promise<Bytes> {
   const bytes = await readBytes(source, name, maxValueBytes);
-  if (bytes.length <= maxValueBytes) return raw ? bytes : withoutFinalNewline(bytes);
+  if (bytes.length <= maxValueBytes) return raw || !isUtf8(bytes) ? bytes : withoutFinalNewline(bytes);
   bytes.fill(0);
   throw new CommandFailure("usage", `${name} has more than ${maxValueBytes} bytes, the most that any server accepts`);
 }
 
-function problemOf(value: Bytes, { allowEmpty }: ValueSource): string | null {
-  if (value.length === 0 && !allowEmpty) return "is empty: nothing was stored; --allow-empty stores it anyway";
-  return problemOfBytes(value);
-}
-
-/** Why no server accepts the value; null when nothing is wrong with it. */
+/** Returns why a value cannot be stored as text; null when it can. */
 export function problemOfBytes(value: Uint8Array): string | null {
-  return isUtf8(value) ? null : "is not UTF-8 text: encode it first, for example with base64";
+  return isUtf8(value) ? null : "is not UTF-8 text: store it with  strongroom put --from-file";
 }
 
 /** Drops the newline of a single line, which most tools add; several lines keep theirs. Wipes the given bytes. */

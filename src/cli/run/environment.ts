@@ -2,10 +2,19 @@
 import type { StrongroomClient } from "../../client/client.js";
 import { parseDotenv } from "../import/dotenv.js";
 import { CommandFailure } from "../lib/errors.js";
+import { type Reference, revealReference } from "../lib/fields.js";
 import { readInputFile, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
 import { folderPrefix } from "../lib/paths.js";
-import { cutTemplate, fillTemplate, type Part, pathsIn, wholeReference } from "../lib/references.js";
+import {
+  cutTemplate,
+  fillTemplate,
+  type Part,
+  pathsIn,
+  referencesIn,
+  shownReference,
+  wholeReference,
+} from "../lib/references.js";
 import { explainEmptyFolder, fetchSecrets, listSecrets } from "../lib/secrets.js";
 import { digestOf, readOwnFile } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
@@ -44,7 +53,10 @@ export async function buildEnvironment(sources: Sources, withClient: GetClient):
   if (paths.length === 0) return { variables: valuesOf(variables, () => ""), secrets: [] }; // no server is needed
   return withClient(async (client) => {
     const secrets = await fetchSecrets(client, paths);
-    const reveal = (path: string) => secrets.get(path)?.reveal() ?? "";
+    const reveal = (reference: Reference) => {
+      const secret = secrets.get(reference.path);
+      return secret === undefined ? "" : revealReference(secret, reference);
+    };
     return { variables: valuesOf(variables, reveal), secrets: secretsIn(variables, reveal) };
   });
 }
@@ -67,7 +79,7 @@ async function namedByPrefix(
   if (listed.length === 0) {
     throw new CommandFailure("notFound", await explainEmptyFolder(client, prefix));
   }
-  const renamed = new Set(set.map(({ path }) => path));
+  const renamed = new Set(set.filter(({ field }) => field === undefined).map(({ path }) => path));
   const paths = listed.filter((path) => !renamed.has(path));
   const taken = new Set(set.map(({ name }) => name));
   const remedy = `choose the name with --set NAME=path${naming === "last" ? ", or name all by their path with --name path" : ""}`;
@@ -82,8 +94,8 @@ async function readEnvFile({ file, sha256 }: EnvFile): Promise<Variable[]> {
     const where = `${printable(file)}, line ${line}`;
     const problem = problemOfName(name);
     if (problem !== null) throw new CommandFailure("usage", `${where}: ${problem}`);
-    const path = wholeReference(value, where);
-    const parts = path === null ? cutTemplate(Buffer.from(value), () => where) : [path];
+    const reference = wholeReference(value, where);
+    const parts = reference === null ? cutTemplate(Buffer.from(value), () => where) : [reference];
     const variable = { name, parts, where };
     if (isFromVault(variable) && steersPrograms(name)) throw steering(variable);
     return variable;
@@ -102,15 +114,18 @@ function steering({ name, where }: Variable): CommandFailure {
   return new CommandFailure("usage", `${where}: ${name} changes how programs run: ${remedy}`);
 }
 
-function ofSecret({ name, path }: Named): Variable {
-  return { name, parts: [path], where: printable(path) };
+function ofSecret({ name, path, field }: Named): Variable {
+  const reference = { path, field: field ?? null };
+  return { name, parts: [reference], where: shownReference(reference) };
 }
 
 function isFromVault({ parts }: Variable): boolean {
   return pathsIn(parts).length > 0;
 }
 
-function valuesOf(variables: readonly Variable[], reveal: (path: string) => string): Map<string, string> {
+type Reveal = (reference: Reference) => string;
+
+function valuesOf(variables: readonly Variable[], reveal: Reveal): Map<string, string> {
   const values = new Map<string, string>();
   for (const { name, parts, where } of variables) {
     const value = fillTemplate(parts, reveal).toString("utf8");
@@ -134,6 +149,6 @@ function refuseUnfit(name: string, value: string, where: string): void {
   throw new CommandFailure("usage", `${where}: ${most}: ${instead}`);
 }
 
-function secretsIn(variables: readonly Variable[], reveal: (path: string) => string): Environment["secrets"] {
-  return variables.flatMap(({ name, parts }) => pathsIn(parts).map((path) => ({ name, value: reveal(path) })));
+function secretsIn(variables: readonly Variable[], reveal: Reveal): Environment["secrets"] {
+  return variables.flatMap(({ name, parts }) => referencesIn(parts).map((one) => ({ name, value: reveal(one) })));
 }

@@ -7,6 +7,7 @@
  *   env-file = ".env.secrets"
  *   [set]
  *   PGPASSWORD = "app/db/password"
+ *   PGUSER = "strongroom://app/db/account#user"
  */
 
 import { createHash } from "node:crypto";
@@ -17,7 +18,7 @@ import { parse, TomlError } from "smol-toml";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
-import { canonicalPath } from "../lib/paths.js";
+import { pathOrReference } from "../lib/references.js";
 import type { Sources } from "./environment.js";
 import { digestOf, type OwnFile, readOwnFile } from "./own-file.js";
 import { steersPrograms } from "./steering.js";
@@ -94,7 +95,8 @@ function namedIn(set: unknown, file: string): Named[] {
     const problem = problemOfName(name);
     if (problem !== null) throw invalid(file, problem);
     if (steersPrograms(name)) throw invalid(where, "it changes how programs run, and only --set may set it");
-    return { name, path: canonicalPath(textOf(path, where), where) };
+    const { field, ...reference } = pathOrReference(textOf(path, where), where);
+    return { name, ...reference, ...(field !== null && { field }) };
   });
 }
 

@@ -3,7 +3,7 @@ import { CommandFailure } from "../lib/errors.js";
 import { printable } from "../lib/output.js";
 import { isShellName, steersPrograms } from "./steering.js";
 
-export type Named = { readonly name: string; readonly path: string };
+export type Named = { readonly name: string; readonly path: string; readonly field?: string };
 
 const variable = /^[A-Za-z_][A-Za-z0-9_]*$/;
 

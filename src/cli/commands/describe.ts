@@ -1,0 +1,76 @@
+/** `strongroom describe`: what is stored with a value, shown or changed. */
+import { type Command, Option } from "commander";
+import type { Metadata, MetadataChange, SecretEntry, StrongroomClient } from "../../client/client.js";
+import { CommandFailure } from "../lib/errors.js";
+import { localDate, localMinute, type OutputFlags, printable, printJson, report, withOutput } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { lookAt, noSecretsAt } from "../lib/secrets.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { expiresOption, given, type MetadataFlags, secretTypes } from "./put.js";
+
+type Flags = OutputFlags &
+  ConnectionFlags &
+  Omit<MetadataFlags, "type"> & { readonly type?: MetadataFlags["type"] | "none" };
+
+const details = `
+The value stays as it is, and need not be given again. An empty description,
+--type none and --expires never remove what is stored. Without a flag, this
+shows what is stored with the value.`;
+
+export function define(command: Command): void {
+  command
+    .description("Shows or changes a secret's type, description and expiry.")
+    .argument("<path>", "the secret's path")
+    .addOption(new Option("--type <type>", "kind of secret; none removes it").choices([...secretTypes, "none"]))
+    .option("--description <text>", "what it is for; anyone who may list the vault can read it")
+    .addOption(expiresOption());
+  withOutput(withConnection(command)).addHelpText("after", details).action(describe);
+}
+
+async function describe(path: string, { type, ...flags }: Flags): Promise<void> {
+  const wanted = mustBePath(path);
+  const change: MetadataChange =
+    type === "none" ? { ...given(flags), type: null } : given({ ...flags, ...(type && { type }) });
+  if (Object.keys(change).length === 0) {
+    const entry = await withClient(flags, (client) => mustLookAt(client, wanted));
+    if (flags.json) return printJson(entry);
+    process.stdout.write(textOf(entry));
+    return;
+  }
+  const {
+    path: stored,
+    metadata,
+    version,
+  } = await withClient(flags, async (client) => {
+    await mustLookAt(client, wanted);
+    return client.changeMetadata(wanted, change);
+  });
+  report(flags, { path: stored, metadata, version }, `${stored} changed: ${inWords(metadata)}`);
+}
+
+/** @throws CommandFailure notFound, with a suggestion; findings */
+async function mustLookAt(client: StrongroomClient, path: string): Promise<SecretEntry> {
+  const found = await lookAt(client, path);
+  if (found === null) throw await noSecretsAt(client, [path]);
+  if (found.entry !== undefined) return found.entry;
+  throw new CommandFailure("findings", `${printable(path)} is damaged; see  strongroom doctor`);
+}
+
+function textOf({ path, encoding, metadata, createdAt, updatedAt, version }: SecretEntry): string {
+  const { type = "-", description = "-", expiresAt } = metadata;
+  const rows = [
+    ["type", type],
+    ["description", description],
+    ["expires", expiresAt === undefined ? "never" : localDate(new Date(expiresAt))],
+    ["value", encoding === undefined ? "text" : "binary"],
+    ["version", String(version)],
+    ["created", localMinute(new Date(createdAt))],
+    ["changed", localMinute(new Date(updatedAt))],
+  ] as const;
+  return `${printable(path)}\n${rows.map(([name, text]) => `  ${name.padEnd(11)}  ${printable(text)}\n`).join("")}`;
+}
+
+function inWords({ type, description, expiresAt }: Metadata): string {
+  const expiry = expiresAt === undefined ? "never expires" : `expires ${localDate(new Date(expiresAt))}`;
+  return [type ?? "no type", description ?? "no description", expiry].join(", ");
+}
