@@ -115,6 +115,7 @@ const entrances: readonly string[] = [
   "src/access/scopes",
   "src/access/token-record",
   "src/access/token-request",
+  "src/access/token-value",
   "src/audit/format",
   "src/audit/audit-log",
   "src/audit/record",

@@ -1,5 +1,4 @@
 /** Root token: from a setting, from a file, or 32 random bytes made at the first start; and its rotation on a running server. */
-import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Clock } from "../clock.js";
 import type { Settings } from "../config/definitions.js";
@@ -9,6 +8,7 @@ import { replaceFile, systemFiles } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
 import type { Credentials } from "./credentials.js";
 import { oneAtATime } from "./in-turn.js";
+import { isDamagedValue, newTokenValue } from "./token-value.js";
 
 export type Token = {
   readonly text: string;
@@ -28,7 +28,7 @@ export async function findToken(settings: Pick<Settings, "token" | "tokenFile">,
 
 /** Replaces what is there with a new token that only the user can read. */
 export async function writeNewToken(file: string): Promise<string> {
-  const made = `srt_${randomBytes(32).toString("base64url")}`;
+  const made = newTokenValue("root");
   await replaceFile(systemFiles, file, Buffer.from(`${made}\n`));
   return made;
 }
@@ -43,6 +43,11 @@ async function readToken(file: string, named: boolean): Promise<string | null> {
     if (code === "ENOENT" && !named) return null;
     const fix = code === "ENOENT" ? `create it with  strongroom token rotate --token-file ${quoted(file)}` : "fix it";
     throw new StartError(`the token file ${file} cannot be read (${code}): ${fix}, then start again`);
+  }
+  if (isDamagedValue(text)) {
+    throw new StartError(
+      `the token in ${file} is damaged: its checksum does not match; copy it again, or replace it with  strongroom token rotate --token-file ${quoted(file)}`,
+    );
   }
   if (isToken(text) && text.length >= minTokenLength) return text;
   if (isToken(text)) {

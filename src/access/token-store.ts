@@ -77,7 +77,13 @@ export class TokenLedger {
     return ledger;
   }
 
-  /** The current document, without what ended more than 30 days ago. */
+  /** Those that exist for a user: an expired one does for 30 days more. */
+  existing({ tokens }: TokenDocument): readonly TokenRecord[] {
+    const now = this.#clock.now();
+    return tokens.filter(({ expiresAt }) => !isForgotten(expiresAt, now));
+  }
+
+  /** The current document. */
   get state(): TokenDocument {
     return this.#merged(this.#state);
   }
@@ -163,6 +169,12 @@ export class TokenLedger {
     }
   }
 
+  /** Returns the document for a vault that is about to replace this one: without tokens, but these have ended in it. */
+  documentForNewVault(ended: readonly EndedToken[]): Uint8Array<ArrayBuffer> | null {
+    const next = withEnded({ ...noTokens, ended: this.#state.ended }, ended, this.#clock.now());
+    return next.ended.length === 0 ? null : writeDocument(next);
+  }
+
   /** Forgets the records, because another vault has replaced theirs. */
   clear(): void {
     this.#state = { ...noTokens, ended: this.#state.ended };
@@ -206,7 +218,7 @@ export class TokenLedger {
 
   /** Returns false when another program has changed the document. */
   async #store(state: TokenDocument): Promise<boolean> {
-    const isStored = await this.#stored.write({ ...state, lastUsed: this.#lastUsed });
+    const isStored = await this.#stored.write(this.#fitting({ ...state, lastUsed: this.#lastUsed }));
     if (isStored) this.#adopt(state);
     return isStored;
   }
@@ -234,6 +246,15 @@ export class TokenLedger {
   #adopt(next: TokenDocument): void {
     this.#state = this.#merged(next);
     this.#credentials.setClients(entriesOf(this.#state));
+  }
+
+  /** Forgets tokens that expired more than 30 days ago only where the document has no room for them. */
+  #fitting(document: TokenDocument): TokenDocument {
+    if (this.#stored.fits(document)) return document;
+    const tokens = this.existing(document);
+    const count = document.tokens.length - tokens.length;
+    if (count > 0) this.#log.warn({ event: "tokens-forgotten", count, hint: "expired long ago, to make room" });
+    return { ...document, tokens };
   }
 
   #merged(next: TokenDocument): TokenDocument {
@@ -313,17 +334,21 @@ export class StoredTokens {
    */
   async write(document: TokenDocument): Promise<boolean> {
     const bytes = writeDocument(document);
-    if (bytes.length > maxBytes) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
+    if (!this.fits(document)) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
     this.#isStale = true;
     this.#tag = await this.#vault.writeDocument(documentName, bytes, this.#tag);
     this.#isStale = this.#tag === null;
     return !this.#isStale;
   }
 
-  /** Forgets the document: another vault, which has none yet, has replaced its vault. */
+  fits(document: TokenDocument): boolean {
+    return writeDocument(document).length <= maxBytes;
+  }
+
+  /** Forgets the document: another vault has replaced its vault. */
   forget(): void {
     this.#tag = null;
-    this.#isStale = false;
+    this.#isStale = true;
   }
 }
 
@@ -399,12 +424,14 @@ export function isForgotten(end: number | null, now: number): boolean {
   return end !== null && now >= end + rememberedMs;
 }
 
-/** Adds the ended texts to those of the document, and drops their tokens and what is forgotten. */
+/**
+ * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
+ * the clock ahead, the token would be lost for good.
+ */
 export function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
   const remembered = [...known.values()].filter(({ at }) => !isForgotten(at, now)).slice(-maxEnded);
-  const isLive = ({ digest, expiresAt }: TokenRecord) => !known.has(digest) && !isForgotten(expiresAt, now);
-  return { ...document, tokens: document.tokens.filter(isLive), ended: remembered };
+  return { ...document, tokens: document.tokens.filter(({ digest }) => !known.has(digest)), ended: remembered };
 }
 
 export function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {

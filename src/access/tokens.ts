@@ -1,11 +1,21 @@
 /** Client tokens: creation, rotation, revocation. A revoked token ends in memory first, then on disk. */
-import { hash, randomBytes } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { ClientCaller } from "./credentials.js";
-import type { EndedToken, TokenDocument, TokenRecord, UnsignedRecord } from "./token-record.js";
+import {
+  documentName,
+  type EndedToken,
+  type TokenDocument,
+  type TokenRecord,
+  type UnsignedRecord,
+} from "./token-record.js";
 import { rootName, type TokenRequest } from "./token-request.js";
 import { formerValues, type LedgerOptions, type Outcome, TokenLedger } from "./token-store.js";
+import { newTokenValue } from "./token-value.js";
+
+/** A document of the vault. */
+type NamedDocument = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
 type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
@@ -16,9 +26,6 @@ type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
 
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
-
-/** Prefix of every client token's value. */
-export const textPrefix = "src_";
 
 export class ClientTokens {
   readonly #ledger: TokenLedger;
@@ -37,13 +44,13 @@ export class ClientTokens {
 
   /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
   list(): readonly ShownToken[] {
-    const shown = this.#ledger.state.tokens.map((record) => this.#shown(record));
+    const shown = this.#ledger.existing(this.#ledger.state).map((record) => this.#shown(record));
     return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** The number of tokens, including those that expired within the last 30 days. */
   get count(): number {
-    return this.#ledger.state.tokens.length;
+    return this.#ledger.existing(this.#ledger.state).length;
   }
 
   /** See `TokenLedger.refresh`. */
@@ -70,9 +77,9 @@ export class ClientTokens {
   /** @throws VaultError ALREADY_EXISTS, VAULT_LOCKED, BAD_REQUEST, INTEGRITY, UNAVAILABLE */
   async create({ name, can, paths, ttlSeconds }: TokenRequest): Promise<NewToken> {
     await this.refresh(); // another server may have revoked the token of this name
-    const text = newText();
+    const text = newTokenValue("client");
     const record = await this.#ledger.change((state) => {
-      if (name === rootName || find(state, name) !== undefined) throw alreadyExists(name);
+      if (name === rootName || this.#find(state, name) !== undefined) throw alreadyExists(name);
       const createdAt = this.#clock.now();
       this.#ledger.forgetUse(name); // of an earlier token
       const times = { createdAt, ttlSeconds, expiresAt: endOf(createdAt, ttlSeconds) };
@@ -88,9 +95,9 @@ export class ClientTokens {
    */
   async rotate(name: string, overlapSeconds: number): Promise<NewToken> {
     await this.refresh();
-    const text = newText();
+    const text = newTokenValue("client");
     const record = await this.#ledger.change((state) => {
-      const old = find(state, name);
+      const old = this.#find(state, name);
       if (old === undefined) throw noSuchToken(name);
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
@@ -135,6 +142,14 @@ export class ClientTokens {
     return this.#ledger.resign();
   }
 
+  /** Returns the documents of a vault that a forced init is about to make: all tokens have ended in it, durably. */
+  documentsForNewVault(): readonly NamedDocument[] {
+    const at = this.#clock.now();
+    const ended = this.#ledger.state.tokens.flatMap((record) => revokedTexts(record, at));
+    const bytes = this.#ledger.documentForNewVault(ended);
+    return bytes === null ? [] : [{ name: documentName, bytes }];
+  }
+
   /** Revokes all tokens, because a forced init has replaced their vault. */
   vaultReplaced(): void {
     this.#endAll(this.#ledger.state.tokens);
@@ -158,9 +173,13 @@ export class ClientTokens {
     return { state: { ...withoutRefused(state, record.name), tokens: [...others, record] }, result: record };
   }
 
+  #find(state: TokenDocument, name: string): TokenRecord | undefined {
+    return this.#ledger.existing(state).find((record) => record.name === name);
+  }
+
   /** Ends the token in memory; returns whether there was one. */
   #end(name: string): boolean {
-    const record = find(this.#ledger.state, name);
+    const record = this.#find(this.#ledger.state, name);
     if (record !== undefined) this.#endAll([record]);
     return record !== undefined;
   }
@@ -176,10 +195,6 @@ const notDurable =
 
 const unchecked = "this token cannot be checked before the vault is unlocked: unlock it first, or use the root token";
 
-function newText(): string {
-  return `${textPrefix}${randomBytes(32).toString("base64url")}`;
-}
-
 function digestOf(text: string): string {
   return hash("sha256", text, "base64url");
 }
@@ -191,10 +206,6 @@ function revokedTexts({ name, digest: current, former }: TokenRecord, at: number
 
 function endOf(from: number, ttlSeconds: number): number | null {
   return ttlSeconds === 0 ? null : from + ttlSeconds * 1000;
-}
-
-function find({ tokens }: TokenDocument, wanted: string): TokenRecord | undefined {
-  return tokens.find(({ name }) => name === wanted);
 }
 
 function withoutRefused(state: TokenDocument, name: string): TokenDocument {

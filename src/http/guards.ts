@@ -2,7 +2,8 @@
 import type { Request, Response } from "express";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import { isLoopback, type Lockout } from "../access/lockout.js";
-import { type ClientTokens, textPrefix } from "../access/tokens.js";
+import { isDamagedValue, prefixes } from "../access/token-value.js";
+import type { ClientTokens } from "../access/tokens.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
@@ -96,8 +97,8 @@ export class BearerCheck {
     const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
     const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
-    const refreshed = presented?.startsWith(textPrefix) ? this.#tokens.refresh() : undefined;
-    if (refreshed === undefined) return this.#admit(req, res, caller);
+    const refreshed = presented?.startsWith(prefixes.client) ? this.#tokens.refresh() : undefined;
+    if (refreshed === undefined) return this.#admit(req, res, presented, caller);
     return refreshed
       .then(
         () => null,
@@ -107,7 +108,7 @@ export class BearerCheck {
         this.#lockout.check(req); // others may have failed since
         const current = this.#callerOf(req, presented);
         if (problem !== null && current !== "root" && (current === null || !isLock(req))) throw problem;
-        return this.#admit(req, res, current);
+        return this.#admit(req, res, presented, current);
       });
   }
 
@@ -121,11 +122,13 @@ export class BearerCheck {
   }
 
   /** A token that has ended is no guess: `authenticate` throws, and it does not count as a failure. */
-  #admit(req: Request, res: Response, caller: Caller | null): Caller {
+  #admit(req: Request, res: Response, presented: string | undefined, caller: Caller | null): Caller {
     if (caller === null) {
       markAuthenticated(req.socket, false);
       this.#lockout.fail(req);
-      throw new VaultError("UNAUTHORIZED", "the bearer token is missing or wrong", { credential: "token" });
+      const isDamaged = presented !== undefined && isDamagedValue(presented);
+      const problem = isDamaged ? "damaged: its checksum does not match, copy it again" : "missing or wrong";
+      throw new VaultError("UNAUTHORIZED", `the bearer token is ${problem}`, { credential: "token" });
     }
     contextOf(req).caller = caller;
     markAuthenticated(req.socket, true);

@@ -30,7 +30,7 @@ export function measuredStore(store: SecretStore, observers: Observers): SecretS
     read: (...args) => measure("read", () => store.read(...args)),
     commit: (changes) => measure("commit", () => store.commit(changes)),
     settle: (...args) => measure("commit", () => store.settle(...args)),
-    startNewVault: (header) => measure("startNewVault", () => store.startNewVault(header)),
+    startNewVault: (...args) => measure("startNewVault", () => store.startNewVault(...args)),
     replaceHeader: (...args) => measure("replaceHeader", () => store.replaceHeader(...args)),
     readDocument: (name) => measure("readDocument", () => store.readDocument(name)),
     writeDocument: (...args) => measure("writeDocument", () => store.writeDocument(...args)),

@@ -36,6 +36,9 @@ export type Change = {
 /** `refused`: index of a change whose expectation did not hold; nothing has changed. */
 export type CommitResult = { readonly committed: true } | { readonly committed: false; readonly refused: number };
 
+/** A document with its name. */
+export type NamedDocument = { readonly name: string; readonly bytes: Bytes };
+
 /** `tag` changes with the bytes. */
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
 
@@ -127,10 +130,11 @@ export interface SecretStore {
   settle(path: string, space?: Space): Promise<void>;
 
   /**
-   * Atomically switches to a new, empty vault; returns where the old one is kept, or null when there was none.
+   * Atomically switches to a new vault without secrets, which has these documents; returns where the old one is kept, or null
+   * when there was none. A shared store writes the documents right after the switch.
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */
-  startNewVault(header: Bytes): Promise<string | null>;
+  startNewVault(header: Bytes, documents?: readonly NamedDocument[]): Promise<string | null>;
 
   /**
    * Atomically replaces the current vault's header; returns false, and changes nothing, unless it is `before`.

@@ -16,7 +16,7 @@ import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import type { NamedDocument, SecretStore } from "../storage/secret-store.js";
 import type { LockState } from "./lock-state.js";
 import type { ReadWriteLock } from "./locks.js";
 
@@ -131,12 +131,12 @@ export class Header {
    * Starts a new vault with the header that the key worker has just proposed; returns where the old one is kept, or null.
    * @throws VaultError UNAVAILABLE, with the old vault untouched; INTERNAL, with the new one locked
    */
-  startNewVault(proposed: Bytes): Promise<string | null> {
+  startNewVault(proposed: Bytes, documents: () => readonly NamedDocument[]): Promise<string | null> {
     return this.#lock.exclusive(async () => {
       this.#mustHold(proposed);
       let keptAt: string | null;
       try {
-        keptAt = await this.#store.startNewVault(proposed);
+        keptAt = await this.#store.startNewVault(proposed, documents());
         this.#set(proposed);
       } catch (error) {
         await this.discard(proposed);

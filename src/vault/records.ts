@@ -1,6 +1,6 @@
 /** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
 import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
-import type { SecretStore, StoredDocument } from "../storage/secret-store.js";
+import type { NamedDocument, SecretStore, StoredDocument } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { ReadWriteLock } from "./locks.js";
@@ -11,7 +11,9 @@ export interface RecordStore {
   verify(): Promise<void> | undefined;
   /** Signs the records again during a rotation of the master key, durably. */
   resign(): Promise<void>;
-  /** A new vault without documents has replaced the previous one. */
+  /** Returns the documents that a new vault begins with, which is about to replace this one. */
+  documentsForNewVault(): readonly NamedDocument[];
+  /** A new vault has replaced the previous one. */
   vaultReplaced(): void;
   /** Writes pending changes. */
   close(): Promise<void>;

@@ -119,7 +119,7 @@ export class Vault {
     const init = () => this.#lockState.derive({ op: "init", body, logN, now: this.#clock.now() });
     const derived = this.#header.refresh().then(init);
     const { header } = await wipingAfter(body, derived);
-    const keptAt = await this.#header.startNewVault(header);
+    const keptAt = await this.#header.startNewVault(header, () => this.#recordStore?.documentsForNewVault() ?? []);
     this.#lockState.becomeUnlocked();
     this.#log.info({ event: "initialized" });
     if (this.#lockState.unlocked) this.#unlocked("init");

@@ -19,7 +19,7 @@ describe("strongroom token", () => {
     const flags = ["--path", "app/", "--path", "other", "--can", "get,put", "--ttl", "30d"];
     const { code, stdout, stderr } = await strongroom(here(), ["token", "create", "deploy", ...flags]);
     expect(code).to.equal(0);
-    expect(stdout).to.match(/^src_[\w-]{43}\n$/);
+    expect(stdout).to.match(/^src_[\w-]{49}\n$/);
     expect(stderr).to.contain("can get, put in app/ and of the secret other, ends ").and.to.contain("shown once");
     const used = { ...here(), STRONGROOM_TOKEN: stdout.trim() };
     expect(await must(used, ["token", "whoami"])).to.match(
@@ -46,7 +46,7 @@ describe("strongroom token", () => {
     const output = join(temporaryDirectory(), "ci.token");
     const said = await must(here(), ["token", "create", "ci", "--output", output]);
     const first = readFileSync(output, "utf8");
-    expect(first).to.match(/^src_[\w-]{43}\n$/);
+    expect(first).to.match(/^src_[\w-]{49}\n$/);
     expect(said).not.to.contain(first.trim());
     expect(statSync(output).mode & 0o777).to.equal(0o600);
     const rotate = ["token", "rotate", "ci", "--overlap", "1h", "--output", output];
@@ -156,7 +156,7 @@ describe("strongroom token", () => {
     const said = await must(home, ["token", "rotate"]);
     const token = readFileSync(first.tokenSource, "utf8").trim();
     expect(token)
-      .to.match(/^srt_[\w-]{43}$/)
+      .to.match(/^srt_[\w-]{49}$/)
       .and.not.to.equal(first.token);
     expect(said).to.contain(first.tokenSource).and.to.contain("strongroom serve").and.not.to.contain(token);
     expect(statSync(first.tokenSource).mode & 0o777).to.equal(0o600);

@@ -29,6 +29,19 @@ async function revokeAndKill(server: ServerProcess, name: string, random: Random
   return [next, (await answer)?.status === 200];
 }
 
+describe("a forced init and kill -9", () => {
+  it("right after it: programs with tokens of the old vault lock nobody out", async function () {
+    this.timeout(60_000);
+    const server = await startProcess();
+    await mustInit(server);
+    const { token } = await mustCreateToken(server, { name: "ci" });
+    await mustInit(server, { passphrase: "another passphrase", force: true });
+    const next = await kill(server);
+    for (let n = 0; n < 12; n++) expect(await outcomeOf(next, token)).to.equal("401 revoked");
+    expect((await send(next, { path: "/v1/tokens/self" })).status).to.equal(200);
+  });
+});
+
 describe("a revocation and kill -9", () => {
   it(`before or after its response, ${kills} times: no acknowledged one is undone (seed ${runSeed})`, async function () {
     this.timeout(0);

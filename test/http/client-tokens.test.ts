@@ -72,7 +72,7 @@ describe("POST /v1/tokens", () => {
   it("returns the text once, and a record with defaults", async () => {
     const answer = await send(server(), { method: "POST", path: "/v1/tokens", body: { name: "defaults" } });
     const { token, ok, ...record } = mustSucceed(answer);
-    expect(token).to.match(/^src_[A-Za-z0-9_-]{43}$/);
+    expect(token).to.match(/^src_[A-Za-z0-9_-]{49}$/);
     expect(ok).to.equal(true);
     const createdAt = new Date(clock.now()).toISOString();
     const expiresAt = new Date(clock.now() + 90 * dayMs).toISOString();
@@ -166,6 +166,21 @@ describe("the end of a client token", () => {
     mustRefuse(await rotate(server(), "reused"), 404, "NOT_FOUND");
     mustRefuse(await revoke(server(), "reused"), 404, "NOT_FOUND");
     await mustCreateToken(server(), { name: "reused" });
+  });
+
+  it("is not for good where the clock was ahead for a while", async () => {
+    const time = new FakeClock();
+    const own = await startTestServer({ clock: time, idleTimeoutMs: 0 });
+    await mustInit(own);
+    const { token } = await mustCreateToken(own, { name: "ci" });
+    time.jump(10 * 365 * dayMs);
+    mustRefuse(await send(own, { path: "/v1/tokens/self", token }), 401, "UNAUTHORIZED");
+    await mustCreateToken(own, { name: "other" }); // is stored with all that the document has
+    await own.stop();
+    time.jump(-10 * 365 * dayMs);
+    const again = await startTestServer({ clock: time, home: own.home, idleTimeoutMs: 0 });
+    await mustUnlock(again);
+    expect(await self(again, token)).to.include({ name: "ci" });
   });
 
   it("never comes with a lifetime of 0", async () => {

@@ -249,11 +249,31 @@ describe("settings", () => {
 describe("the home directory", () => {
   it("has a token of 32 random bytes, base64url, prefix srt_, kept across restarts", async () => {
     const first = await startProcess([], { STRONGROOM_HOME: emptyHome() });
-    expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{43}$/);
+    expect(first.token).to.match(/^srt_[A-Za-z0-9_-]{49}$/);
     await first.stop();
     const second = await startTestServer({ home: first.home });
     expect(second.token).to.equal(first.token);
     expect(second.certificate).to.equal(first.certificate);
+  });
+
+  it("tells a damaged token from a wrong one, in its file and in a request", async () => {
+    const server = await startTestServer();
+    const { token } = server;
+    for (const damaged of [
+      token.slice(0, -1),
+      `${token}A`,
+      token.replace(/.{9}$/, (end) => [...end].reverse().join("")),
+    ])
+      expect((await send(server, { path: "/v1/tokens/self", token: damaged })).json["error"]).to.contain("damaged");
+    const wrong = await send(server, { path: "/v1/tokens/self", token: `srt_${"A".repeat(43)}` });
+    expect(wrong.json["error"]).to.contain("missing or wrong");
+    await server.stop();
+    writeFileSync(join(server.home, "token"), token.slice(0, -3));
+    expect(await refusalOn(server.home))
+      .to.contain("is damaged")
+      .and.to.contain("token rotate");
+    writeFileSync(join(server.home, "token"), `srt_${"A".repeat(43)}\n`); // of an earlier version
+    await startTestServer({ home: server.home });
   });
 
   it("has directories 0700, files 0600 and the certificate at most 0644, whatever the umask", async () => {

@@ -18,6 +18,7 @@ import { tagHeadBytes, tagOf } from "../blob-tag.js";
 import type {
   Change,
   CommitResult,
+  NamedDocument,
   Reader,
   SecretStore,
   Space,
@@ -187,12 +188,12 @@ export class FileStore implements SecretStore {
     }
   }
 
-  async startNewVault(header: Bytes): Promise<string | null> {
+  async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
     this.#refuseUncertain();
     const before = this.#vault?.directory ?? null;
     try {
       await this.#vault?.batches.drain(); // the old vault is kept whole
-      const generation = await switchGeneration(this.#files, this.vaultPath, header.slice(), before);
+      const generation = await switchGeneration(this.#files, this.vaultPath, header.slice(), before, documents);
       this.#vault = vaultIn(this.#files, generation, namesOf());
       this.#snapshots.thaw();
       return before;

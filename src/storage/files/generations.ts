@@ -25,7 +25,8 @@ import {
   unlinkFile,
 } from "../../files/durable.js";
 import { removeTree } from "../../files/remove-tree.js";
-import { spaces } from "../secret-store.js";
+import { type NamedDocument, spaces } from "../secret-store.js";
+import { documentFile } from "./documents.js";
 
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
 const maxHeaderBytes = 16_384;
@@ -64,12 +65,13 @@ export async function switchGeneration(
   vault: string,
   header: Bytes,
   before: string | null,
+  documents: readonly NamedDocument[] = [],
 ): Promise<Generation> {
   const name = await nextName(files, vault);
   const next = { directory: join(vault, name), header };
   let mayBeCurrent = false;
   try {
-    await writeGeneration(files, vault, next);
+    await writeGeneration(files, vault, next, documents);
     await moveIntoPlace(files, join(vault, "current"), Buffer.from(`${name}\n`)).catch((error: unknown) => {
       mayBeCurrent = error instanceof UncertainChange;
       throw error;
@@ -79,7 +81,7 @@ export async function switchGeneration(
     return next;
   } catch (error) {
     if (mayBeCurrent) await undoSwitch(files, vault, before, error);
-    await removeGeneration(files, next).catch(() => {}); // a leftover is not current, and harmless
+    await removeGeneration(files, next, documents).catch(() => {}); // a leftover is not current, and harmless
     throw error;
   }
 }
@@ -131,10 +133,16 @@ export async function removeRestoredMark(files: FileOperations, directory: strin
 /** The switch failed when `current` was replaced or may have been, and could not be undone. */
 export class UncertainSwitch extends Error {}
 
-async function writeGeneration(files: FileOperations, vault: string, next: Generation): Promise<void> {
+async function writeGeneration(
+  files: FileOperations,
+  vault: string,
+  next: Generation,
+  documents: readonly NamedDocument[],
+): Promise<void> {
   await files.mkdir(next.directory, { mode: 0o700 });
   await files.mkdir(join(next.directory, "secrets"), { mode: 0o700 });
   await replaceFile(files, join(next.directory, headerFile), next.header);
+  for (const { name, bytes } of documents) await replaceFile(files, join(next.directory, documentFile(name)), bytes);
   await syncDirectory(files, vault);
 }
 
@@ -149,8 +157,13 @@ async function undoSwitch(files: FileOperations, vault: string, before: string |
   }
 }
 
-async function removeGeneration(files: FileOperations, next: Generation): Promise<void> {
+async function removeGeneration(
+  files: FileOperations,
+  next: Generation,
+  documents: readonly NamedDocument[],
+): Promise<void> {
   await unlinkFile(files, join(next.directory, headerFile));
+  for (const { name } of documents) await unlinkFile(files, join(next.directory, documentFile(name)));
   await ignoring(files.rmdir(join(next.directory, "secrets")), "ENOENT");
   await ignoring(files.rmdir(next.directory), "ENOENT");
 }

@@ -8,6 +8,7 @@ import {
   type CommitResult,
   type Listed,
   maxDocumentBytes,
+  type NamedDocument,
   type SecretStore,
   type SharedStore,
   type Space,
@@ -162,8 +163,9 @@ export class PostgresStore implements SecretStore, SharedStore {
   /** A read returns only what is committed. */
   async settle(): Promise<void> {}
 
-  async startNewVault(header: Bytes): Promise<string | null> {
+  async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
     const kept = await this.#guard.startVault(header);
+    for (const { name, bytes } of documents) await this.writeDocument(name, bytes, null).catch(() => null);
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
