@@ -263,6 +263,27 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/token.js"),
   },
   {
+    name: "use",
+    group: "Server",
+    summary: "bind secrets to hosts, so that programs use them unread",
+    example: "use add app/api-key api.example.com --header x-api-key",
+    load: () => import("./commands/use.js"),
+  },
+  {
+    name: "agent",
+    group: "Server",
+    summary: "run a program that uses secrets without reading them",
+    example: "agent run --use app/api-key -- npm test",
+    load: () => import("./commands/agent.js"),
+  },
+  {
+    name: "approve",
+    group: "Server",
+    summary: "approve requests of programs that run under agent run",
+    example: "approve",
+    load: () => import("./commands/approve.js"),
+  },
+  {
     name: "audit",
     group: "Server",
     summary: "show and verify the record of who did what",
@@ -328,5 +349,6 @@ export const commands: readonly CommandRow[] = [
   },
   { name: "flags", summary: "describe the connection flags", load: () => import("./commands/flags.js"), hidden: true },
   { name: "complete-paths", summary: "", load: () => import("./commands/complete-paths.js"), hidden: true },
+  { name: "agent-relay", summary: "", load: () => import("./commands/agent-relay.js"), hidden: true },
   { name: "run-environment", summary: "", load: () => import("./commands/run-environment.js"), hidden: true },
 ];

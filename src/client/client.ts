@@ -1,6 +1,9 @@
 /** Client of a Strongroom server: a method for each operation of the HTTP API. */
 import type {
   Acknowledgement,
+  Agent,
+  AgentRequest,
+  ApprovalList,
   AuditCheckpoint,
   AuditPage,
   AuditVerdicts,
@@ -26,6 +29,9 @@ import type {
   TransitKeyList,
   TransitResult,
   TransitResults,
+  UseList,
+  UseRequest,
+  UseSet,
   VaultStatus,
 } from "./api-types.js";
 import {
@@ -71,6 +77,10 @@ import {
 
 export type {
   Acknowledgement,
+  Agent,
+  AgentRequest,
+  Approval,
+  ApprovalList,
   AuditCheckpoint,
   AuditHead,
   AuditPage,
@@ -103,6 +113,10 @@ export type {
   TransitKeyList,
   TransitKeyVersion,
   TransitResult,
+  Use,
+  UseList,
+  UseRequest,
+  UseSet,
   VaultStatus,
 } from "./api-types.js";
 export type {
@@ -548,6 +562,66 @@ export class StrongroomClient implements AsyncDisposable {
    */
   createToken(name: string, { can, paths, ttlSeconds, ...options }: CreateTokenOptions = {}): Promise<NewToken> {
     return this.#connection.send("POST", "/v1/tokens", options, { fields: { name, can, paths, ttlSeconds } });
+  }
+
+  /**
+   * Binds a secret to a host, which programs then reach through the broker without reading the secret. The same host
+   * replaces its binding.
+   * @param path The secret's path.
+   * @param use The host, and which requests to it get the secret.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.setUse("app/api-key", { host: "api.example.com", header: "x-api-key", format: "{}" });
+   * ```
+   */
+  setUse(path: string, use: UseRequest, options: CallOptions = {}): Promise<UseSet> {
+    return this.#connection.send("PUT", secretUrl(path, "uses"), options, { fields: { ...use } });
+  }
+
+  /**
+   * Lists the hosts that secrets are bound to.
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without the root token
+   */
+  listUses({ prefix, ...options }: CallOptions & { readonly prefix?: string | undefined } = {}): Promise<UseList> {
+    return this.#connection.send("GET", `/v1/uses${queryOf({ prefix })}`, options);
+  }
+
+  /**
+   * Removes the binding of a secret to a host.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; BAD_REQUEST
+   */
+  removeUse(path: string, host: string, options: CallOptions = {}): Promise<Deleted> {
+    return this.#connection.send("DELETE", `${secretUrl(path, "uses")}${queryOf({ host })}`, options);
+  }
+
+  /**
+   * Creates a session at the broker: a token that may use secrets and read nothing, and the certificate to trust.
+   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN without the root token; BAD_REQUEST
+   */
+  createAgent({ paths, ttlSeconds, allowHosts, egress, ...options }: CallOptions & AgentRequest = {}): Promise<Agent> {
+    return this.#connection.send("POST", "/v1/agents", options, { fields: { paths, ttlSeconds, allowHosts, egress } });
+  }
+
+  /**
+   * Lists the requests that wait for approval at the broker.
+   * @throws StrongroomError NOT_FOUND while the broker is off; FORBIDDEN without the root token
+   */
+  listApprovals(options: CallOptions = {}): Promise<ApprovalList> {
+    return this.#connection.send("GET", "/v1/approvals", options);
+  }
+
+  /**
+   * Approves or refuses a request that waits.
+   * @throws StrongroomError NOT_FOUND when it no longer waits; UNAUTHORIZED with `credential` "passphrase"; VAULT_LOCKED;
+   * FORBIDDEN without the root token; BAD_REQUEST
+   */
+  decideApproval(
+    id: string,
+    decision: { readonly approve: boolean; readonly for?: string | number; readonly passphrase?: Text | undefined },
+    options: CallOptions = {},
+  ): Promise<Acknowledgement> {
+    return this.#connection.send("POST", `/v1/approvals/${encoded(id)}`, options, { fields: { ...decision } });
   }
 
   /**

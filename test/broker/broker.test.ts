@@ -1,78 +1,22 @@
 /** The broker: programs use secrets that they never read, at the hosts that a secret is bound to and nowhere else. */
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createServer as createTls, type Server as TlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { generate } from "selfsigned";
-import { later, shared, temporaryDirectory } from "../support/clean-up.js";
-import { startTestServer, type TestServer } from "../support/server.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import type { TestServer } from "../support/server.js";
 import {
   type Json,
   mustCreateToken,
-  mustInit,
   mustLock,
   mustPut,
   mustRefuse,
   mustSucceed,
   send,
 } from "../support/test-client.js";
+import { bind, brokerRig, startUpstream, startWithBroker, value } from "./broker-rig.js";
 
-type Seen = {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: NodeJS.Dict<string | string[]>;
-  readonly bytes: number;
-};
-type Upstream = { readonly port: number; readonly certificate: string; readonly seen: Seen[] };
-
-/** An upstream that records what arrives, as the witness. */
-async function startUpstream(): Promise<Upstream> {
-  const { cert, private: key } = await generate([{ name: "commonName", value: "upstream" }], {
-    keyType: "ec",
-    extensions: [
-      { name: "basicConstraints", cA: true },
-      { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] },
-    ],
-  });
-  const seen: Seen[] = [];
-  const server: TlsServer = createTls({ cert, key }, (req, res) => {
-    let bytes = 0;
-    req.on("data", (piece: Buffer) => {
-      bytes += piece.length;
-    });
-    req.on("end", () => {
-      seen.push({ method: req.method ?? "", url: req.url ?? "", headers: req.headers, bytes });
-      res.end(`${req.method} ${req.url} ${bytes}\n`);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  later(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { port: (server.address() as AddressInfo).port, certificate: cert, seen };
-}
-
-type Rig = { readonly server: TestServer; readonly upstream: Upstream };
-
-const value = "kept-in-the-vault-7f3a";
-
-const rig = shared(async (): Promise<Rig> => {
-  const upstream = await startUpstream();
-  const upstreamCa = join(temporaryDirectory(), "upstream.pem");
-  writeFileSync(upstreamCa, upstream.certificate);
-  const server = await startTestServer({ brokerPort: 0, upstreamCa });
-  await mustInit(server);
-  await mustPut(server, "app/key", { value });
-  await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true, name: "up" });
-  return { server, upstream };
-});
-
-async function bind(server: TestServer, path: string, body: object): Promise<Json> {
-  return mustSucceed(await send(server, { method: "PUT", path: `/v1/uses/${path}`, body }));
-}
+const rig = brokerRig();
 
 type Agent = { readonly token: string; readonly port: number; readonly caFile: string };
 
@@ -226,10 +170,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
 
   it("gets 503 while the vault is locked, and 407 once its token is revoked", async () => {
     const upstream = await startUpstream();
-    const upstreamCa = join(temporaryDirectory(), "upstream.pem");
-    writeFileSync(upstreamCa, upstream.certificate);
-    const server = await startTestServer({ brokerPort: 0, upstreamCa });
-    await mustInit(server);
+    const server = await startWithBroker(upstream);
     await mustPut(server, "app/key", { value });
     await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
     const agent = await startAgent(server);

@@ -193,6 +193,19 @@ export async function confirm(question: string): Promise<boolean | null> {
   return typed === null ? null : /^\s*y(?:es)?\s*$/i.test(Buffer.from(typed).toString("latin1"));
 }
 
+/**
+ * Returns the letter that the user chooses, asking again after any other reply; null without a terminal.
+ * @throws CommandFailure as `confirm`
+ */
+export async function choose(question: string, letters: readonly string[]): Promise<string | null> {
+  for (;;) {
+    const typed = await askShown({ text: question, limit: maxBytes, trailingInput: severalLines });
+    if (typed === null) return null;
+    const letter = Buffer.from(typed).toString("latin1").trim().toLowerCase()[0] ?? "";
+    if (letters.includes(letter)) return letter;
+  }
+}
+
 /** The values of the flags that decide whether a question is asked. */
 type ConfirmFlags = { readonly yes?: true; readonly nonInteractive?: true };
 

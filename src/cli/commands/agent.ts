@@ -1,0 +1,163 @@
+/** `strongroom agent run`: a program that uses secrets through the broker and cannot read them. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
+import { Argument, type Command, Option } from "commander";
+import type { Agent, StrongroomClient } from "../../client/client.js";
+import { duration } from "../../config/readers.js";
+import { readOneSetting } from "../../config/settings.js";
+import { homeAt } from "../../files/home.js";
+import { RepeatableOption } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { canonicalPath } from "../lib/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { agentEnvironment } from "../run/agent-environment.js";
+import { runChild } from "../run/child-process.js";
+import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
+
+type Flags = ConnectionFlags & {
+  readonly use?: readonly string[];
+  readonly allowHost?: readonly string[];
+  readonly egress?: "any" | "listed";
+  /** Milliseconds. */
+  readonly ttl?: number;
+  readonly placeholder?: readonly string[];
+  readonly sandbox?: true;
+};
+
+const details = `
+The program reaches the hosts that secrets are bound to (strongroom use add)
+through the server's broker, which puts the secrets into its requests. Its
+environment has the proxy and a certificate authority of this session, for curl,
+git, Python, Node.js, Go, Cargo and Deno, and nothing of STRONGROOM_*. A binding
+with a name is also served at http://127.0.0.1:PORT/r/NAME/, for programs that
+take a base URL; they send the token in AGENT_TOKEN as their key.
+
+Without --use, the program may use every secret that is bound to a host. Other
+hosts are refused, except those of --allow-host; --egress any allows all.
+
+Without --sandbox, a program of your user can read the root token's file, and
+with it every secret. --sandbox (bubblewrap) hides the vault's home, other
+processes and every network but the broker.`;
+
+const dayMs = 24 * 3600 * 1000;
+
+export function define(command: Command): void {
+  const use = new RepeatableOption("--use <path>", "a secret, or a subtree if it ends in a slash; may be repeated");
+  const allow = new RepeatableOption("--allow-host <host>", "a host to reach without a secret; may be repeated");
+  const placeholder = new RepeatableOption(
+    "--placeholder <NAME>",
+    "set this variable to a placeholder; may be repeated",
+  );
+  command
+    .description("Runs a program that uses secrets without reading them.")
+    .usage("run [flags] -- command [arguments...]")
+    .addArgument(new Argument("<action>", "what to do").choices(["run"]))
+    .argument("[command...]", "the program and its arguments, after --")
+    .addOption(use.argParser(readPaths))
+    .addOption(allow.argParser(append))
+    .addOption(
+      new Option("--egress <which>", "which other hosts: any or listed; default: listed").choices(["any", "listed"]),
+    )
+    .option("--ttl <duration>", "the longest time that the session's token is valid; default: 8h", duration(30 * dayMs))
+    .addOption(placeholder.argParser(readNames))
+    .option("--sandbox", "run it in a sandbox (bubblewrap)")
+    .option("-q, --quiet", "print nothing but errors")
+    .addHelpText("after", details);
+  withConnection(command).action(agent);
+}
+
+function readPaths(path: string, before: readonly string[] = []): string[] {
+  canonicalPath(path.replace(/\/$/, ""), "--use");
+  return [...before, path.normalize("NFC")];
+}
+
+function readNames(name: string, before: readonly string[] = []): string[] {
+  if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) return [...before, name];
+  throw new CommandFailure("usage", "--placeholder must be the name of a variable");
+}
+
+function append(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+async function agent(_action: string, command: readonly string[], flags: Flags): Promise<void> {
+  const [program, ...args] = command;
+  if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
+  await withClient(flags, async (client) => {
+    const session = await client.createAgent({
+      ...(flags.use && { paths: flags.use }),
+      ...(flags.allowHost && { allowHosts: flags.allowHost }),
+      ...(flags.egress && { egress: flags.egress }),
+      ...(flags.ttl !== undefined && { ttlSeconds: Math.ceil(flags.ttl / 1000) }),
+    });
+    const directory = await mkdtemp(join(tmpdir(), "strongroom-agent-"));
+    try {
+      process.exitCode = await runSession({ program, args, session, directory, flags });
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+      await revoke(client, session);
+    }
+  });
+}
+
+type Run = {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly session: Agent;
+  readonly directory: string;
+  readonly flags: Flags;
+};
+
+/** Returns the program's exit status. */
+async function runSession({ program, args, session, directory, flags }: Run): Promise<number> {
+  const files = { own: join(directory, "ca.pem"), bundle: join(directory, "bundle.pem") };
+  await writeFile(files.own, session.certificate, { mode: 0o600 });
+  await writeFile(files.bundle, `${await publicRoots()}\n${session.certificate}`, { mode: 0o600 });
+  const env = agentEnvironment(process.env, session, files, flags.placeholder ?? []);
+  if (!flags.quiet) process.stderr.write(opening(session, flags));
+  if (!flags.sandbox) return runChild(() => startProgram([program, ...args], env));
+  const relay = await startRelay(join(directory, "broker.sock"), () => connect(session.port, "127.0.0.1"));
+  try {
+    const { path: home } = homeAt(readOneSetting("home", flags.home, process.env));
+    const inside = sandboxed([program, ...args], { home, directory, port: session.port, environment: env });
+    return await runChild(() => startProgram(inside, env));
+  } finally {
+    relay.close();
+  }
+}
+
+/** Two lines: what it protects from, and what it does not. */
+function opening({ uses, name }: Agent, { sandbox }: Flags): string {
+  const hosts =
+    [...new Set(uses.map(({ host }) => host))].join(", ") || "no host: bind a secret with strongroom use add";
+  const limits = sandbox
+    ? "it cannot read the vault or reach other hosts, but can send any request to these hosts that the bindings allow"
+    : "not protected: programs of your user can read the root token's file, and with it every secret (--sandbox hides it)";
+  return `session ${name}: secrets are put into requests to ${hosts}, and the program cannot read them there\n${limits}\n`;
+}
+
+/** The system's roots where it has them, for tools of which a bundle replaces all roots. */
+async function publicRoots(): Promise<string> {
+  const files = [
+    process.env["SSL_CERT_FILE"],
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+  ];
+  for (const file of files) {
+    if (file === undefined) continue;
+    const text = await readFile(file, "utf8").catch(() => null);
+    if (text !== null) return text;
+  }
+  return rootCertificates.join("\n");
+}
+
+/** A server that has stopped has no session any more. */
+async function revoke(client: StrongroomClient, { name }: Agent): Promise<void> {
+  await client.revokeToken(name).catch(() => {
+    process.stderr.write(`warning: the session's token could not be revoked: strongroom token revoke ${name}\n`);
+  });
+}

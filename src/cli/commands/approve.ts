@@ -1,0 +1,82 @@
+/** `strongroom approve`: decides about requests that wait at the broker. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { type Approval, type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, withResult } from "../lib/output.js";
+import { askPassphrase } from "../lib/passphrase.js";
+import { choose } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+
+type Flags = OutputFlags & ConnectionFlags & { readonly once?: true };
+
+const refreshMs = 500;
+
+const details = `
+Shows each request that waits for approval and asks: y approves this one, m this
+program, secret and host for 10 minutes, s for its session, n refuses. A request
+waits for 60 seconds. Ends with Ctrl-C. With --json, only lists what waits.`;
+
+export function define(command: Command): void {
+  command
+    .description("Watches for requests of programs that need your approval, and asks.")
+    .option("--once", "decide what waits now, then exit")
+    .addHelpText("after", details);
+  withResult(withConnection(command)).action(approve);
+}
+
+async function approve(flags: Flags): Promise<void> {
+  await withClient(flags, async (client) => {
+    if (flags.json) return printJson({ ...(await client.listApprovals()) });
+    const decided = new Set<string>();
+    await decideAll(client, decided);
+    while (!flags.once) {
+      await sleep(refreshMs);
+      await decideAll(client, decided);
+    }
+  });
+}
+
+async function decideAll(client: StrongroomClient, decided: Set<string>): Promise<void> {
+  const { approvals } = await client.listApprovals();
+  for (const approval of approvals.filter(({ id }) => !decided.has(id))) {
+    await decide(client, approval);
+    decided.add(approval.id);
+  }
+}
+
+const durations: Readonly<Record<string, string | number>> = { y: "request", m: 600, s: "session" };
+
+async function decide(client: StrongroomClient, approval: Approval): Promise<void> {
+  const { id, token, path, host, method, target } = approval;
+  const question = `${token} wants to use ${printable(path)} for ${method} https://${host}${printable(target)}`;
+  const key = await choose(`${question}\napprove? [y]es, 10 [m]inutes, [s]ession, [n]o: `, ["y", "m", "s", "n"]);
+  if (key === null)
+    throw new CommandFailure("usage", "approve asks on a terminal, and there is none: use --json to list");
+  try {
+    await send(client, id, { approve: key !== "n", for: durations[key] ?? "request" });
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    process.stderr.write("the request no longer waits\n");
+  }
+}
+
+/** Asks for the passphrase where the server wants it. */
+async function send(
+  client: StrongroomClient,
+  id: string,
+  decision: { readonly approve: boolean; readonly for: string | number },
+): Promise<void> {
+  try {
+    await client.decideApproval(id, decision);
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "BAD_REQUEST") throw error;
+    const passphrase = await askPassphrase("Passphrase of the vault: ");
+    if (passphrase === null) throw error;
+    try {
+      await client.decideApproval(id, { ...decision, passphrase });
+    } finally {
+      passphrase.fill(0);
+    }
+  }
+}

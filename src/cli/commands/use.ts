@@ -1,0 +1,143 @@
+/** `strongroom use`: the hosts that a secret may be used for through the broker. */
+import { Argument, type Command, Option } from "commander";
+import type { Use, UseRequest } from "../../client/client.js";
+import { Problem } from "../../config/readers.js";
+import { onlyForActions } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+
+const actions = ["add", "ls", "rm"] as const;
+type Action = (typeof actions)[number];
+
+type Flags = OutputFlags &
+  ConnectionFlags & {
+    readonly bearer?: true;
+    readonly header?: string;
+    readonly format?: string;
+    readonly basic?: string;
+    readonly method?: readonly string[];
+    readonly path?: readonly string[];
+    readonly ask?: string;
+    readonly private?: true;
+    readonly name?: string;
+    readonly port?: number;
+  };
+
+const details = `
+A program that runs under strongroom agent run reaches these hosts, and the
+secret is put into its requests on the way: nothing that it can read holds the
+secret. add with the same host replaces the binding. Puts, versions and moves
+keep bindings; a copy has none.
+
+By default the secret is sent as  Authorization: Bearer VALUE. In --format, {}
+stands for the value. In --path, * stands for characters within a segment and
+** across segments.`;
+
+export function define(command: Command): void {
+  command
+    .description("Binds secrets to hosts, so that programs can use them without reading them.")
+    .usage("add PATH HOST [flags] | ls [PREFIX] | rm PATH HOST")
+    .addArgument(new Argument("<action>", "add or rm a binding, or ls the bindings").choices(actions))
+    .argument("[path]", "the secret's path; ls: the beginning of paths")
+    .argument("[host]", "a DNS name or an IP address")
+    .option("--bearer", "send it as a bearer token, the default")
+    .option("--header <name>", "send it in this header")
+    .option("--format <text>", "the header's value, with {} for the secret; with --header, the secret alone by default")
+    .option("--basic <user>", "send it as the password of this user (Basic authentication)")
+    .option("--port <number>", "the host's port; default: 443", readPort)
+    .option("--method <list>", "only these methods, separated by commas", readMethods)
+    .option("--path <list>", "only these paths, separated by commas", listOf)
+    .addOption(new Option("--ask <when>", "ask for approval: never, request, session, or once in a time such as 10m"))
+    .option("--private", "allow private and loopback addresses")
+    .option("--name <name>", "also serve it at the broker's route /r/NAME/, for programs that take a base URL")
+    .addHelpText("after", details);
+  const taken = Object.fromEntries(
+    ["bearer", "header", "format", "basic", "port", "method", "path", "ask", "private", "name"].map((flag) => [
+      flag,
+      ["add" as const],
+    ]),
+  );
+  onlyForActions(withResult(withConnection(command)), taken).action(use);
+}
+
+function listOf(text: string): string[] {
+  return text.split(",").map((item) => item.trim());
+}
+
+function readPort(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new Problem("a port from 1 to 65535");
+}
+
+function readMethods(text: string): string[] {
+  return listOf(text).map((method) => method.toUpperCase());
+}
+
+async function use(action: Action, path: string | undefined, host: string | undefined, flags: Flags): Promise<void> {
+  if (action === "ls") return listUses(path ?? "", host, flags);
+  if (path === undefined || host === undefined) throw usage(`${action} needs the secret's path and a host`);
+  if (action === "add") return addUse(mustBePath(path), host, flags);
+  const secret = mustBePath(path);
+  await withClient(flags, (client) => client.removeUse(secret, host));
+  report(flags, { path: secret, host }, `${secret} is no longer bound to ${host}`);
+}
+
+async function addUse(path: string, host: string, flags: Flags): Promise<void> {
+  const wanted = requestOf(host, flags);
+  const added = await withClient(flags, (client) => client.setUse(path, wanted));
+  const { ok: _, ...shown } = added;
+  report(flags, shown, `${path} is bound to ${added.host}: ${sentAs(added)}`);
+}
+
+/** @throws CommandFailure usage */
+function requestOf(
+  host: string,
+  { bearer, header, format, basic, method, path, ask, port, name, ...rest }: Flags,
+): UseRequest {
+  if ([bearer, header, basic].filter((way) => way !== undefined).length > 1) {
+    throw usage("--bearer, --header and --basic cannot be used together");
+  }
+  if (format !== undefined && header === undefined) throw usage("--format needs --header");
+  return {
+    host,
+    ...(port !== undefined && { port }),
+    ...(header !== undefined && { header, format: format ?? "{}" }),
+    ...(basic !== undefined && { basic }),
+    ...(method !== undefined && { methods: method }),
+    ...(path !== undefined && { paths: path }),
+    ...(ask !== undefined && { ask }),
+    ...(rest.private && { private: true }),
+    ...(name !== undefined && { name }),
+  };
+}
+
+async function listUses(prefix: string, extra: string | undefined, flags: Flags): Promise<void> {
+  if (extra !== undefined) throw usage("ls takes at most the beginning of paths");
+  const { uses } = await withClient(flags, (client) => client.listUses({ prefix }));
+  if (flags.json) return printJson({ uses });
+  const width = Math.max(0, ...uses.map((each) => printable(each.path).length));
+  for (const each of uses)
+    process.stdout.write(`${printable(each.path).padEnd(width)}  ${placeOf(each)}  ${sentAs(each)}\n`);
+}
+
+function placeOf({ host, port }: Use): string {
+  return port === 443 ? host : `${host}:${port}`;
+}
+
+function sentAs({ header, format, basic, methods, paths, ask, private: isPrivate, name }: Omit<Use, "path">): string {
+  const parts = [
+    basic === undefined ? `${header}: ${format ?? ""}` : `Basic authentication as ${printable(basic)}`,
+    ...(methods === undefined ? [] : [methods.join(", ")]),
+    ...(paths === undefined ? [] : [paths.join(", ")]),
+    ...(ask === "never" ? [] : [`asks: ${ask}`]),
+    ...(isPrivate ? ["private addresses"] : []),
+    ...(name === undefined ? [] : [`route /r/${name}/`]),
+  ];
+  return parts.join("; ");
+}
+
+function usage(problem: string): CommandFailure {
+  return new CommandFailure("usage", `${problem}: strongroom use --help shows more`);
+}
