@@ -126,6 +126,7 @@ const entrances: readonly string[] = [
   "src/client/batch",
   "src/client/client",
   "src/client/discovery",
+  "src/client/fields",
   "src/contract/document",
   "src/contract/operations",
   "src/http/app",

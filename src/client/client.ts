@@ -59,7 +59,7 @@ import type {
   Text,
 } from "./options.js";
 import { keepsMetadata, putKeeping } from "./put-keeping.js";
-import { conditionHeaders, encoded, queryOf, secretUrl, timeOf, tokenUrl } from "./request.js";
+import { conditionHeaders, encoded, queryOf, readReference, secretUrl, timeOf, tokenUrl } from "./request.js";
 import { Secret } from "./secret.js";
 import {
   bytesOf,
@@ -274,6 +274,21 @@ export class StrongroomClient implements AsyncDisposable {
       if (error instanceof StrongroomError && error.code === "NOT_FOUND") return undefined;
       throw error;
     }
+  }
+
+  /**
+   * Returns the value that a reference names: `strongroom://app/db/password`, or a field of a JSON value with
+   * `strongroom://app/db#user.name`. In the path, `%` is `%25` and `#` is `%23`.
+   * @throws StrongroomError as `get`; NOT_FOUND also without the field; BAD_REQUEST for an invalid reference
+   * @example
+   * ```ts
+   * const user = await client.resolve("strongroom://app/db#user.name");
+   * ```
+   */
+  async resolve(reference: string, options: CallOptions = {}): Promise<string> {
+    const { path, field } = readReference(reference);
+    const secret = await this.get(path, options);
+    return field === null ? secret.reveal() : secret.field(field);
   }
 
   /**

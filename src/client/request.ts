@@ -42,6 +42,23 @@ export function secretUrl(path: string, resource = "secrets"): string {
   return `/v1/${resource}/${encoded(path)}`;
 }
 
+const scheme = "strongroom://";
+
+/** Reads `strongroom://path#field`, percent-encoded like a URL. @throws StrongroomError BAD_REQUEST */
+export function readReference(text: string): { readonly path: string; readonly field: string | null } {
+  const [path = "", field, ...others] = text.slice(scheme.length).split("#");
+  if (!text.startsWith(scheme) || path === "" || field === "" || others.length > 0) throw invalidReference();
+  try {
+    return { path: decodeURIComponent(path), field: field === undefined ? null : decodeURIComponent(field) };
+  } catch {
+    throw invalidReference();
+  }
+}
+
+function invalidReference(): StrongroomError {
+  return new StrongroomError("BAD_REQUEST", "a reference must be strongroom://path or strongroom://path#field");
+}
+
 /** Returns the URL path of a token. @throws StrongroomError BAD_REQUEST */
 export function tokenUrl(name: string): string {
   if (/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) return `/v1/tokens/${name}`;

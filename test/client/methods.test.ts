@@ -7,7 +7,7 @@ import { expect } from "chai";
 import type { Secret } from "strongroom/client";
 import { operations } from "../../src/contract/operations.js";
 import { contract, ownCodesOf } from "../support/contract-judge.js";
-import { clientMethods, clientOf } from "../support/library.js";
+import { clientMethods, clientOf, mustFail } from "../support/library.js";
 import { passphrase, shareTestServer, startTestServer } from "../support/server.js";
 import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.js";
 
@@ -189,6 +189,20 @@ describe("the client library", () => {
     }
     await client.put("binary", "text");
     expect((await client.get("binary")).revealBytes()).to.deep.equal(bytes("text"));
+  });
+
+  it("field returns a part of a JSON value, and resolve what a reference names", async () => {
+    const client = clientOf(server());
+    await client.put("json/a#b", '{"user":{"name":"me"},"id":12345678901234567890}');
+    const secret = await client.get("json/a#b");
+    expect([secret.field("user.name"), secret.field("id")]).to.deep.equal(["me", "12345678901234567890"]);
+    expect(() => secret.field("user.mail")).to.throw("json/a#b has no field user.mail: it has user, id");
+    expect(await client.resolve("strongroom://json/a%23b#user.name")).to.equal("me");
+    expect(await client.resolve("strongroom://json/a%23b")).to.equal(secret.reveal());
+    await mustFail(client.resolve("strongroom://json/a%23b#none"), "NOT_FOUND", /no field none/);
+    for (const wrong of ["json/a", "strongroom://", "strongroom://a#", "strongroom://a#b#c", "strongroom://%zz"]) {
+      await mustFail(client.resolve(wrong), "BAD_REQUEST", /a reference must be/);
+    }
   });
 
   it("a batch stores and reads binary values and times of expiry", async () => {

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { mustRotate, untilRotated } from "../support/key-requests.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
 import { type Answer, mustInit, mustRefuse, mustSucceed, mustUnlock, type Send, send } from "../support/test-client.js";
 
@@ -15,6 +16,9 @@ function mustRefuseSaying(answer: Answer, text: RegExp): void {
   mustRefuse(answer, 400, "BAD_REQUEST");
   expect(answer.json["error"]).to.match(text);
 }
+
+/** Few in the normal suite; STRONGROOM_BINARY_VALUES sets another number. */
+const rounds = Number(process.env["STRONGROOM_BINARY_VALUES"] ?? 20);
 
 describe("a binary value", () => {
   const server = shareTestServer({}, mustInit);
@@ -100,6 +104,32 @@ describe("a binary value", () => {
     const body = { operations: [{ get: "moved" }] };
     const { results } = mustSucceed(await send(again, { method: "POST", path: "/v1/batch", body }));
     expect(results).to.have.nested.property("[0].value", value);
+  });
+
+  it("of any bytes survives history, a rotation of the master key and a restart", async () => {
+    const first = await startTestServer();
+    await mustInit(first);
+    const values = Array.from({ length: rounds }, (_, i) =>
+      randomBytes(i % 50 === 0 ? 20_000 : i % 97).toString("base64"),
+    );
+    for (const [i, value] of values.entries()) {
+      const target = { method: "PUT", path: `/v1/secrets/random/${i}` };
+      mustSucceed(await send(first, { ...target, body: { value, encoding: "base64" } }));
+      mustSucceed(await send(first, { ...target, body: { value: "a text" } }));
+    }
+    await mustRotate(first);
+    await untilRotated(first);
+    await first.stop();
+    const again = await startTestServer({ home: first.home });
+    await mustUnlock(again);
+    for (const [i, value] of values.entries()) {
+      const earlier = mustSucceed(await send(again, { path: `/v1/versions/random/${i}?version=1` }));
+      expect(earlier).to.include({ encoding: "base64" });
+      expect(earlier["value"] === value, String(i)).to.equal(true);
+      mustSucceed(await send(again, { method: "POST", path: `/v1/versions/random/${i}`, body: { version: 1 } }));
+      const restored = mustSucceed(await send(again, { path: `/v1/secrets/random/${i}` }));
+      expect(restored["value"] === value, String(i)).to.equal(true);
+    }
   });
 
   it("is sealed as bytes: its file is shorter than its base64", async () => {
