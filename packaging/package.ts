@@ -113,6 +113,7 @@ function buildDeb(program: string, arch: string, directory: string): void {
   copy("packaging/debian/strongroom.env", join(root, "etc/strongroom/strongroom.env"), 0o644);
   const made = join(program, "dist/share");
   write(join(share, "man/man1/strongroom.1.gz"), gzipped(readFileSync(join(made, "man/strongroom.1"))));
+  copy("packaging/debian/lintian-overrides", join(share, "lintian/overrides/strongroom"), 0o644);
   for (const [from, to] of completions) copy(join(made, "completions", from), join(share, to), 0o644);
   writeDocuments(join(share, "doc/strongroom"), program);
   writeControl(root, arch);

@@ -31,6 +31,20 @@ describe("the manual page", () => {
   });
 });
 
+describe("the system's unit", () => {
+  it("has an exposure of at most 2.0 by systemd-analyze", function () {
+    if (!isInstalled("systemd-analyze", "--version")) this.skip();
+    const args = ["security", "--offline=yes", "--no-pager", "packaging/debian/strongroom.service"];
+    const { stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" });
+    expect(Number(/exposure level for \S+: (\S+)/.exec(stdout)?.[1]), stdout).to.be.at.most(2);
+  });
+
+  it("starts the command that the .deb installs", () => {
+    const unit = readFileSync("packaging/debian/strongroom.service", "utf8");
+    expect(unit).to.contain("\nExecStart=/usr/lib/strongroom/bin/strongroom serve\n");
+  });
+});
+
 describe("the files for containers", () => {
   const steps = readFileSync("Containerfile", "utf8").replace(/\\\n/g, "").split("\n");
   const instructions = steps.filter((step) => step !== "" && !step.startsWith("#"));

@@ -119,6 +119,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
       STRONGROOM_COMMAND_CUTS: "20",
     },
   },
+  release: {
+    meaning: "builds the packages of a release twice, compares them, and runs the program (Linux, x64, network)",
+    files: ["docs/release.test"],
+    numbers: { STRONGROOM_RELEASE: "1" },
+  },
   soak: {
     meaning: "watches memory, descriptors and handles of a server under full load, in minutes",
     files: ["durability/soak"],

@@ -1,0 +1,35 @@
+/** The packages of a release, built twice in two directories: equal bytes, and a program that works with its own Node. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { readManifest } from "../../src/manifest.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+
+const { version } = readManifest();
+
+describe("a release", function () {
+  this.timeout(0);
+  before(function () {
+    if (process.env["STRONGROOM_RELEASE"] === undefined) this.skip(); // it downloads Node, and takes minutes
+  });
+
+  it("has the same bytes when it is built again elsewhere, and its program runs", () => {
+    const [first, second] = [build(), build()];
+    expect(readFileSync(join(first, "SHA256SUMS"), "utf8")).to.equal(readFileSync(join(second, "SHA256SUMS"), "utf8"));
+    const root = temporaryDirectory();
+    execFileSync("dpkg-deb", ["-x", join(first, `strongroom_${version}_amd64.deb`), root]);
+    const command = join(root, "usr/lib/strongroom/bin/strongroom");
+    expect(execFileSync(command, ["version"], { encoding: "utf8" })).to.equal(`${version}\n`);
+  });
+});
+
+/** Clones the last commit, and returns the directory of its packages. */
+function build(): string {
+  const tree = join(temporaryDirectory(), "tree");
+  execFileSync("git", ["clone", "--quiet", ".", tree]);
+  const settings = { ...process.env, STRONGROOM_XZ_LEVEL: "0" };
+  execFileSync("npm", ["ci", "--silent", "--no-audit", "--no-fund"], { cwd: tree, stdio: "ignore" });
+  execFileSync("npm", ["run", "--silent", "package"], { cwd: tree, env: settings, stdio: "ignore" });
+  return join(tree, "packages/out");
+}
