@@ -59,6 +59,22 @@ const requests: Readonly<Record<string, Send>> = {
   createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
   deleteKey: { method: "DELETE", path: "/v1/keys/missing" },
   rotate: { method: "POST", path: "/v1/rotate", body: { passphrase, keys: [] } },
+  listTransitKeys: { path: "/v1/transit/keys" },
+  createTransitKey: { method: "POST", path: "/v1/transit/keys/new" },
+  showTransitKey: { path: "/v1/transit/keys/a" },
+  deleteTransitKey: { method: "DELETE", path: "/v1/transit/keys/a" },
+  rotateTransitKey: { method: "POST", path: "/v1/transit/keys/a/rotate" },
+  configureTransitKey: { method: "POST", path: "/v1/transit/keys/a/config", body: { deletionAllowed: true } },
+  exportTransitKey: { path: "/v1/transit/export/a" },
+  encrypt: { method: "POST", path: "/v1/transit/encrypt/a", body: { batch: [] } },
+  decrypt: { method: "POST", path: "/v1/transit/decrypt/a", body: { batch: [] } },
+  rewrap: { method: "POST", path: "/v1/transit/rewrap/a", body: { batch: [] } },
+  sign: { method: "POST", path: "/v1/transit/sign/a", body: { batch: [] } },
+  verify: { method: "POST", path: "/v1/transit/verify/a", body: { batch: [] } },
+  hmac: { method: "POST", path: "/v1/transit/hmac/a", body: { batch: [] } },
+  dataKey: { method: "POST", path: "/v1/transit/datakey/a", body: { batch: [] } },
+  randomBytes: { method: "POST", path: "/v1/transit/random" },
+  oneTimeCode: { method: "POST", path: "/v1/otp/a" },
   listUses: { path: "/v1/uses" },
   showUses: { path: "/v1/uses/a" },
   setUse: { method: "PUT", path: "/v1/uses/a", body: { host: "a.test", name: "a", ask: "request" } },
@@ -76,6 +92,8 @@ async function unlock(server: TestServer): Promise<void> {
   await (initialized === true ? mustUnlock(server) : mustInit(server));
   await mustPut(server, "a", "v");
   await send(server, { method: "POST", path: "/v1/tokens", body: { name: "ci" } }); // unless it is there
+  await send(server, { method: "POST", path: "/v1/transit/keys/a", body: { exportable: true } });
+  await send(server, requests["configureTransitKey"] as Send); // a deletion of it is allowed
 }
 
 /** As `unlock`; the sweep of a rotation that ends in a crash locks once more, at any time. */
@@ -247,6 +265,7 @@ describe("the documented response", () => {
       async ""(request, operation) {
         const server = isLasting(operation) ? await startTestServer() : changed();
         await unlock(server);
+        if (operation === "oneTimeCode") await mustPut(server, "a", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
         if (operation === "removeUse") await send(server, requests["setUse"] as Send);
         await send(server, await requestFor(server, operation, request));
         if (operation === "get") await send(server, { ...request, headers: { "if-none-match": "*" } }); // 304
@@ -262,6 +281,8 @@ describe("the documented response", () => {
         if (needsBroker.has(operation)) return sendWithoutBroker(request);
         if (operation === "batch")
           return send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } });
+        if (/TransitKey$/.test(operation))
+          return send(unlocked(), { ...request, path: request.path.replace(/\/a(?=\/|$)/, "/missing") });
         return send(unlocked(), { ...request, path: `${request.path}/b` });
       },
       PRECONDITION_FAILED: (request, operation) =>
@@ -272,7 +293,7 @@ describe("the documented response", () => {
         if (operation === "rotate") return send(await startRotating(), request);
         const bodies: Readonly<Record<string, object>> = { init: { passphrase }, createToken: { name: "ci" } };
         await send(unlocked(), { ...request, ...(bodies[operation] && { body: bodies[operation] }) });
-        return operation === "createKey" && send(unlocked(), request);
+        return /^create(?:Transit)?Key$/.test(operation) && send(unlocked(), request);
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {
@@ -293,7 +314,8 @@ describe("the documented response", () => {
         if (derives.has(operation)) return send(await startOnChangedHeader(), request);
         const server = await startTestServer({ ...uncached, brokerPort: operation === "createAgent" ? 0 : null });
         await unlock(server);
-        const file = join(server.home, "vault", "gen-1", "secrets", "a.sealed");
+        const space = request.path.startsWith("/v1/transit/") ? "keys" : "secrets";
+        const file = join(server.home, "vault", "gen-1", space, "a.sealed");
         if (operation.endsWith("Token") || operation === "createAgent") {
           await writeFile(join(server.home, "vault", "gen-1", "tokens.document"), "{");
         } else if (operation === "delete") {

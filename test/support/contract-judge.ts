@@ -161,7 +161,7 @@ export function takeViolations(): readonly string[] {
 export function judge(judged: Judged): void {
   const { method, target, status, text } = judged;
   const operation = operationAt(method, target);
-  const code = text.startsWith("{") ? codeIn(text) : "";
+  const code = status >= 400 && text.startsWith("{") ? codeIn(text) : ""; // that of a one-time code is another
   const rule = rules.get(`${operation} ${status}`);
   const problems = rule?.problems(judged) ?? ["this status is not documented"];
   violations.push(...problems.map((problem) => `${operation} returned ${status} ${code}: ${problem}`));
