@@ -111,6 +111,7 @@ const entrances: readonly string[] = [
   "src/access/lockout",
   "src/access/tokens",
   "src/access/credentials",
+  "src/access/review",
   "src/access/root-token",
   "src/access/scopes",
   "src/access/token-record",

@@ -15,6 +15,8 @@ export type ClientCaller = {
   readonly ranges: readonly NameRange[];
   /** Milliseconds since 1970; null: without end. */
   readonly until: number | null;
+  /** Of the review page: it exists in memory alone. */
+  readonly session?: true;
 };
 export type Caller = "root" | ClientCaller;
 
@@ -39,6 +41,8 @@ export class Credentials {
   readonly #clock: Clock;
   readonly #root = new Map<string, Entry>();
   #entries: ReadonlyMap<string, Entry>;
+  /** Of the review page. */
+  readonly #sessions = new Map<string, Entry>();
   /** The root token's entries take precedence. */
   #clients: ReadonlyMap<string, Entry> = new Map();
 
@@ -70,8 +74,24 @@ export class Credentials {
     this.#merge();
   }
 
+  /** Makes a token valid that no document has, until it ends; returns the key of `endSession`. */
+  addSession(text: string, token: TokenRecord, until: number): string {
+    const key = keyOf(text);
+    const caller: ClientCaller = { key, token, ranges: [], until, session: true };
+    this.#sessions.set(key, { digest: Buffer.from(key, "latin1"), caller, until, ending: "expired" });
+    this.#merge();
+    return key;
+  }
+
+  /** Ends the token; its value is then known as one that was revoked. */
+  endSession(key: string): void {
+    const entry = this.#sessions.get(key);
+    if (entry !== undefined) this.#sessions.set(key, { ...entry, caller: null, ending: "revoked" });
+    this.#merge();
+  }
+
   #merge(): void {
-    this.#entries = new Map([...this.#clients, ...this.#root]);
+    this.#entries = new Map([...this.#sessions, ...this.#clients, ...this.#root]);
   }
 
   #callerOf(key: string): Caller | null {

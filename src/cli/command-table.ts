@@ -242,6 +242,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/service.js"),
   },
   {
+    name: "review",
+    group: "Server",
+    summary: "open a page that shows the server at work",
+    example: "review --print-url",
+    load: () => import("./commands/review.js"),
+  },
+  {
     name: "top",
     group: "Server",
     summary: "show requests, latency and load as they change",

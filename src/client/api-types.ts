@@ -738,6 +738,71 @@ export interface Revoked {
   readonly message: string;
 }
 
+/** A code for the review page. */
+export interface ReviewCode {
+  readonly ok: true;
+  /** Works once. */
+  readonly code: string;
+  readonly expiresInSeconds: number;
+  /** The page's address with the code. */
+  readonly url: string;
+}
+
+/** Trades a code of the review page. */
+export interface ReviewTrade {
+  readonly code: string;
+}
+
+/** The review page's token. */
+export interface ReviewToken {
+  readonly ok: true;
+  readonly token: string;
+  /** ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string;
+}
+
+/** The end of a storm of unlocks. */
+export interface ReviewStorm {
+  readonly ok: true;
+  readonly unlocks: number;
+  readonly durationMs: number;
+}
+
+/** What the review page shows. */
+export interface ReviewFacts {
+  readonly version: string;
+  readonly node: string;
+  readonly keys: KeyHolders;
+  readonly slots: readonly ReviewSlot[];
+  readonly tokens: readonly Token[];
+  /** Protections of the process that are missing. */
+  readonly weaknesses: readonly string[];
+  readonly files: readonly ProgramFile[];
+}
+
+/** Keys that each part of the server holds. */
+export interface KeyHolders {
+  readonly frontEnd: number;
+  readonly keyWorker: number;
+}
+
+/** A way into the vault. */
+export interface ReviewSlot {
+  readonly id: string;
+  readonly kind: "passphrase" | "key";
+  readonly label: string;
+  /** ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+  /** What a guess costs. */
+  readonly cost: string;
+}
+
+/** A file of the program. */
+export interface ProgramFile {
+  readonly name: string;
+  readonly sha256: string;
+}
+
 /** Confirms an operation on the vault. */
 export interface Acknowledgement {
   /** Always true. A failure has an error and a code instead. */

@@ -15,6 +15,7 @@ import type {
   NewToken,
   OneTimeCode,
   RandomBytes,
+  ReviewCode,
   Revoked,
   Rotated,
   SecretHistory,
@@ -996,6 +997,18 @@ export class StrongroomClient implements AsyncDisposable {
     ...options
   }: CallOptions & { readonly reader?: string | undefined } = {}): Promise<Snapshot> {
     return this.#connection.send("POST", `/v1/snapshot${queryOf({ reader })}`, options);
+  }
+
+  /**
+   * Creates a code for the review page, which works once, within a minute.
+   * @throws StrongroomError NOT_FOUND when the server runs without `--review-page`; VAULT_LOCKED
+   * @example
+   * ```ts
+   * const { url } = await client.createReview();
+   * ```
+   */
+  createReview(options: CallOptions = {}): Promise<ReviewCode> {
+    return this.#connection.send("POST", "/v1/review", options);
   }
 
   /**

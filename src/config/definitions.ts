@@ -43,6 +43,7 @@ export interface Settings {
   readonly maxConnections: number;
   readonly audit: (typeof auditModes)[number];
   readonly auditOnFailure: (typeof auditFailures)[number];
+  readonly reviewPage: boolean;
   readonly logLevel: LogLevel;
   /** Null: there is no broker. */
   readonly brokerPort: number | null;
@@ -247,6 +248,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: "while the audit log cannot be written: allow operations on secrets, or deny them with 503",
     fallback: () => "allow",
     read: oneOf(auditFailures),
+  },
+  reviewPage: {
+    flag: "review-page",
+    variable: "STRONGROOM_REVIEW_PAGE",
+    meaning: "serve the page that strongroom review opens: on or off",
+    shownDefault: "off",
+    fallback: () => false,
+    read: (text) => oneOf(["on", "off"])(text) === "on",
   },
   logLevel: {
     flag: "log-level",

@@ -38,6 +38,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     maxConnections: read("maxConnections"),
     audit: read("audit"),
     auditOnFailure: read("auditOnFailure"),
+    reviewPage: read("reviewPage"),
     logLevel: read("logLevel"),
     brokerPort: read("brokerPort"),
     upstreamCa: read("upstreamCa"),

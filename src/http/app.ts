@@ -23,6 +23,7 @@ import { BearerCheck, type GuardSettings, OriginGuard } from "./guards.js";
 import { discardBody } from "./memory.js";
 import { beginContext, contextOf, type Report } from "./request.js";
 import { sendError } from "./response.js";
+import { sendReviewPage } from "./review.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -98,6 +99,7 @@ function serve(checks: Checks, req: Request, res: Response): Promise<void> | voi
   const { service, origin, bearer, tokenLockout } = checks;
   const { found } = contextOf(req);
   origin.check(req);
+  if (found === null && sendReviewPage(service, req, res)) return;
   if (found?.endpoint?.scope === "open") return found.endpoint.handle(service, req, res, found.parameter);
   tokenLockout.check(req);
   const caller = bearer.check(req, res);

@@ -2,6 +2,7 @@
 import type { Request, Response } from "express";
 import type { Credentials } from "../access/credentials.js";
 import type { Lockout } from "../access/lockout.js";
+import type { ReviewAccess } from "../access/review.js";
 import type { RootRotation } from "../access/root-token.js";
 import type { Need } from "../access/scopes.js";
 import type { ClientTokens } from "../access/tokens.js";
@@ -13,6 +14,7 @@ import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { percentDecode } from "../paths/secret-path.js";
 import type { Vault } from "../vault/vault.js";
+import type { Vitals } from "../vitals.js";
 
 export type Service = {
   readonly vault: Vault;
@@ -37,6 +39,9 @@ export type Service = {
   readonly version: string;
   /** The listening port. */
   readonly port: number;
+  /** Null: the review page is off. */
+  readonly review: ReviewAccess | null;
+  readonly vitals: Vitals;
   readonly isShuttingDown: () => boolean;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;

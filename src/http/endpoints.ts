@@ -3,6 +3,7 @@ import { change, read } from "../audit/record.js";
 import { readAudit, verifyAudit } from "./audit.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
+import { createReview, reviewFacts, reviewStorm, tradeReviewCode, vitals } from "./review.js";
 import { batch, changeMetadata, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
 import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
@@ -38,6 +39,11 @@ export const endpoints: readonly Endpoint[] = [
   { operation: "status", at: "GET /v1/status", scope: "open", guard: "none", audit: null, handle: status },
   { operation: "openapi", at: "GET /v1/openapi.json", scope: "any", guard: "none", audit: null, handle: openapi },
   { operation: "metrics", at: "GET /v1/metrics", scope: "metrics", guard: "none", audit: null, handle: metrics },
+  { operation: "vitals", at: "GET /v1/vitals", scope: "metrics", guard: "none", audit: null, handle: vitals },
+  { operation: "createReview", at: "POST /v1/review", scope: "root", guard: "none", audit: change("review"), handle: createReview },
+  { operation: "tradeReviewCode", at: "POST /v1/review/token", scope: "open", guard: "none", audit: null, handle: tradeReviewCode },
+  { operation: "reviewFacts", at: "GET /v1/review", scope: "audit", guard: "none", audit: null, handle: reviewFacts },
+  { operation: "reviewStorm", at: "POST /v1/review/storm", scope: "metrics", guard: "passphrase", audit: change("review-storm"), handle: reviewStorm },
   { operation: "shutdown", at: "POST /v1/shutdown", scope: "root", guard: "none", audit: change("shutdown"), handle: shutdown },
   { operation: "snapshot", at: "POST /v1/snapshot", scope: "root", guard: "none", audit: change("snapshot"), handle: snapshot },
 

@@ -133,6 +133,7 @@ export class BearerCheck {
     contextOf(req).caller = caller;
     markAuthenticated(req.socket, true);
     if (caller !== "root") {
+      if (caller.session) return caller;
       this.#tokens.touch(caller);
       warnOfEnd(res, caller, this.#clock.now());
     }

@@ -114,6 +114,21 @@ export function sendText(res: ServerResponse, type: string, text: string): void 
   reportFinished(res.req, 200);
 }
 
+/** Begins a response of unknown length, whose lines follow one by one. */
+export function beginStream(res: ServerResponse, type: string): void {
+  begin(res, 200, [...constantHeaders, "Content-Type", type]);
+  reportFinished(res.req, 200);
+}
+
+/** Sends a file of the review page, with the page's own policy in place of the one for JSON. */
+export function sendPage(res: ServerResponse, type: string, body: Uint8Array, policy: string): void {
+  const headers = headersFor(body.length, type);
+  const at = headers.indexOf("Content-Security-Policy");
+  headers[at + 1] = policy;
+  begin(res, 200, headers).end(body);
+  reportFinished(res.req, 200);
+}
+
 /** Sends 304, the one response without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
   begin(res, 304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();

@@ -1,5 +1,7 @@
 /** Service on a claimed vault: connects vault, application and listeners, and stops them in order. */
+import type { Server } from "node:net";
 import { Credentials } from "../access/credentials.js";
+import { ReviewAccess } from "../access/review.js";
 import { findToken, RootRotation, type Token } from "../access/root-token.js";
 import { ClientTokens } from "../access/tokens.js";
 import type { Broker } from "../broker/broker.js";
@@ -16,6 +18,7 @@ import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
 import { Vault } from "../vault/vault.js";
+import type { VitalSources } from "../vitals.js";
 import { findCertificate } from "./certificate.js";
 import {
   announce,
@@ -50,6 +53,7 @@ export async function serveStore(
   const observed = await startTelemetry(home, settings, around);
   const guarded = await openVault(opened, token, settings, observed, around);
   const { vault, credentials } = guarded;
+  observed.vitals.setSources(vitalSources(vault, listeners, clock));
   const { address, port } = await openOrRelease(vault, () => listenOnPort(listeners, settings, log));
   const lockouts = createLockouts(clock, log, observed.audit, observed.observers);
   const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
@@ -57,6 +61,7 @@ export async function serveStore(
   const service = {
     ...serviceOf(settings, guarded, observed),
     ...{ ...lockouts, broker, log, port },
+    review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock),
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
@@ -133,8 +138,32 @@ async function openVault(
   return { vault, credentials, tokens };
 }
 
+/** A lock or a stop ends the page's token. */
+function reviewOf({ credentials }: GuardedVault, { observers }: Telemetry, clock: Clock): ReviewAccess {
+  const review = new ReviewAccess(credentials, clock);
+  observers.add(review);
+  return review;
+}
+
+function vitalSources(vault: Vault, { secure, local }: Listeners, clock: Clock): VitalSources {
+  return {
+    derivations: () => vault.report.derivations(),
+    connections: () => connectionsOf([secure, local]),
+    now: () => clock.now(),
+  };
+}
+
+async function connectionsOf(listeners: readonly { readonly server: Server }[]): Promise<number> {
+  const counts = await Promise.all(
+    listeners.map(
+      ({ server }) => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count ?? 0))),
+    ),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
 /** What the endpoints work with, as far as it is known before the server listens. */
-function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }: Telemetry) {
+function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics, vitals }: Telemetry) {
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
@@ -145,6 +174,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics }
     ...guarded,
     audit,
     approveWith: settings.approveWith,
+    vitals,
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(openApiDocument(settings)),

@@ -6,21 +6,24 @@ import type { Home } from "../files/home.js";
 import { endpointTable } from "../http/endpoints.js";
 import { ServerMetrics } from "../metrics/server-metrics.js";
 import { Observers } from "../observer.js";
+import { Vitals } from "../vitals.js";
 import type { AllDependencies } from "./server-handle.js";
 
 export type Telemetry = {
   readonly observers: Observers;
   readonly metrics: ServerMetrics;
   readonly audit: AuditLog | null;
+  readonly vitals: Vitals;
 };
 
 export async function startTelemetry(home: Home, settings: Settings, around: AllDependencies): Promise<Telemetry> {
   const { clock, log, observer } = around;
   const observers = new Observers(log);
   const metrics = new ServerMetrics(endpointTable.patterns, clock);
+  const vitals = new Vitals();
   const audit = settings.audit === "off" ? null : await openAuditLog(home, settings.audit, settings, around);
-  for (const each of [metrics, observer]) if (each) observers.add(each);
-  return { observers, metrics, audit };
+  for (const each of [metrics, vitals, observer]) if (each) observers.add(each);
+  return { observers, metrics, audit, vitals };
 }
 
 /** The audit log's code is loaded only for those who use it. */

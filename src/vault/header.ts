@@ -36,6 +36,20 @@ type HeaderOptions = {
  */
 const heartbeatMs = 30_000;
 
+export type ShownSlot = {
+  readonly id: string;
+  readonly kind: string;
+  readonly label: string;
+  readonly createdAt: string;
+  readonly cost: string;
+};
+
+type ParsedSlot = Partial<Omit<ShownSlot, "cost">> & {
+  readonly createdAt: string;
+  readonly kdf?: { readonly logN: number };
+};
+type ParsedHeader = ParsedSlot & { readonly slots?: readonly ParsedSlot[] };
+
 export class Header {
   readonly #store: SecretStore;
   readonly #lockState: LockState;
@@ -67,6 +81,16 @@ export class Header {
   /** Whether there is a vault. */
   get exists(): boolean {
     return this.#bytes !== null;
+  }
+
+  /** The ways in, as the header on disk has them. `cost`: how a passphrase becomes a key. */
+  slots(): readonly ShownSlot[] {
+    if (this.#bytes === null) return [];
+    const header = JSON.parse(Buffer.from(this.#bytes).toString("utf8")) as ParsedHeader;
+    return (header.slots ?? [header]).map(({ id, kind = "passphrase", label, createdAt, kdf }) => {
+      const cost = kdf ? `scrypt, N = 2^${kdf.logN}` : "256 random bits";
+      return { id: id ?? "passphrase", kind, label: label ?? "passphrase", createdAt, cost };
+    });
   }
 
   /** Names the rotation of the master key that the vault is in; null when it is in none. */

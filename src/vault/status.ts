@@ -3,7 +3,7 @@ import { type Clock, inTime } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore } from "../storage/secret-store.js";
-import type { Header } from "./header.js";
+import type { Header, ShownSlot } from "./header.js";
 import type { DerivationStats, LockState } from "./lock-state.js";
 import type { RotationProgress, RotationSweep } from "./rotation.js";
 import type { VaultSecrets } from "./secrets.js";
@@ -61,6 +61,14 @@ export class VaultReport {
 
   constructor(parts: VaultReportParts) {
     this.#parts = parts;
+  }
+
+  slots(): readonly ShownSlot[] {
+    return this.#parts.header.slots();
+  }
+
+  derivations(): DerivationStats {
+    return this.#parts.lockState.derivations;
   }
 
   async status(): Promise<VaultStatus> {

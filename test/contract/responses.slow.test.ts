@@ -33,6 +33,11 @@ const requests: Readonly<Record<string, Send>> = {
   shutdown: { method: "POST", path: "/v1/shutdown" },
   openapi: { path: "/v1/openapi.json" },
   metrics: { path: "/v1/metrics" },
+  vitals: { path: "/v1/vitals?lines=1" },
+  createReview: { method: "POST", path: "/v1/review" },
+  reviewFacts: { path: "/v1/review" },
+  tradeReviewCode: { method: "POST", path: "/v1/review/token", body: { code: "missing" }, token: null },
+  reviewStorm: { method: "POST", path: "/v1/review/storm", body: { passphrase } },
   snapshot: { method: "POST", path: "/v1/snapshot" },
   readAudit: { path: "/v1/audit" },
   verifyAudit: {
@@ -238,26 +243,33 @@ async function waitingApproval(server: TestServer): Promise<string> {
 /** Some requests need an id that the server has given. */
 async function requestFor(server: TestServer, operation: string, request: Send): Promise<Send> {
   if (operation === "deleteKey") return deleting((await mustCreateKey(server)).id);
+  if (operation === "tradeReviewCode") {
+    const { code } = (await send(server, requests["createReview"] as Send)).json;
+    return { ...request, body: { code } };
+  }
   if (operation === "decideApproval") return { ...request, path: `/v1/approvals/${await waitingApproval(server)}` };
   return request;
 }
 
-async function sendWithoutBroker(request: Send): Promise<Answer> {
+async function sendWithoutOptions(request: Send): Promise<Answer> {
   const server = await startTestServer();
   await unlock(server);
   return send(server, request);
 }
 
-/** Of these, a server without a broker has none. */
-const needsBroker = new Set(["createAgent", "showBroker", "listApprovals"]);
+/** Of these, a server without a broker or a review page has none. */
+const ofBroker = ["createAgent", "showBroker", "listApprovals"];
+const ofReviewPage = ["createReview", "reviewFacts", "tradeReviewCode", "reviewStorm"];
+const optional = new Set([...ofBroker, ...ofReviewPage]);
+const neededByMetrics = new Set(["metrics", "vitals", "reviewStorm"]);
 
 const crashes = documented.filter((response) => response.endsWith("INTERNAL"));
 
 describe("the documented response", () => {
   const clock = new FakeClock();
-  const fresh = shareTestServer({ clock, brokerPort: 0 });
-  const unlocked = shareTestServer({ brokerPort: 0 }, unlock);
-  const changed = shareTestServer({ brokerPort: 0 }, unlock);
+  const fresh = shareTestServer({ clock, brokerPort: 0, reviewPage: true });
+  const unlocked = shareTestServer({ brokerPort: 0, reviewPage: true }, unlock);
+  const changed = shareTestServer({ brokerPort: 0, reviewPage: true }, unlock);
   const lockedOut = shareTestServer({}, lockOut);
   have(
     documented.filter((response) => !crashes.includes(response)),
@@ -278,7 +290,7 @@ describe("the documented response", () => {
       },
       async NOT_FOUND(request, operation) {
         if (operation === "readAudit") return send(await startTestServer({ audit: "off" }), request);
-        if (needsBroker.has(operation)) return sendWithoutBroker(request);
+        if (optional.has(operation)) return sendWithoutOptions(request);
         if (operation === "batch")
           return send(unlocked(), { ...request, body: { operations: [{ delete: "missing" }] } });
         if (/TransitKey$/.test(operation))
@@ -299,7 +311,7 @@ describe("the documented response", () => {
       async FORBIDDEN(request, operation) {
         const { token } = await mustCreateToken(unlocked(), {
           name: operation.toLowerCase(),
-          can: [operation === "metrics" ? "get" : "metrics"],
+          can: [neededByMetrics.has(operation) ? "get" : "metrics"],
         });
         await send(unlocked(), { ...request, token });
       },

@@ -42,6 +42,21 @@ const rows: Readonly<Record<string, Row>> = {
     unlocked: "200",
     locked: isLocked,
   },
+  "GET /v1/vitals": { request: { path: "/v1/vitals?lines=1" }, may: ["metrics"], unlocked: "200", locked: "200" },
+  "POST /v1/review": root("POST", "/v1/review"),
+  "GET /v1/review": { request: { path: "/v1/review" }, may: ["audit"], unlocked: "200", locked: "200" },
+  "POST /v1/review/token": {
+    request: { method: "POST", path: "/v1/review/token", body: { code: 1 } },
+    may: "any",
+    unlocked: "400 BAD_REQUEST",
+    locked: "400 BAD_REQUEST",
+  },
+  "POST /v1/review/storm": {
+    request: { method: "POST", path: "/v1/review/storm", body: { passphrase: 1 } },
+    may: ["metrics"],
+    unlocked: "400 BAD_REQUEST",
+    locked: isLocked,
+  },
   "POST /v1/init": root("POST", "/v1/init", { passphrase, force: true }),
   "POST /v1/shutdown": root("POST", "/v1/shutdown"),
   "POST /v1/snapshot": root("POST", "/v1/snapshot"),
@@ -200,7 +215,7 @@ describe("the table of endpoints", () => {
 });
 
 describe("a client token while the vault is", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareTestServer({ reviewPage: true }, async (started) => {
     await mustInit(started);
     await send(started, { method: "POST", path: transitKey });
     tokens = await scopedTokens(started);
@@ -230,9 +245,9 @@ describe("a client token while the vault is", () => {
 
 describe("the text of a client token while the vault is not initialized", () => {
   it("is no token: it cannot have been made, or was dropped with its vault", async () => {
-    const server = await startTestServer();
+    const server = await startTestServer({ reviewPage: true });
     for (const { request } of Object.values(rows)) {
-      if (request.path === "/v1/status") continue;
+      if (["/v1/status", "/v1/review/token"].includes(request.path)) continue; // they need no token
       const answer = await send(server, { ...request, token: `src_${"A".repeat(43)}` });
       expect(outcome(answer)).to.be.oneOf(["401 UNAUTHORIZED", "429 RATE_LIMITED"]);
     }

@@ -14,7 +14,11 @@ export function withSettings(command: Command): Command {
     const { flag, variable, meaning } = definition;
     if (flag === null) continue;
     const option = new Option(`--${flag} [value]`, `${meaning} (${variable}; ${shownDefaultOf(definition)})`);
-    command.addOption(option.preset("").argParser((text, earlier: readonly string[] = []) => [...earlier, text]));
+    command.addOption(
+      option
+        .preset(flag === definitions.reviewPage.flag ? "on" : "")
+        .argParser((text, earlier: readonly string[] = []) => [...earlier, text]),
+    );
   }
   return command
     .option("--no-socket", "no Unix socket")

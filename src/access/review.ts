@@ -1,0 +1,89 @@
+/**
+ * Access of the review page: a code that works once, within a minute, and the token that it is traded for, which can show
+ * no secret and ends with the page, a lock, or after 15 minutes.
+ */
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { Observer, VaultEvent } from "../observer.js";
+import type { Credentials } from "./credentials.js";
+import type { TokenRecord } from "./token-record.js";
+
+const codeSeconds = 60;
+const tokenMs = 15 * 60_000;
+/** A page must open its stream of figures within this time, by which the server knows that it is open. */
+const unopenedMs = 10_000;
+
+/** A space: no client token can have this name. */
+export const reviewName = "review page";
+
+export class ReviewAccess implements Observer {
+  readonly #credentials: Credentials;
+  readonly #clock: Clock;
+  #code: { readonly digest: Buffer; readonly until: number } | null = null;
+  #session: { readonly key: string; readonly until: number; isOpen: boolean } | null = null;
+
+  constructor(credentials: Credentials, clock: Clock) {
+    this.#credentials = credentials;
+    this.#clock = clock;
+  }
+
+  /** Makes a code; an earlier one no longer works. */
+  createCode(): { readonly code: string; readonly expiresInSeconds: number } {
+    const code = randomBytes(32).toString("base64url");
+    this.#code = { digest: digestOf(code), until: this.#clock.now() + codeSeconds * 1000 };
+    return { code, expiresInSeconds: codeSeconds };
+  }
+
+  /** Trades the code for a token; the page that was open before ends. @throws VaultError UNAUTHORIZED */
+  trade(code: string): { readonly token: string; readonly expiresAt: string } {
+    const expected = this.#code;
+    const isRight = expected !== null && timingSafeEqual(digestOf(code), expected.digest);
+    if (!isRight || this.#clock.now() >= expected.until) throw invalidCode();
+    this.#code = null;
+    this.end();
+    const token = `srp_${randomBytes(32).toString("base64url")}`;
+    const until = this.#clock.now() + tokenMs;
+    this.#session = { key: this.#credentials.addSession(token, recordOf(until), until), until, isOpen: false };
+    const { key } = this.#session;
+    this.#clock.after(unopenedMs, () => this.#endUnopened(key));
+    return { token, expiresAt: new Date(until).toISOString() };
+  }
+
+  /** The page of this token reads the stream of figures. */
+  opened(key: string): void {
+    if (this.#session?.key === key) this.#session.isOpen = true;
+  }
+
+  /** The page of this token was closed. */
+  closed(key: string): void {
+    if (this.#session?.key === key) this.end();
+  }
+
+  end(): void {
+    if (this.#session !== null) this.#credentials.endSession(this.#session.key);
+    this.#session = null;
+  }
+
+  vaultEvent({ event }: VaultEvent): void {
+    if (event === "lock" || event === "stop") this.end();
+  }
+
+  #endUnopened(key: string): void {
+    if (this.#session?.isOpen === false) this.closed(key);
+  }
+}
+
+function digestOf(text: string): Buffer {
+  return Buffer.from(hash("sha256", text, "hex"), "hex");
+}
+
+function recordOf(expiresAt: number): TokenRecord {
+  const now = expiresAt - tokenMs;
+  const times = { createdAt: now, ttlSeconds: tokenMs / 1000, expiresAt };
+  return { name: reviewName, can: ["metrics", "audit", "lock"], paths: [], ...times, digest: "", former: [], mac: "" };
+}
+
+function invalidCode(): VaultError {
+  return new VaultError("UNAUTHORIZED", "the code is wrong, used or expired: run  strongroom review  again");
+}

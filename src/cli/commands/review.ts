@@ -1,0 +1,31 @@
+/** `strongroom review`: opens the review page in a browser, or prints its address. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Command } from "commander";
+import { CommandFailure } from "../lib/errors.js";
+import { printLine } from "../lib/output.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+
+type Flags = ConnectionFlags & { readonly printUrl?: true };
+
+export function define(command: Command): void {
+  command
+    .description(
+      "Opens a page of the server that shows who holds which key, what the server is doing, ways in, tokens, the audit " +
+        "log and its protections. The page cannot read a secret. The server must run with --review-page, and the browser " +
+        "must trust its certificate. The address has a code that works once, within a minute.",
+    )
+    .option("--print-url", "print the address with the code instead of opening a browser");
+  withConnection(command).action(review);
+}
+
+async function review(flags: Flags): Promise<void> {
+  const { url } = await withClient(flags, (client) => client.createReview());
+  if (flags.printUrl) return printLine(url);
+  const opener = process.platform === "darwin" ? "open" : "xdg-open";
+  const child = spawn(opener, [url], { stdio: "ignore", detached: true });
+  const isOpened = await Promise.race([once(child, "spawn").then(() => true), once(child, "error").then(() => false)]);
+  child.unref();
+  if (!isOpened)
+    throw new CommandFailure("unexpected", `cannot start ${opener}: use --print-url, and open the address`);
+}

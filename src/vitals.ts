@@ -1,0 +1,122 @@
+/** Figures of the last second, for those who watch the server live. They cost nothing while nobody does. */
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import type { FinishedRequest, Observer } from "./observer.js";
+
+/** Milliseconds and bytes; null where nothing happened. */
+export type VitalSigns = {
+  readonly time: string;
+  readonly requests: number;
+  readonly getP50: number | null;
+  readonly getP99: number | null;
+  readonly eventLoopP99: number;
+  readonly derivationsRunning: number;
+  readonly derivationsWaiting: number;
+  readonly keyWorkerP99: number | null;
+  readonly connections: number;
+  readonly rss: number;
+};
+
+/** What is asked each second. */
+export type VitalSources = {
+  readonly derivations: () => { readonly running: number; readonly waiting: number };
+  readonly connections: () => Promise<number>;
+  readonly now: () => number;
+};
+
+type Watcher = (signs: VitalSigns) => void;
+
+const periodMs = 1000;
+const resolutionMs = 10;
+/** More durations in one second change no percentile. */
+const mostSamples = 4096;
+const getRoute = "/v1/secrets/:path";
+
+export class Vitals implements Observer {
+  #sources: VitalSources | null = null;
+  readonly #watchers = new Set<Watcher>();
+  #timer: NodeJS.Timeout | null = null;
+  #delay: IntervalHistogram | null = null;
+  #requests = 0;
+  #gets: number[] = [];
+  #roundTrips: number[] = [];
+
+  /** Before this, nobody can watch. */
+  setSources(sources: VitalSources): void {
+    this.#sources = sources;
+  }
+
+  /** Calls `watcher` each second; returns what ends that. */
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    this.#start();
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#stop();
+    };
+  }
+
+  requestFinished({ route, method, durationMs }: FinishedRequest): void {
+    if (this.#timer === null) return;
+    this.#requests++;
+    if (route === getRoute && method === "GET" && this.#gets.length < mostSamples) this.#gets.push(durationMs);
+  }
+
+  keyWorkerReplied(durationMs: number): void {
+    if (this.#timer !== null && this.#roundTrips.length < mostSamples) this.#roundTrips.push(durationMs);
+  }
+
+  #start(): void {
+    if (this.#timer !== null) return;
+    this.#delay = monitorEventLoopDelay({ resolution: resolutionMs });
+    this.#delay.enable();
+    this.#timer = setInterval(() => void this.#tell(), periodMs).unref();
+  }
+
+  #stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    this.#delay?.disable();
+    this.#delay = null;
+    this.#reset();
+  }
+
+  #reset(): void {
+    this.#requests = 0;
+    this.#gets = [];
+    this.#roundTrips = [];
+    this.#delay?.reset();
+  }
+
+  async #tell(): Promise<void> {
+    const sources = this.#sources;
+    if (sources === null) return;
+    const connections = await sources.connections();
+    const { running, waiting } = sources.derivations();
+    const delayMs = (this.#delay?.percentile(99) ?? 0) / 1e6 - resolutionMs;
+    const signs: VitalSigns = {
+      time: new Date(sources.now()).toISOString(),
+      requests: this.#requests,
+      getP50: percentile(this.#gets, 0.5),
+      getP99: percentile(this.#gets, 0.99),
+      eventLoopP99: rounded(Math.max(0, delayMs)),
+      derivationsRunning: running,
+      derivationsWaiting: waiting,
+      keyWorkerP99: percentile(this.#roundTrips, 0.99),
+      connections,
+      rss: process.memoryUsage.rss(),
+    };
+    this.#reset();
+    for (const watcher of [...this.#watchers]) watcher(signs);
+  }
+}
+
+function percentile(durations: number[], share: number): number | null {
+  const sorted = durations.sort((a, b) => a - b);
+  const found = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+  return found === undefined ? null : rounded(found);
+}
+
+/** To microseconds. */
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

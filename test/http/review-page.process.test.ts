@@ -1,0 +1,169 @@
+/** The review page in a real browser: Debian's chromium, driven by puppeteer, judged by axe; skipped where it is missing. */
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { run, type ServerProcess, startProcess } from "../support/process.js";
+import { passphrase } from "../support/server.js";
+import { mustInit, mustPut, mustStatus, send } from "../support/test-client.js";
+
+const chromium = "/usr/bin/chromium";
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+type Opened = { readonly page: Page; readonly problems: string[]; readonly token: () => string };
+
+async function startBrowser(): Promise<Browser> {
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors"];
+  const browser = await puppeteer.launch({
+    executablePath: chromium,
+    args,
+    userDataDir: temporaryDirectory(),
+    timeout: 60_000,
+  });
+  later(() => browser.close());
+  return browser;
+}
+
+describe("the review page in chromium", function () {
+  this.timeout(180_000);
+  before(function () {
+    if (existsSync(chromium)) return;
+    process.stdout.write("chromium is missing: install it (apt-get install chromium) to run this test\n");
+    this.skip();
+  });
+  const server = shared(async () => {
+    const started = await startProcess(["--review-page"], { STRONGROOM_SCRYPT_LOG_N: "16" });
+    await mustInit(started);
+    await mustPut(started, "app/a", "a value");
+    return started;
+  });
+  const browser = shared(startBrowser);
+
+  it("shows the server at work during a storm, without a violation, an error or a finding of axe", async () => {
+    const { page, problems } = await open(browser(), await urlOf(server()));
+    await waitForState(page, /^Connected/);
+    expect(await page.evaluate("location.hash")).to.equal("");
+    expect(await textOf(page, "#keys")).to.match(/Front end.*0 keys.*Key worker.*1 key/s);
+    expect(await textOf(page, "#slots")).to.contain("scrypt, N = 2^16");
+    await page.type("#passphrase", passphrase);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction("/waiting\\s*[1-9]/.test(document.querySelector('#vitals').innerText)", {
+      timeout: 60_000,
+    });
+    await page.waitForFunction("/16 unlocks took/.test(document.querySelector('#storm-result').innerText)", {
+      timeout: 60_000,
+    });
+    const image = process.env["STRONGROOM_SCREENSHOT"];
+    await page.setViewport({ width: 960, height: 1000 });
+    await page.evaluate("scrollTo(0, 0)");
+    if (image) await page.screenshot({ path: image as `${string}.png` });
+    await page.setViewport({ width: 360, height: 740 });
+    expect(await page.evaluate("document.documentElement.scrollWidth")).to.be.at.most(360);
+    expect(problems).to.deep.equal([]);
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      expect(await findingsOfAxe(page), scheme).to.deep.equal([]);
+    }
+    await page.close();
+  });
+
+  it("takes a code once, and its token ends with the page", async () => {
+    const url = await urlOf(server());
+    const { page, token } = await open(browser(), url);
+    await waitForState(page, /^Connected/);
+    const again = await open(browser(), url);
+    await waitForState(again.page, /wrong, used or expired/);
+    await again.page.close();
+    expect(await statusWith(server(), token())).to.equal(200);
+    await page.close();
+    while ((await statusWith(server(), token())) !== 401) await new Promise((resolve) => setTimeout(resolve, 20));
+  });
+
+  it("locks the vault by keyboard, which ends its token", async () => {
+    const { page, token } = await open(browser(), await urlOf(server()));
+    await waitForState(page, /^Connected/);
+    await page.focus("#lock");
+    await page.keyboard.press("Enter");
+    await waitForState(page, /^The vault is locked/);
+    expect((await mustStatus(server()))["locked"]).to.equal(true);
+    expect(await statusWith(server(), token())).to.equal(401);
+    await page.close();
+  });
+
+  it("can be neither read nor framed nor used by a page on another port", async () => {
+    const page = await foreignPage(browser());
+    const attempt = (path: string, method: string) =>
+      page.evaluate(`fetch("${server().url}${path}", { method: "${method}" }).then(() => "read", () => "refused")`);
+    expect(await attempt("/review/", "GET")).to.equal("refused");
+    expect(await attempt("/v1/vitals", "GET")).to.equal("refused");
+    expect(await attempt("/v1/lock", "POST")).to.equal("refused");
+    const framed = `new Promise((resolve) => {
+      const frame = document.createElement("iframe");
+      frame.src = "${server().url}/review/";
+      frame.onload = () => { try { resolve(frame.contentDocument === null ? "opaque" : "read"); } catch { resolve("opaque"); } };
+      document.body.append(frame);
+    })`;
+    expect(await page.evaluate(framed)).to.equal("opaque");
+    await page.close();
+  });
+});
+
+async function urlOf(server: ServerProcess): Promise<string> {
+  if ((await mustStatus(server))["locked"] === true) {
+    await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } });
+  }
+  const { stdout } = await run(["review", "--print-url"], { STRONGROOM_HOME: server.home });
+  expect(stdout).to.match(/^https:\/\/localhost:\d+\/review\/#[\w-]{43}\n$/);
+  return stdout.trim();
+}
+
+/** `problems`: errors of scripts and on the console, where violations of the policy are reported as well. */
+async function open(browser: Browser, url: string): Promise<Opened> {
+  const page = await browser.newPage();
+  const problems: string[] = [];
+  let token = "";
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warn") problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("response", async (response) => {
+    if (!response.url().endsWith("/v1/review/token") || !response.ok()) return;
+    token = String(((await response.json()) as { token: string }).token);
+  });
+  await page.goto(url);
+  return { page, problems, token: () => token };
+}
+
+async function waitForState(page: Page, state: RegExp): Promise<void> {
+  await page.waitForFunction(`${state}.test(document.querySelector("#state").innerText)`, { timeout: 60_000 });
+}
+
+async function textOf(page: Page, selector: string): Promise<string> {
+  return String(await page.evaluate(`document.querySelector(${JSON.stringify(selector)}).innerText`));
+}
+
+async function findingsOfAxe(page: Page): Promise<unknown> {
+  await page.evaluate(axe);
+  return page.evaluate(
+    "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
+  );
+}
+
+async function statusWith(server: ServerProcess, token: string): Promise<number> {
+  return (await send(server, { path: "/v1/metrics", token })).status;
+}
+
+async function foreignPage(browser: Browser): Promise<Page> {
+  const site = createServer((_, res) =>
+    res.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><body>"),
+  );
+  site.listen(0, "127.0.0.1");
+  later(() => void site.close());
+  await new Promise((resolve) => site.once("listening", resolve));
+  const page = await browser.newPage();
+  await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
+  return page;
+}

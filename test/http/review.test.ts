@@ -1,0 +1,121 @@
+/** The review page's access: its code, and what its token can do and when it ends. */
+import { get } from "node:https";
+import { expect } from "chai";
+import { FakeClock } from "../support/manual-clock.js";
+import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { type Answer, mustInit, mustLock, mustPut, mustRefuse, mustSucceed, send } from "../support/test-client.js";
+
+const page = { reviewPage: true };
+
+async function startWithPage(): Promise<TestServer & { readonly clock: FakeClock }> {
+  const clock = new FakeClock();
+  const server = await startTestServer({ ...page, clock, idleTimeoutMs: 0 });
+  await mustInit(server);
+  await mustPut(server, "a", "value");
+  return { ...server, clock };
+}
+
+async function codeOf(server: TestServer): Promise<string> {
+  return String(mustSucceed(await send(server, { method: "POST", path: "/v1/review" }))["code"]);
+}
+
+function trade(server: TestServer, code: string): Promise<Answer> {
+  return send(server, { method: "POST", path: "/v1/review/token", body: { code }, token: null });
+}
+
+async function tokenOf(server: TestServer): Promise<string> {
+  return String(mustSucceed(await trade(server, await codeOf(server)))["token"]);
+}
+
+/** Resolves with the first line of the figures, and what closes the connection. */
+function watch(server: TestServer, token: string): Promise<{ readonly line: string; readonly close: () => void }> {
+  const { url, certificate: ca } = server;
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const request = get(`${url}/v1/vitals`, { ca, headers, agent: false }, (response) => {
+      response.once("data", (line: Buffer) => resolve({ line: line.toString(), close: () => request.destroy() }));
+    });
+    request.on("error", reject);
+  });
+}
+
+describe("the review page's code", () => {
+  it("works once, and not after a minute", async () => {
+    const server = await startWithPage();
+    const code = await codeOf(server);
+    mustSucceed(await trade(server, code));
+    mustRefuse(await trade(server, code), 401, "UNAUTHORIZED");
+    const late = await codeOf(server);
+    server.clock.advance(60_000);
+    mustRefuse(await trade(server, late), 401, "UNAUTHORIZED");
+    mustRefuse(await trade(server, "x".repeat(43)), 401, "UNAUTHORIZED");
+    const malformed = await send(server, { method: "POST", path: "/v1/review/token", body: "{", token: null });
+    mustRefuse(malformed, 400, "BAD_REQUEST");
+  });
+
+  it("is refused without --review-page, and so is the page", async () => {
+    const server = await startTestServer();
+    mustRefuse(await send(server, { method: "POST", path: "/v1/review" }), 404, "NOT_FOUND");
+    mustRefuse(await send(server, { path: "/review/" }), 404, "NOT_FOUND");
+  });
+});
+
+describe("the review page's token", () => {
+  it("reads metrics, audit and facts, and no secret", async () => {
+    const server = await startWithPage();
+    const token = await tokenOf(server);
+    for (const path of ["/v1/metrics", "/v1/audit", "/v1/review"]) {
+      expect((await send(server, { path, token })).status, path).to.equal(200);
+    }
+    const forbidden: readonly (readonly [method: string, path: string, body?: object])[] = [
+      ["GET", "/v1/secrets/a"],
+      ["GET", "/v1/secrets"],
+      ["PUT", "/v1/secrets/a", { value: "x" }],
+      ["POST", "/v1/unlock", { passphrase }],
+      ["POST", "/v1/review"],
+      ["GET", "/v1/tokens"],
+      ["POST", "/v1/batch", { operations: [{ get: "a" }] }],
+    ];
+    for (const [method, path, body] of forbidden) {
+      mustRefuse(await send(server, { method, path, token, ...(body && { body }) }), 403, "FORBIDDEN");
+    }
+  });
+
+  it("ends with the page, a lock, a newer page, or after 15 minutes", async () => {
+    const server = await startWithPage();
+    const isDead = async (token: string) => (await send(server, { path: "/v1/metrics", token })).status === 401;
+    const first = await tokenOf(server);
+    const second = await tokenOf(server);
+    expect([await isDead(first), await isDead(second)]).to.deep.equal([true, false]);
+    const { line, close } = await watch(server, second);
+    expect(Object.keys(JSON.parse(line))).to.deep.equal([
+      ...["time", "requests", "getP50", "getP99", "eventLoopP99", "derivationsRunning", "derivationsWaiting"],
+      ...["keyWorkerP99", "connections", "rss"],
+    ]);
+    close();
+    while (!(await isDead(second))) await new Promise((resolve) => setImmediate(resolve));
+    const third = await tokenOf(server);
+    await mustLock(server);
+    expect(await isDead(third)).to.equal(true);
+    mustSucceed(await send(server, { method: "POST", path: "/v1/unlock", body: { passphrase } }));
+    const unopened = await tokenOf(server);
+    server.clock.advance(10_000);
+    expect(await isDead(unopened)).to.equal(true);
+    const fourth = await tokenOf(server);
+    await watch(server, fourth);
+    server.clock.advance(15 * 60_000);
+    expect(await isDead(fourth)).to.equal(true);
+  });
+
+  it("starts a storm of 16 unlocks, of which a wrong passphrase is checked once", async () => {
+    const server = await startWithPage();
+    const token = await tokenOf(server);
+    const storm = (text: string) =>
+      send(server, { method: "POST", path: "/v1/review/storm", token, body: { passphrase: text } });
+    expect(mustSucceed(await storm(passphrase))["unlocks"]).to.equal(16);
+    for (let i = 0; i < 9; i++) mustRefuse(await storm("wrong"), 401, "UNAUTHORIZED");
+    expect(mustSucceed(await storm(passphrase))["unlocks"]).to.equal(16);
+    mustRefuse(await storm("wrong"), 401, "UNAUTHORIZED");
+    mustRefuse(await storm(passphrase), 429, "RATE_LIMITED");
+  });
+});
