@@ -7,6 +7,7 @@ import type {
   AuditCheckpoint,
   AuditPage,
   AuditVerdicts,
+  BrokerAccess,
   CreatedKey,
   Deleted,
   ExportedTransitKey,
@@ -88,6 +89,7 @@ export type {
   AuditRecord,
   AuditVerdicts,
   BatchRefusal,
+  BrokerAccess,
   CreatedKey,
   Deleted,
   ExportedTransitKey,
@@ -585,7 +587,7 @@ export class StrongroomClient implements AsyncDisposable {
    * replaces its binding.
    * @param path The secret's path.
    * @param use The host, and which requests to it get the secret.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; BAD_REQUEST
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; INTERNAL; BAD_REQUEST
    * @example
    * ```ts
    * await client.setUse("app/api-key", { host: "api.example.com", header: "x-api-key", format: "{}" });
@@ -597,15 +599,36 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Lists the hosts that secrets are bound to.
-   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without the root token
+   * @throws StrongroomError VAULT_LOCKED; FORBIDDEN without the root token; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { uses } = await client.listUses({ prefix: "app/" });
+   * ```
    */
   listUses({ prefix, ...options }: CallOptions & { readonly prefix?: string | undefined } = {}): Promise<UseList> {
     return this.#connection.send("GET", `/v1/uses${queryOf({ prefix })}`, options);
   }
 
   /**
+   * Returns the hosts that one secret is bound to.
+   * @param path The secret's path.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { uses } = await client.showUses("app/api-key");
+   * ```
+   */
+  showUses(path: string, options: CallOptions = {}): Promise<UseList> {
+    return this.#connection.send("GET", secretUrl(path, "uses"), options);
+  }
+
+  /**
    * Removes the binding of a secret to a host.
-   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; BAD_REQUEST
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.removeUse("app/api-key", "api.example.com");
+   * ```
    */
   removeUse(path: string, host: string, options: CallOptions = {}): Promise<Deleted> {
     return this.#connection.send("DELETE", `${secretUrl(path, "uses")}${queryOf({ host })}`, options);
@@ -613,15 +636,36 @@ export class StrongroomClient implements AsyncDisposable {
 
   /**
    * Creates a session at the broker: a token that may use secrets and read nothing, and the certificate to trust.
-   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN without the root token; BAD_REQUEST
+   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN without the root token; INTEGRITY;
+   * INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { token } = await client.createAgent({ paths: ["app/"], ttlSeconds: 3600 });
+   * ```
    */
   createAgent({ paths, ttlSeconds, allowHosts, egress, ...options }: CallOptions & AgentRequest = {}): Promise<Agent> {
     return this.#connection.send("POST", "/v1/agents", options, { fields: { paths, ttlSeconds, allowHosts, egress } });
   }
 
   /**
+   * Returns what a program needs to use the broker with the session's token that this client has.
+   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN
+   * @example
+   * ```ts
+   * const { port } = await client.showBroker();
+   * ```
+   */
+  showBroker(options: CallOptions = {}): Promise<BrokerAccess> {
+    return this.#connection.send("GET", "/v1/broker", options);
+  }
+
+  /**
    * Lists the requests that wait for approval at the broker.
-   * @throws StrongroomError NOT_FOUND while the broker is off; FORBIDDEN without the root token
+   * @throws StrongroomError NOT_FOUND while the broker is off; VAULT_LOCKED; FORBIDDEN without the root token
+   * @example
+   * ```ts
+   * const { approvals } = await client.listApprovals();
+   * ```
    */
   listApprovals(options: CallOptions = {}): Promise<ApprovalList> {
     return this.#connection.send("GET", "/v1/approvals", options);
@@ -631,6 +675,10 @@ export class StrongroomClient implements AsyncDisposable {
    * Approves or refuses a request that waits.
    * @throws StrongroomError NOT_FOUND when it no longer waits; UNAUTHORIZED with `credential` "passphrase"; VAULT_LOCKED;
    * FORBIDDEN without the root token; BAD_REQUEST
+   * @example
+   * ```ts
+   * await client.decideApproval(id, { approve: true });
+   * ```
    */
   decideApproval(
     id: string,
