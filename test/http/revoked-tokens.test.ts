@@ -49,7 +49,10 @@ describe("a token that is revoked", () => {
     });
 
   it("no longer keeps its connections open where there are too many", async () => {
-    const server = await startTestServer({ maxConnections: 8 });
+    const server = await startTestServer({
+      maxConnections: 8,
+      limits: { keepAliveTimeout: 600_000, sendTimeout: 600_000 },
+    });
     await mustInit(server);
     const { token } = await mustCreateToken(server, { name: "ci" });
     const request = `GET /v1/tokens/self HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
