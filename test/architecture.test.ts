@@ -94,6 +94,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "@zxcvbn-ts/*",
     ...leaves,
     "src/client",
+    "src/storage/files/claim",
     keyText,
     protocol,
   ],

@@ -50,7 +50,11 @@ function report(error: unknown, asJson: boolean): number {
   const message = messageOf(error);
   if (message === null) throw error;
   const name = exitOf(error);
-  const object = { error: message, code: errorCodeOf(name), exit: exitCodes[name] };
+  const object = {
+    error: message,
+    code: error instanceof CommandFailure ? error.code : errorCodeOf(name),
+    exit: exitCodes[name],
+  };
   process.stderr.write(asJson ? `${JSON.stringify(object)}\n` : `strongroom: ${message}\n`);
   return object.exit;
 }

@@ -100,6 +100,7 @@ describe("the command line", () => {
     [["-q"], "<command> is missing: -q is a flag of commands"],
     [["passphrase", "chnage"], "must be one of change"],
     [["doctor", "--fixx"], "Did you mean --fix?"],
+    [["token", "revok", "ci"], "Did you mean revoke?"],
     [["doctor", "--passphrase-file"], "argument missing"],
   ];
   for (const [args, says] of refused) {

@@ -73,6 +73,12 @@ describe("the command line in each state of the vault", () => {
         exit: 2,
         err: /^(?!.*canary).*the passphrase file cannot be read \(ENOENT\)/s,
       },
+      "a new passphrase with a line break": {
+        args: ["init", "--passphrase-file", "-"],
+        input: "two\nlines\n",
+        exit: 2,
+        err: /the new passphrase has a line break.*--raw/,
+      },
       "an empty passphrase": { args: ["init", "--passphrase-file", "-"], exit: 2, err: /empty/ },
     });
   });
@@ -86,7 +92,10 @@ describe("the command line in each state of the vault", () => {
       expect(again.stderr).to.contain("strongroom unlock").and.to.contain("--force");
       const tried = await must(here(), [...init, "--force", "--dry-run"], passphrase);
       expect(tried).to.contain("the old one kept beside it").and.to.contain("nothing was done");
-      const forced = JSON.parse(await must(here(), [...init, "--force", "--json"], passphrase));
+      const unasked = await strongroom(here(), [...init, "--force"], passphrase);
+      expect(unasked).to.include({ code: 2 });
+      expect(unasked.stderr).to.contain("this needs a confirmation").and.to.contain("--yes");
+      const forced = JSON.parse(await must(here(), [...init, "--force", "--yes", "--json"], passphrase));
       expect(forced).to.include({ ok: true, vaultPath: server.vaultPath });
       expect(forced.message).to.contain("gen-1");
     });
@@ -167,7 +176,7 @@ describe("the command line in each state of the vault", () => {
       "an error as JSON": {
         args: ["get", "a", "--json"],
         exit: 3,
-        err: /^\{"error":"the vault is locked: unlock it with {2}strongroom unlock","code":"LOCKED","exit":3\}\n$/,
+        err: /^\{"error":"the vault is locked: unlock it with {2}strongroom unlock","code":"VAULT_LOCKED","exit":3\}\n$/,
       },
       "quiet status": { args: ["status", "-q"], exit: 3, err: /^$/ },
       "completion of paths prints nothing": { args: ["complete-paths"], exit: 0 },

@@ -273,8 +273,9 @@ describe("strongroom run, through the real command", () => {
     for (const [line, word] of [
       ["just words", "line 1: not NAME=value"],
       ["A=1\nA=2", "line 2: A is already set in line 1"],
-      ["A='open", "line 1: the quotes are not closed"],
-      ["A=pass#word", "line 1: is the # a comment?"],
+      ["A='open", "line 1: A: the quotes are not closed"],
+      ["A=pass#word", "line 1: A: is the # a comment?"],
+      ["A=a#b\nB=1\njust words\nB='open", "4 lines are unclear\n  line 1: A: is the # a comment? Put"],
       ["A={{ strongroom://app/pin", "{{ strongroom://path }}"],
       ["A=strongroom://app//pin", "empty segment"],
       ['A="{{ strongroom://app//pin }}"', "env, line 1: the reference"],

@@ -31,7 +31,12 @@ describe("the command line on a terminal", () => {
       ["accepts a strong one typed twice", [first(strong), second(strong)], 0, /strength: very strong.*and unlocked/s],
       ["asks again for two that differ", [...differing, first(strong), second(strong)], 0, /differ.*and unlocked/s],
       ["rejects two that differ three times", [...differing, ...differing, ...differing], 2, /differ, 3 times/],
-      ["warns of a weak one and stops after a no", [first("hunter2"), anyway("n")], 13, /weak.*nothing was done/s],
+      [
+        "warns of a weak one and asks for another one after a no",
+        [first("hunter2"), anyway("n"), first(strong), second(strong)],
+        0,
+        /weak.*type another one.*and unlocked/s,
+      ],
       [
         "warns of a weak one and accepts it after a yes",
         [first("hunter2"), anyway("y"), second("hunter2")],

@@ -1,25 +1,33 @@
 /** `strongroom init`. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
+import { onlyWith } from "../lib/args.js";
 import { createKeyWith, keyAdvice } from "../lib/create-key.js";
 import { CommandFailure } from "../lib/errors.js";
-import { type OutputFlags, printLine, report, withDryRun, withOutput } from "../lib/output.js";
-import { type PassphraseSource, readNewPassphrase, withPassphrase } from "../lib/passphrase.js";
-import { confirm } from "../lib/prompt.js";
+import { counted, type OutputFlags, printable, printLine, report, withDryRun, withOutput } from "../lib/output.js";
+import { type PassphraseSource, readNewPassphrase, withPassphrase, withRawPassphrase } from "../lib/passphrase.js";
+import { confirm, mustConfirm, withYes } from "../lib/prompt.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
-type Flags = OutputFlags & ConnectionFlags & PassphraseSource & { readonly force?: true; readonly dryRun?: true };
+type Flags = OutputFlags &
+  ConnectionFlags &
+  PassphraseSource & { readonly force?: true; readonly dryRun?: true; readonly raw?: true; readonly yes?: true };
 
 export function define(command: Command): void {
   command
     .description("Creates an empty vault with a passphrase of your choice, and unlocks it.")
     .option("--force", "create a new vault even if there is one; the old one is kept beside it");
-  withOutput(withConnection(withDryRun(withPassphrase(command)))).action(init);
+  onlyWith(withYes(command), "yes", "force");
+  withOutput(withConnection(withDryRun(withRawPassphrase(withPassphrase(command))))).action(init);
 }
 
 async function init(flags: Flags): Promise<void> {
-  const { initialized, vaultPath } = await withClient(flags, (client) => client.status());
+  const { initialized, vaultPath, secretCount } = await withClient(flags, (client) => client.status());
   if (initialized && !flags.force) throw alreadyExists(vaultPath);
+  if (initialized && !flags.dryRun) {
+    const what = `the vault in ${printable(vaultPath)} (${counted(secretCount, "secret")})`;
+    await mustConfirm(`Replace ${what} by an empty one? Its files are kept.`, flags);
+  }
   const passphrase = await readNewPassphrase(flags);
   try {
     await make(passphrase, { vaultPath, replaced: initialized }, flags);

@@ -134,8 +134,13 @@ async function list(flags: Flags): Promise<void> {
 
 async function remove(name: string, flags: Flags): Promise<void> {
   const { keys } = await withClient(flags, (client) => client.keys());
-  const { id, label } = mustFind(keys, name);
-  await mustConfirm(`Delete the key "${printable(label)}"?`, flags);
+  const { id, label, kind } = mustFind(keys, name);
+  const others = keys.filter((key) => key.id !== id).map((key) => `"${printable(key.label)}"`);
+  const question =
+    kind === "passphrase"
+      ? `Delete the passphrase? Only ${others.join(", ")} will unlock the vault then, and be needed for a new passphrase.`
+      : `Delete the key "${printable(label)}"?`;
+  await mustConfirm(question, flags);
   await withClient(flags, (client) => client.deleteKey(id));
   report(flags, { id, label }, `deleted key "${label}": it no longer unlocks the vault`);
 }

@@ -3,12 +3,18 @@ import { Argument, type Command, Option } from "commander";
 import { integer } from "../../config/readers.js";
 import { CommandFailure, noVaultYet } from "../lib/errors.js";
 import { type OutputFlags, report, withOutput } from "../lib/output.js";
-import { type PassphraseSource, readNewPassphrase, readPassphrase, withPassphrase } from "../lib/passphrase.js";
+import {
+  type PassphraseSource,
+  readNewPassphrase,
+  readPassphrase,
+  withPassphrase,
+  withRawPassphrase,
+} from "../lib/passphrase.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags &
   ConnectionFlags &
-  PassphraseSource & { readonly newPassphraseFile?: string; readonly newPassphraseFd?: number };
+  PassphraseSource & { readonly newPassphraseFile?: string; readonly newPassphraseFd?: number; readonly raw?: true };
 
 export function define(command: Command): void {
   const file = new Option("--new-passphrase-file <file>", "read the new passphrase from a file; - is standard input");
@@ -22,7 +28,7 @@ export function define(command: Command): void {
     .addArgument(new Argument("[action]").choices(["change"])) // its earlier spelling
     .addOption(file.conflicts("newPassphraseFd"))
     .addOption(descriptor.argParser(integer(0, 9_999_999)));
-  withOutput(withConnection(withPassphrase(command))).action(change);
+  withOutput(withConnection(withRawPassphrase(withPassphrase(command)))).action(change);
 }
 
 async function change(_action: string | undefined, flags: Flags): Promise<void> {
@@ -40,11 +46,13 @@ async function change(_action: string | undefined, flags: Flags): Promise<void> 
 }
 
 async function replace(current: Uint8Array<ArrayBuffer>, flags: Flags): Promise<void> {
-  const { newPassphraseFile: passphraseFile, newPassphraseFd: passphraseFd, nonInteractive } = flags;
+  const { newPassphraseFile: passphraseFile, newPassphraseFd: passphraseFd, nonInteractive, raw, quiet } = flags;
   const next = await readNewPassphrase({
     ...(passphraseFile !== undefined && { passphraseFile }),
     ...(passphraseFd !== undefined && { passphraseFd }),
     ...(nonInteractive && { nonInteractive }),
+    ...(raw && { raw }),
+    ...(quiet && { quiet }),
   });
   try {
     const { message } = await withClient(flags, (client) => client.changePassphrase(current, next));

@@ -20,7 +20,7 @@ export function define(command: Command): void {
 async function status(flags: Flags): Promise<void> {
   const found = await withClient({ autostart: false, ...flags }, (client) => client.status());
   const exit = stateOf(found);
-  process.exitCode = exitCodes[exit];
+  process.exitCode = exitCodes[found.storageAvailable === false ? "unexpected" : exit];
   if (flags.json) printJson(found);
   else if (!flags.quiet) process.stdout.write(textOf(found, exit));
 }
@@ -50,7 +50,9 @@ function textOf(status: VaultStatus, state: State): string {
     ["last lock", `${localTime(new Date(lastLock.at))}, ${lockReason(lastLock.reason, idleTimeoutMs)}`],
   ] as const;
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
-  return `${first[state]}\n${lines.join("")}`;
+  const storage =
+    status.storageAvailable === false ? `${paint("red", "the storage does not respond")}: see the server's log\n` : "";
+  return `${storage}${first[state]}\n${lines.join("")}`;
 }
 
 type Reason = VaultStatus["lastLock"]["reason"];

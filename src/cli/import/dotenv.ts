@@ -16,32 +16,66 @@ const start = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)[^\S\n]*=[^\S\n]*/y;
 const quoted = /(?:'((?:\\'|[^'])*)'|"((?:\\"|[^"])*)"|`((?:\\`|[^`])*)`)(?=[^\S\n]*(?:#[^\n]*)?(?:\n|$))/y;
 const bare = /[^\n]*/y;
 
-/** @throws CommandFailure usage, with the name of the file and the line */
+/** @throws CommandFailure usage, with the name of the file, and every line that is unclear */
 export function parseDotenv(text: string, file: string): Assignment[] {
-  const source = text.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n");
   const found = new Map<string, Assignment>();
-  let at = 0;
-  let lines = 1;
-  const match = (pattern: RegExp): RegExpExecArray | null => {
-    pattern.lastIndex = at;
-    const found = pattern.exec(source);
-    at += found?.[0].length ?? 0;
-    lines += found?.[0].split("\n").slice(1).length ?? 0;
-    return found;
-  };
-  while (at < source.length) {
-    if (match(blank)) continue;
-    const line = lines;
-    const fail = (problem: string) => new CommandFailure("usage", `${file}, line ${line}: ${problem}`);
-    const name = match(start)?.[1];
-    if (name === undefined) throw fail("not NAME=value");
-    const value = textOf(match(quoted)) ?? bareValue(match(bare)?.[0] ?? "", fail);
+  const problems: string[] = [];
+  for (const { problem, ...assignment } of linesOf(text)) {
+    const { name, line } = assignment;
     const earlier = found.get(name);
-    if (earlier) throw fail(`${name} is already set in line ${earlier.line}: remove one of the two`);
-    found.set(name, { name, value, line });
-    match(blank);
+    const twice = earlier && ` is already set in line ${earlier.line}: remove one of the two`;
+    for (const each of [problem, twice]) if (each) problems.push(`line ${line}: ${name}${each}`);
+    if (name !== "") found.set(name, assignment);
   }
-  return [...found.values()];
+  if (problems.length === 0) return [...found.values()];
+  const several = `: ${problems.length} lines are unclear\n  ${problems.join("\n  ")}`;
+  throw new CommandFailure("usage", `${file}${problems.length === 1 ? `, ${problems[0]}` : several}`);
+}
+
+type Line = Assignment & { readonly problem: string | null };
+
+/** Yields the assignments, and lines that are none with an empty name. A problem follows the name in a message. */
+function* linesOf(text: string): Generator<Line, void, void> {
+  const scanner = new Scanner(text.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n"));
+  while (!scanner.isAtEnd) {
+    if (scanner.match(blank)) continue;
+    const { line } = scanner;
+    const name = scanner.match(start)?.[1];
+    if (name !== undefined) yield { name, line, ...valueAt(scanner) };
+    else if (scanner.match(bare)) yield { name: "", value: "", line, problem: "not NAME=value" };
+    scanner.match(blank);
+  }
+}
+
+function valueAt(scanner: Scanner): Pick<Line, "value" | "problem"> {
+  const text = textOf(scanner.match(quoted));
+  if (text !== null) return { value: text, problem: null };
+  const value = withoutComment(scanner.match(bare)?.[0] ?? "");
+  return { value, problem: problemOfBare(value) };
+}
+
+class Scanner {
+  readonly #source: string;
+  #at = 0;
+  line = 1;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#source.length;
+  }
+
+  /** Passes what a sticky pattern matches here. */
+  match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#source);
+    if (found === null) return null;
+    this.#at += found[0].length;
+    this.line += found[0].split("\n").length - 1;
+    return found;
+  }
 }
 
 function textOf(match: RegExpExecArray | null): string | null {
@@ -50,12 +84,14 @@ function textOf(match: RegExpExecArray | null): string | null {
   return single ?? back ?? (double ?? "").replace(/\\n/g, "\n").replace(/\\r/g, "\r");
 }
 
-function bareValue(text: string, fail: (problem: string) => CommandFailure): string {
-  const value = text.replace(/(?:^|\s)#.*$/, "").trim();
+function withoutComment(text: string): string {
+  return text.replace(/(?:^|\s)#.*$/, "").trim();
+}
+
+function problemOfBare(value: string): string | null {
   const isReference = /^strongroom:\/\/\S*$/.test(value); // its # names a field
-  if (value.includes("#") && !isReference) throw fail("is the # a comment? Put the value in quotes");
-  if (/^['"`]/.test(value)) throw fail("the quotes are not closed, or text follows them");
-  return value;
+  if (value.includes("#") && !isReference) return ": is the # a comment? Put the value in quotes";
+  return /^['"`]/.test(value) ? ": the quotes are not closed, or text follows them" : null;
 }
 
 /**

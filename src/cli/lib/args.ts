@@ -45,17 +45,18 @@ export function hideInvalidValues(command: Command): void {
       try {
         return parseArg(text, previous);
       } catch (error) {
-        throw invalidValue(command, target, error);
+        throw invalidValue(command, target, text, error);
       }
     });
   }
 }
 
-function invalidValue(command: Command, target: Option | Argument, error: unknown): unknown {
+function invalidValue(command: Command, target: Option | Argument, text: string, error: unknown): unknown {
   if (error instanceof Problem) return usageFailure(command, `${nameOf(target)} must be ${error.message}`);
   if (!(error instanceof InvalidArgumentError)) return error;
   const { argChoices } = target;
-  const problem = argChoices === undefined ? error.message : `must be one of ${argChoices.join(", ")}`;
+  const problem =
+    argChoices === undefined ? error.message : `must be one of ${argChoices.join(", ")}${suggestion(text, argChoices)}`;
   return usageFailure(command, `${nameOf(target)} ${problem}`);
 }
 

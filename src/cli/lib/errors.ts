@@ -43,7 +43,7 @@ export const exitMeanings: { readonly [N in ExitName]: string } = {
   forbidden: "the token's scope does not cover this",
 };
 
-/** The code of a `--json` error: the exit code's name in capitals, as in `NOT_FOUND`. */
+/** The code of a `--json` error that the API has none for: the exit code's name in capitals, as in `NOT_INITIALIZED`. */
 export function errorCodeOf(name: ExitName): string {
   return name.replace(/[A-Z]/g, "_$&").toUpperCase();
 }
@@ -58,11 +58,14 @@ export function exitCodesText(): string {
 /** Ends a command; the message says what is wrong and what to do. */
 export class CommandFailure extends Error {
   readonly exit: ExitName;
+  /** For `--json`: the API's code, where the server gave one. */
+  readonly code: string;
 
-  constructor(exit: ExitName, message: string) {
+  constructor(exit: ExitName, message: string, code: string = errorCodeOf(exit)) {
     super(message);
     this.name = "CommandFailure";
     this.exit = exit;
+    this.code = code;
   }
 }
 
@@ -99,12 +102,12 @@ export async function failureOf(
   if (error instanceof CommandFailure) return error;
   if (error.code === "VAULT_LOCKED") return (await isMissing(client)) ? noVaultYet() : locked();
   const exit = error.credential === "passphrase" ? "wrongPassphrase" : exits[error.code];
-  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`));
+  return new CommandFailure(exit, printable(`${error.message}${nextStep(error)}`), error.code);
 }
 
 /** Returns the failure to report for an error of the vault itself, where the passphrase is the only credential. */
 export function failureOfVault({ code, message }: VaultError): CommandFailure {
-  return new CommandFailure(code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[code], message);
+  return new CommandFailure(code === "UNAUTHORIZED" ? "wrongPassphrase" : exits[code], message, code);
 }
 
 export function noVaultYet(): CommandFailure {
@@ -112,7 +115,7 @@ export function noVaultYet(): CommandFailure {
 }
 
 function locked(): CommandFailure {
-  return new CommandFailure("locked", "the vault is locked: unlock it with  strongroom unlock");
+  return new CommandFailure("locked", "the vault is locked: unlock it with  strongroom unlock", "VAULT_LOCKED");
 }
 
 async function isMissing(client: StrongroomClient): Promise<boolean> {

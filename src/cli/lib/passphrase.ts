@@ -9,7 +9,7 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { integer } from "../../config/readers.js";
 import { CommandFailure } from "./errors.js";
 import { readBytes } from "./input.js";
-import { askHidden, mustConfirm } from "./prompt.js";
+import { askHidden, confirm } from "./prompt.js";
 
 const maxPassphraseBytes = 1024;
 
@@ -107,40 +107,67 @@ function withoutNewline(bytes: Bytes): number {
 const goodScore = 3;
 const tries = 3;
 
-/** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
-export async function readNewPassphrase(source: PassphraseSource): Promise<Bytes> {
-  const given = source.passphraseFile !== undefined || source.passphraseFd !== undefined || source.nonInteractive;
-  if (given) return readPassphrase(source, "");
-  const loading = loadEstimate();
-  loading.catch(() => {}); // a cancelled prompt does not wait for it
-  for (let left = tries - 1; ; left -= 1) {
-    const typed = await typeTwice(source, loading);
-    if (typed !== null) return typed;
-    if (left === 0) throw new CommandFailure("usage", `the passphrases differ, ${tries} times: nothing was done`);
-    process.stderr.write("the passphrases differ: type both again\n");
-  }
+/** `raw`: a line break in a passphrase from a file is meant. */
+export type NewPassphraseSource = PassphraseSource & { readonly raw?: true; readonly quiet?: true };
+
+/** Adds the flag for a new passphrase from a file. */
+export function withRawPassphrase(command: Command): Command {
+  return command.option("--raw", "allow line breaks within a passphrase from a file; no prompt can take it then");
 }
 
-/** Returns null when the two differ. */
-async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | null> {
+/** Returns the passphrase, which the caller wipes. @throws CommandFailure usage, aborted */
+export async function readNewPassphrase(source: NewPassphraseSource): Promise<Bytes> {
+  const given = source.passphraseFile !== undefined || source.passphraseFd !== undefined || source.nonInteractive;
+  if (given) return readGiven(source);
+  const loading = loadEstimate();
+  loading.catch(() => {}); // a cancelled prompt does not wait for it
+  for (let left = tries - 1; left > 0; left -= 1) {
+    const typed = await typeTwice(source, loading);
+    if (typeof typed !== "string") return typed;
+    process.stderr.write(`${again[typed]}\n`);
+  }
+  const typed = await typeTwice(source, loading);
+  if (typeof typed !== "string") return typed;
+  throw typed === "weak"
+    ? new CommandFailure("aborted", "no passphrase was chosen: nothing was done")
+    : new CommandFailure("usage", `the passphrases differ, ${tries} times: nothing was done`);
+}
+
+const again = { weak: "type another one", different: "the passphrases differ: type both again" } as const;
+
+/** A line break is most likely a mistake, and a vault that has it can never be unlocked at a prompt. */
+async function readGiven(source: NewPassphraseSource): Promise<Bytes> {
+  const passphrase = await readPassphrase(source, "");
+  if (!source.raw && /[\r\n]/.test(Buffer.from(passphrase).toString("latin1"))) {
+    passphrase.fill(0);
+    const remedy = "write it as one line, or use --raw if that is meant";
+    throw new CommandFailure("usage", `the new passphrase has a line break, which no prompt can take: ${remedy}`);
+  }
+  if (source.quiet) return passphrase;
+  const { score, text, advice } = (await loadEstimate())(passphrase);
+  if (score < goodScore) process.stderr.write(`warning: the passphrase is weak (${text}). ${advice}\n`);
+  return passphrase;
+}
+
+async function typeTwice(source: PassphraseSource, loading: Promise<Estimate>): Promise<Bytes | "weak" | "different"> {
   const first = await readPassphrase(source, "New passphrase: ");
   let same = false;
   try {
-    await mustBeStrong(await loading, first);
+    if (!(await isWanted(await loading, first))) return "weak";
     same = await isRepeated(source, first);
-    return same ? first : null;
+    return same ? first : "different";
   } finally {
     if (!same) first.fill(0);
   }
 }
 
-/** @throws CommandFailure aborted, unless a weak one is confirmed */
-async function mustBeStrong(estimate: Estimate, passphrase: Bytes): Promise<void> {
+/** Shows how strong the passphrase is, and asks whether a weak one is wanted. */
+async function isWanted(estimate: Estimate, passphrase: Bytes): Promise<boolean> {
   const { score, text, advice } = estimate(passphrase);
   process.stderr.write(`strength: ${text}\n`);
-  if (score >= goodScore) return;
+  if (score >= goodScore) return true;
   process.stderr.write(`${advice === "" ? "" : `${advice}\n`}Without this passphrase the vault cannot be opened.\n`);
-  await mustConfirm("Use it anyway?", {});
+  return (await confirm("Use it anyway?")) === true;
 }
 
 async function isRepeated(source: PassphraseSource, first: Bytes): Promise<boolean> {

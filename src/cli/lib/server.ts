@@ -14,9 +14,12 @@ import {
   StrongroomError,
   type Text,
 } from "../../client/client.js";
+import { readOneSetting } from "../../config/settings.js";
+import { homeAt } from "../../files/home.js";
+import { findHolder } from "../../storage/files/claim.js";
 import { connectionOptions, homeOption } from "./args.js";
 import { CommandFailure, failureOf } from "./errors.js";
-import { localMinute } from "./output.js";
+import { localMinute, printable } from "./output.js";
 import { askPassphrase } from "./passphrase.js";
 
 /** The values of the flags of `withConnection`. */
@@ -85,10 +88,20 @@ async function withRunningServer<T>(
   try {
     return await work(client);
   } catch (error) {
-    throw error instanceof StrongroomError ? await failureOf(error, client) : error;
+    if (!(error instanceof StrongroomError)) throw error;
+    throw (await foreignServer(error, flags)) ?? (await failureOf(error, client));
   } finally {
     await client.close();
   }
+}
+
+/** Another server may answer on the port while this home's is stopped: that is no attack. */
+async function foreignServer(error: StrongroomError, flags: ConnectionFlags): Promise<CommandFailure | null> {
+  if (error.code !== "UNTRUSTED_CERTIFICATE" || namesServer(flags) || flags.cacert !== undefined) return null;
+  const home = homeAt(readOneSetting("home", flags.home, process.env));
+  if ((await findHolder(home.vault)) !== null) return null;
+  const which = `no server is running for the vault in ${printable(home.path)} (another one answers on its port)`;
+  return new CommandFailure("unreachable", `${which}: start it with  strongroom up --port 0`);
 }
 
 function warnOfExpiry(expiresAt: Date): void {
