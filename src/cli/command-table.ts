@@ -112,7 +112,7 @@ export const commands: readonly CommandRow[] = [
     name: "import",
     group: "Programs and files",
     summary: "import secrets from another program's file",
-    example: "import --format dotenv --prefix app .env",
+    example: "import --prefix app .env",
     load: () => import("./commands/import.js"),
   },
   {

@@ -67,7 +67,7 @@ describe("the command line", () => {
     [["top", "--interval", "2"], "--interval must be a duration with its unit"],
     [["token"], "<action> is missing: choose one of create, ls, revoke, rotate, whoami, path"],
     [["mv", "a"], "<to> is missing\n"],
-    [["import", ".env"], "--format is missing: choose one of dotenv, json, pass, bitwarden, keepassxc"],
+    [["import"], "import needs a source: the file, or -"],
     [["inject", "a.template"], "inject takes no arguments besides its flags"],
     [["token", "create", "a", "b"], "token takes only 2 arguments besides its flags"],
     [["token", "create", "a", "--path", "/app/"], "--path /app/: paths have no leading slash, write app/"],

@@ -158,6 +158,40 @@ describe("strongroom import, through the real command", () => {
       });
     });
 
+    it("leaves out what is in KeePassXC's recycle bin", async () => {
+      const folder = newFolder();
+      const input = '"Group","Title","Password"\n"Root/Recycle Bin","Old","gone"\n"Root/Mail","New","kept"\n';
+      const { stdout } = mustDo(await importText(folder, { format: "keepassxc", input }));
+      expect(stdout).to.contain("row 1 (Old): it is in the recycle bin");
+      expect(await stored(server(), folder)).to.deep.equal({ "Mail/New/password": "password: kept" });
+    });
+
+    const lastpass =
+      "url,username,password,totp,extra,name,grouping,fav\nhttps://a.example,me,pw,,n,Site,Work\\Web,0\n";
+    const chrome = "name,url,username,password,note\na.example,https://a.example/,me,pw,\n";
+    const firefox = '"url","username","password","httpRealm","guid"\n"https://b.example","me","pw","","{1}"\n';
+    const guessed: readonly (readonly [what: string, input: string, path: string])[] = [
+      ["dotenv", "# comment\n\nexport A_KEY=1\n", "A_KEY"],
+      ["json", '{"a":{"b":"1"}}', "a/b"],
+      ["bitwarden", JSON.stringify(bitwarden), "Work/Mail/GitHub/password"],
+      ["keepassxc", '"Group","Title","Password"\n"Root","Top","p"\n', "Top/password"],
+      ["lastpass", lastpass, "Work/Web/Site/password"],
+      ["browser", chrome, "a.example/password"],
+      ["browser", firefox, "b.example/username"],
+    ];
+    for (const [what, input, path] of guessed) {
+      it(`finds out that ${JSON.stringify(input.slice(0, 24))} is ${what}`, async () => {
+        const folder = newFolder();
+        const { stderr } = await strongroom(server(), ["import", "--prefix", folder, "-"], { input });
+        expect(stderr).to.contain(`strongroom: the format is ${what}\n`);
+        expect(await stored(server(), folder)).to.include.keys(path);
+      });
+    }
+
+    it("asks for the format of a file that it does not know", async () => {
+      mustRefuseWith(await strongroom(server(), ["import", "-"], { input: "just words" }), 2, "name it with --format");
+    });
+
     it("reads KeePassXC's CSV, without the root group", async () => {
       const folder = newFolder();
       const { code, stdout, stderr } = await importText(folder, { format: "keepassxc", input: keepassxc });

@@ -11,7 +11,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../lib/server.
 
 type Flags = ConnectionFlags &
   OutputFlags & {
-    readonly format: Format;
+    readonly format?: Format;
     readonly prefix?: string;
     readonly replace?: true;
     readonly dryRun?: true;
@@ -33,7 +33,10 @@ formats:
   bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
              notes, fields/…, a card's number, …
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the
-             root group is dropped
+             root group is dropped, and the recycle bin is left out
+  lastpass   the .csv: group/name/username, password, url, notes, totp
+  browser    the .csv of Chrome, Edge, Firefox or Safari: name or host, then
+             /username, password, url, notes
 
 A / in a name makes folders. Entries that have no valid path or are too large
 are listed, and the rest is imported (exit code 2; 12 if a stored secret is
@@ -45,12 +48,15 @@ unchanged; one with another value is skipped (exit code 7), or replaced with
 --replace.`;
 
 export function define(command: Command): void {
-  const format = new Option("--format <format>", "format of the source, see below");
+  const format = new Option(
+    "--format <format>",
+    "format of the source, see below; by default what the file looks like",
+  );
   const onDuplicate = new Option("--on-duplicate <action>", "what to do with entries of the same path");
   command
     .description("Stores the secrets of a file or a directory.")
     .argument("[source]", "the file, or the directory of a pass store; - is standard input")
-    .addOption(format.choices(formats).makeOptionMandatory())
+    .addOption(format.choices(formats))
     .addOption(onDuplicate.choices(duplicateActions).default("error"))
     .option("--prefix <folder>", "folder for the imported secrets")
     .option("--replace", "replace secrets that are stored with another value")
@@ -63,6 +69,9 @@ export function define(command: Command): void {
 async function importSecrets(file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
   const source = await readSource(file, flags.format, { nonInteractive: flags.nonInteractive === true });
+  if (flags.format === undefined && !flags.quiet && !flags.json) {
+    process.stderr.write(`strongroom: the format is ${source.format}\n`);
+  }
   const { entries, refused, leftOut } = planPaths(source.found, folder, flags.onDuplicate);
   const tally: Tally = {
     created: 0,

@@ -140,7 +140,7 @@ async function remove(name: string, flags: Flags): Promise<void> {
     kind === "passphrase"
       ? `Delete the passphrase? Only ${others.join(", ")} will unlock the vault then, and be needed for a new passphrase.`
       : `Delete the key "${printable(label)}"?`;
-  await mustConfirm(question, flags);
+  if (others.length > 0) await mustConfirm(question, flags); // the server refuses to delete the last one
   await withClient(flags, (client) => client.deleteKey(id));
   report(flags, { id, label }, `deleted key "${label}": it no longer unlocks the vault`);
 }

@@ -39,7 +39,8 @@ const defaultTtlMs = 12 * 3600 * 1000;
 const ready = "ready";
 
 const details = `
-Without a command the agent goes to the background and prints what a shell needs:
+Without a command the agent goes to the background and prints what a shell
+needs:
   eval "$(strongroom ssh-agent)"
 With one, it runs for as long as the command:
   strongroom ssh-agent -- git push

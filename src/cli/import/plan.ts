@@ -1,5 +1,6 @@
 /** Plan of an import, before anything is stored: the parsed source and the path of each entry. */
 
+import { stat } from "node:fs/promises";
 import { CommandFailure } from "../lib/errors.js";
 import { readInput, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
@@ -11,29 +12,51 @@ import type { ImportEntry, Item, ParsedSource, Refused } from "./entry.js";
 import { readJson } from "./json.js";
 import { type GpgOptions, passStoreDirectory, readPassStore } from "./pass.js";
 
-export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc"] as const;
+export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc", "lastpass", "browser"] as const;
 export type Format = (typeof formats)[number];
 
-/** Reads and parses the whole source. @throws CommandFailure usage */
+export type ReadSource = ParsedSource & { readonly format: Format };
+
+/** Reads and parses the whole source; without a format, finds it out from the file. @throws CommandFailure usage */
 export async function readSource(
   source: string | undefined,
-  format: Format,
+  given: Format | undefined,
   options: GpgOptions,
-): Promise<ParsedSource> {
-  if (format === "pass") return readPassStore(source ?? passStoreDirectory(), options);
-  if (source === undefined) throw new CommandFailure("usage", `--format ${format} needs a source: the file, or -`);
+): Promise<ReadSource> {
+  if (given === "pass" || (given === undefined && source !== undefined && (await isDirectory(source)))) {
+    return { ...(await readPassStore(source ?? passStoreDirectory(), options)), format: "pass" };
+  }
+  if (source === undefined) {
+    throw new CommandFailure(
+      "usage",
+      `${given === undefined ? "import" : `--format ${given}`} needs a source: the file, or -`,
+    );
+  }
   const name = source === "-" ? "standard input" : printable(source);
   const text = textOfInput(await readInput(source, name), name);
-  switch (format) {
-    case "dotenv":
-      return readDotenv(text, name);
-    case "json":
-      return readJson(text, name);
-    case "bitwarden":
-      return readBitwarden(text, name);
-    case "keepassxc":
-      return (await import("./keepassxc.js")).readKeePassXc(text, name);
-  }
+  const format = given ?? (await guessFormat(text, name));
+  return { ...(await parsed(text, name, format)), format };
+}
+
+async function parsed(text: string, name: string, format: Exclude<Format, "pass">): Promise<ParsedSource> {
+  if (format === "dotenv") return readDotenv(text, name);
+  if (format === "json") return readJson(text, name);
+  if (format === "bitwarden") return readBitwarden(text, name);
+  return (await import("./csv.js")).readCsv(text, name, format);
+}
+
+async function isDirectory(file: string): Promise<boolean> {
+  return (await stat(file).catch(() => null))?.isDirectory() === true;
+}
+
+/** By what the file holds, since its name may be any. @throws CommandFailure usage */
+async function guessFormat(text: string, name: string): Promise<Exclude<Format, "pass">> {
+  const start = text.replace(/^\uFEFF/, "").trimStart();
+  if (start.startsWith("{")) return /"encrypted"\s*:\s*(?:true|false)/.test(start.slice(0, 200)) ? "bitwarden" : "json";
+  const csv = (await import("./csv.js")).csvFormatOf(text);
+  if (csv !== null) return csv;
+  if (/^(?:\s*#.*\n|\s*\n)*\s*(?:export\s+)?[\w.-]+\s*=/.test(text)) return "dotenv";
+  throw new CommandFailure("usage", `${name}: the format is none that import knows: name it with --format`);
 }
 
 function readDotenv(text: string, name: string): ParsedSource {

@@ -10,6 +10,7 @@ const tab = 0x09;
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const controlU = 0x15;
+const controlZ = 0x1a;
 const space = 0x20;
 const del = 0x7f;
 
@@ -22,6 +23,7 @@ export class HiddenLine {
   #state: LineState = "more";
   #hasTrailingInput = false;
   #last = 0;
+  #wantsStop = false;
 
   /** With `endsAtControlD`, Enter is a newline of the input and Ctrl-D ends it; otherwise both end it. */
   constructor(limit: number, endsAtControlD: boolean) {
@@ -55,6 +57,13 @@ export class HiddenLine {
     return this.#state;
   }
 
+  /** Whether Ctrl-Z was typed since the last call. */
+  takeStop(): boolean {
+    const wantsStop = this.#wantsStop;
+    this.#wantsStop = false;
+    return wantsStop;
+  }
+
   /** Returns a copy of what was typed. */
   line(): Bytes {
     return this.#bytes.slice(0, this.#length);
@@ -77,6 +86,7 @@ export class HiddenLine {
     if (byte === controlD) this.#state = this.#length === 0 && !this.#endsAtControlD ? "aborted" : "entered";
     else if (byte === controlH || byte === del) this.#dropCharacter();
     else if (byte === controlU) this.#clear();
+    else if (byte === controlZ) this.#wantsStop = true;
     else if (byte >= space || byte === tab) this.#append(byte);
   }
 

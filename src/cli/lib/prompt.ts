@@ -80,6 +80,7 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
       const state = line.take(keys.subarray(0, length));
       echo(terminal, before, line);
       keys.fill(0, 0, length);
+      if (line.takeStop()) stop();
       if (state === "more") return true;
       if (quiet === undefined) show(terminal, "\n");
       clearTimeout(quiet);
@@ -92,13 +93,20 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
       else finish(state);
     };
     const input = openInput(terminal, keys, take);
-    const restore = rawMode(terminal, input); // before the question, so that early keys are not echoed either
+    let restore = rawMode(terminal, input); // before the question, so that early keys are not echoed either
     const finish = (state: LineState) => {
       clearTimeout(quiet);
       restore();
       if (quiet === undefined) show(terminal, "\n");
       input.destroy();
       input.once("close", () => resolve(state));
+    };
+    const stop = () => {
+      restore();
+      suspend(() => {
+        restore = rawMode(terminal, input);
+        show(terminal, question); // what was typed before is kept
+      });
     };
     const hangUp = () => {
       finish("aborted");
@@ -109,6 +117,12 @@ function readLine(terminal: number, question: string, line: HiddenLine, echo: Ec
     show(terminal, question);
     input.resume();
   });
+}
+
+/** Stops the process as Ctrl-Z does, which a terminal in raw mode leaves to us. */
+function suspend(resume: () => void): void {
+  process.once("SIGCONT", resume);
+  process.kill(process.pid, "SIGTSTP");
 }
 
 /** Other bytes than ASCII are one character each. */

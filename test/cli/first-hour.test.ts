@@ -1,0 +1,127 @@
+/** A stranger's first hour, on a real terminal (tmux): from nothing to a program that runs with imported secrets. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { later, temporaryDirectory } from "../support/clean-up.js";
+import { mainFile, node } from "../support/process.js";
+
+type Reaction = readonly [question: RegExp, keys: string];
+
+/** A shell in a terminal of its own, of a user who has nothing yet. */
+class Terminal {
+  readonly #socket: string;
+  #step = 0;
+
+  constructor(directory: string, environment: Readonly<Record<string, string>>) {
+    this.#socket = join(directory, "tmux");
+    const size = ["-x", "300", "-y", "50"];
+    execFileSync("tmux", ["-f", "/dev/null", "-S", this.#socket, "new-session", "-d", ...size, "sh"], {
+      env: { ...environment, PS1: "$ " },
+      cwd: directory,
+    });
+    later(() => void spawnSync("tmux", ["-S", this.#socket, "kill-server"]));
+  }
+
+  /** Types a command, answers its questions, and returns what it showed. */
+  async run(command: string, { reactions = [], exit = 0 }: { reactions?: readonly Reaction[]; exit?: number } = {}) {
+    this.#step += 1;
+    this.#tmux("send-keys", "-R");
+    this.#tmux("clear-history");
+    this.#type(`${command}; echo end-${this.#step}=$?\n`);
+    for (const [question, keys] of reactions) {
+      await this.#shows(question);
+      this.#type(keys);
+    }
+    const shown = await this.#shows(new RegExp(`^end-${this.#step}=\\d+$`, "m"));
+    expect(shown, shown).to.match(new RegExp(`^end-${this.#step}=${exit}$`, "m"));
+    return shown;
+  }
+
+  /** Types a command and some keys at its question, then Ctrl-Z, which gives the shell back. */
+  async stop(command: string, question: RegExp, keys: string): Promise<void> {
+    this.#type(`${command}\n`);
+    await this.#shows(question);
+    this.#type(keys);
+    this.#tmux("send-keys", "C-z");
+    await this.#shows(/Stopped|suspended/i);
+  }
+
+  #type(keys: string): void {
+    this.#tmux("send-keys", "-l", keys.replace(/\n$/, ""));
+    if (keys.endsWith("\n")) this.#tmux("send-keys", "Enter");
+  }
+
+  async #shows(pattern: RegExp): Promise<string> {
+    let shown = "";
+    for (let left = 2_000; left > 0; left -= 1) {
+      shown = this.#tmux("capture-pane", "-p", "-S", "-200");
+      if (pattern.test(shown)) return shown;
+      await sleep(50);
+    }
+    throw new Error(`the terminal never showed ${pattern}, but: ${shown}`);
+  }
+
+  #tmux(...args: readonly string[]): string {
+    return execFileSync("tmux", ["-S", this.#socket, ...args], { encoding: "utf8" });
+  }
+}
+
+const strong = "quiet lamp over 9 rivers";
+
+describe("a stranger's first hour", () => {
+  before(function () {
+    if (spawnSync("tmux", ["-V"]).status !== 0) this.skip(); // Debian: tmux
+  });
+
+  it("goes from nothing to a program with imported secrets, in one terminal", async () => {
+    const directory = temporaryDirectory();
+    const bin = join(directory, "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "strongroom"), `#!/bin/sh\nexec '${node}' -- '${mainFile}' "$@"\n`, { mode: 0o755 });
+    const PATH = `${bin}:${process.env["PATH"]}`;
+    const terminal = new Terminal(directory, {
+      HOME: directory,
+      PATH,
+      STRONGROOM_PORT: "0",
+      STRONGROOM_SCRYPT_LOG_N: "14",
+    });
+    const env = "DB_URL=postgres://localhost/app\nAPI_KEY=abc#def\n";
+    writeFileSync(join(directory, ".env"), `${env}SMTP=a#b\n`);
+
+    const none = await terminal.run("strongroom ls", { exit: 10 });
+    expect(none).to.contain("start it with  strongroom up");
+    expect(await terminal.run("strongroom up --idle-timeout 8h")).to.contain("next: strongroom init");
+    later(() => void spawnSync(join(bin, "strongroom"), ["shutdown"], { env: { HOME: directory, PATH } }));
+    const created = await terminal.run("strongroom init", {
+      reactions: [
+        [/New passphrase:\s*$/m, "hunter2\n"],
+        [/Use it anyway\?/, "n\n"],
+        [/type another one\s+New passphrase:\s*$/m, `${strong}\n`],
+        [/Repeat passphrase:\s*$/m, `${strong}\n`],
+        [/recovery key/, "n\n"],
+      ],
+    });
+    expect(created).to.contain("initialized and unlocked").and.not.to.contain(strong);
+    const first: Reaction = [/Value of app\/first:\s*$/m, "one\n"];
+    expect(await terminal.run("strongroom put app/first", { reactions: [first] })).to.contain("stored (3 bytes)");
+    await terminal.stop("strongroom put app/second", /Value of app\/second:\s*$/m, "tw");
+    const resumed = await terminal.run("fg", { reactions: [[/Value of app\/second:\s*$/m, "o\n"]] });
+    expect(resumed).to.contain("stored (3 bytes)").and.not.to.contain("tw");
+
+    const unclear = await terminal.run("strongroom import --format dotenv --prefix app .env", { exit: 2 });
+    expect(unclear).to.contain("2 lines are unclear").and.contain("line 2: API_KEY").and.contain("line 3: SMTP");
+    writeFileSync(join(directory, ".env"), "DB_URL=postgres://localhost/app\nAPI_KEY='abc#def'\n");
+    expect(await terminal.run("strongroom import --format dotenv --prefix app .env")).to.contain("2 created");
+    const ran = await terminal.run(`strongroom run --prefix app -- sh -c 'echo got $API_KEY at $DB_URL'`);
+    expect(ran).to.contain("got abc#def at postgres://localhost/app");
+
+    expect(await terminal.run("strongroom token revok x", { exit: 2 })).to.contain("Did you mean revoke?");
+    expect(await terminal.run("strongroom key rm passphrase", { exit: 2 })).to.contain("the last way into the vault");
+    expect(await terminal.run("strongroom status"))
+      .to.contain("unlocked")
+      .and.contain("in 8 hours without activity");
+    expect(await terminal.run("strongroom shutdown")).to.contain("the server has stopped");
+  });
+});
