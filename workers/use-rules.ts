@@ -26,29 +26,25 @@ function isAmbiguous(path: string): boolean {
  * pattern: a regular expression could be made to take the key worker's time.
  */
 function matches(pattern: string, path: string): boolean {
-  const start = new Uint8Array(path.length + 1);
-  start[0] = 1;
+  const start = [...`${path} `].map((_, at) => at === 0);
   const tokens = pattern.match(/\*\*|\*|[^*]/g) ?? [];
   const reached = tokens.reduce(
     (from, token) => (token.startsWith("*") ? across(from, path, token) : past(from, path, token)),
     start,
   );
-  return reached[path.length] === 1;
+  return reached[path.length] === true;
 }
 
-/** Where a pattern's beginning can end in the path, 1 at each place; one character further. */
-function past(from: Uint8Array, path: string, character: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(path.length + 1).map((_, at) =>
-    at > 0 && path[at - 1] === character ? (from[at - 1] ?? 0) : 0,
-  );
+/** Whether a pattern's beginning can end at each place of the path; one character further. */
+function past(from: readonly boolean[], path: string, character: string): boolean[] {
+  return from.map((_, at) => path[at - 1] === character && from[at - 1] === true);
 }
 
 /** As `past`, any number of characters further. */
-function across(from: Uint8Array, path: string, star: string): Uint8Array<ArrayBuffer> {
-  const to = new Uint8Array(path.length + 1);
-  for (let at = 0; at <= path.length; at++) {
-    const continues = to[at - 1] === 1 && (star === "**" || path[at - 1] !== "/");
-    to[at] = from[at] === 1 || continues ? 1 : 0;
-  }
-  return to;
+function across(from: readonly boolean[], path: string, star: string): boolean[] {
+  let continues = false;
+  return from.map((reached, at) => {
+    continues = reached || (continues && (star === "**" || path[at - 1] !== "/"));
+    return continues;
+  });
 }
