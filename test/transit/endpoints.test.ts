@@ -1,6 +1,7 @@
 /** Transit keys over HTTP: made, used, rotated, listed, exported and deleted, and what is refused. */
 import { createHash, createHmac, createPublicKey, publicEncrypt, randomBytes, verify } from "node:crypto";
 import { expect } from "chai";
+import { mustRotate, untilRotated } from "../support/key-requests.js";
 import { shareTestServer } from "../support/server.js";
 import { type Json, mustInit, mustLock, mustRefuse, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 
@@ -162,6 +163,18 @@ describe("transit keys over HTTP", () => {
     await mustUnlock(server());
     const { ciphertext } = await must("encrypt/app/aes", { plaintext: base64("after an unlock") });
     expect(await must("decrypt/app/aes", { ciphertext })).to.deep.equal({ plaintext: base64("after an unlock") });
+  });
+
+  it("survive a rotation of the master key, which seals all of them again", async () => {
+    const { ciphertext } = await must("encrypt/app/aes", { plaintext: base64("before") });
+    const names = Array.from({ length: 70 }, (_, i) => `many/${i}`);
+    for (const name of names) await must(`keys/${name}`, { type: "hmac" });
+    await mustRotate(server());
+    await untilRotated(server());
+    await mustLock(server());
+    await mustUnlock(server());
+    expect(await must("decrypt/app/aes", { ciphertext })).to.deep.equal({ plaintext: base64("before") });
+    for (const name of names) await must(`hmac/${name}`, { input: base64("m") });
   });
 
   it("serve batches of 1,000, each input for itself", async () => {
