@@ -847,6 +847,8 @@ export interface VaultStatus {
   readonly rotation?: RotationProgress;
   /** False while the database does not respond. `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;
+  /** Why the storage is not available, and what to do. */
+  readonly storageProblem?: string;
 }
 
 /** Why and when the vault was last locked. While it is unlocked: the time before. */

@@ -1,5 +1,5 @@
 /** Rules for certificates: the names that they must have, how long they must last, and whether one is self-made. */
-import type { X509Certificate } from "node:crypto";
+import { type KeyObject, sign, verify, type X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 
 export const day = 24 * 3600 * 1000;
@@ -19,6 +19,27 @@ export function isSelfMade({ subject, issuer }: X509Certificate): boolean {
 
 export function covers(certificate: X509Certificate, name: string): boolean {
   return (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined;
+}
+
+const sample = Buffer.from("strongroom");
+
+/**
+ * Whether the private key is the certificate's: signs a few bytes and verifies them. The public key beside a damaged private
+ * one may still be the certificate's. A certificate that signs itself must also have its own signature.
+ */
+export function isPair(certificate: X509Certificate, privateKey: KeyObject): boolean {
+  const digest = ["ed25519", "ed448"].includes(privateKey.asymmetricKeyType ?? "") ? null : "sha256";
+  try {
+    if (!certificate.checkPrivateKey(privateKey)) return false;
+    return verify(digest, sample, certificate.publicKey, sign(digest, sample, privateKey)) && isIntact(certificate);
+  } catch {
+    return false; // OpenSSL refuses a damaged key
+  }
+}
+
+/** Nothing can be said here of one that another authority has signed. */
+function isIntact(certificate: X509Certificate): boolean {
+  return certificate.subject !== certificate.issuer || certificate.verify(certificate.publicKey);
 }
 
 /** Milliseconds since 1970. */

@@ -8,7 +8,7 @@ import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import type { Home } from "../files/home.js";
 import type { Credentials } from "../http/listener.js";
-import { covers, day, endOf, isSelfMade, ownNames, renewWhenLeft, startOf } from "./certificate-rules.js";
+import { covers, day, endOf, isPair, isSelfMade, ownNames, renewWhenLeft, startOf } from "./certificate-rules.js";
 
 /** From a day before it is made: 366 days in all. */
 const lifetime = 365 * day;
@@ -52,7 +52,7 @@ function refuseForeign(home: Home, cert: string | null, key: string | null, fit:
   if (isSelfMade(parseCertificate(cert, certificate))) return;
   const why = fit
     ? "expires within 30 days or lacks a name of this server"
-    : "its key is missing or belongs to another certificate";
+    : "its key is missing, damaged, or belongs to another certificate";
   throw new StartError(
     `${certificate} was not made by strongroom, and ${why}: replace it, set STRONGROOM_TLS_CERT and ` +
       "STRONGROOM_TLS_KEY to use another pair, or move it and key.pem away to have a pair made",
@@ -68,7 +68,9 @@ function namesFor({ host, serverNames }: Settings): string[] {
 async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<Credentials> {
   const credentials = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
   if (!fits(credentials, certFile, keyFile)) {
-    throw new StartError(`${keyFile} is not the private key of ${certFile}: name a matching pair`);
+    throw new StartError(
+      `${keyFile} is not the private key of ${certFile}, or one of them is damaged: name a matching pair`,
+    );
   }
   if (clock.now() >= endOf(new X509Certificate(credentials.cert))) {
     throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
@@ -92,7 +94,10 @@ async function readIfThere(file: string): Promise<string | null> {
 }
 
 function fits({ cert, key }: Credentials, certFile: string, keyFile: string): boolean {
-  return parseCertificate(cert, certFile).checkPrivateKey(parse(keyFile, () => createPrivateKey(key)));
+  return isPair(
+    parseCertificate(cert, certFile),
+    parse(keyFile, () => createPrivateKey(key)),
+  );
 }
 
 function parseCertificate(cert: string, file: string): X509Certificate {

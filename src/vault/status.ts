@@ -21,6 +21,8 @@ export type VaultStatus = {
   readonly rotation?: RotationProgress;
   /** False while storage does not answer: `secretCount` is then the last known number. */
   readonly storageAvailable?: boolean;
+  /** With it: why, where that is known. */
+  readonly storageProblem?: string;
 };
 
 /** For metrics; of this moment, or since the start. Times in milliseconds. */
@@ -56,6 +58,8 @@ const longestCountMs = 1_000;
 export class VaultReport {
   readonly #parts: VaultReportParts;
   #lastCount = 0;
+  /** Why the last count failed. */
+  #problem: string | null = null;
   /** Whether a count that has taken too long is still running. */
   #isCounting = false;
 
@@ -87,6 +91,7 @@ export class VaultReport {
       lastLock: { reason, at: new Date(at).toISOString() },
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
+      ...(!available && this.#problem !== null && { storageProblem: this.#problem }),
     };
   }
 
@@ -129,10 +134,13 @@ export class VaultReport {
 
   async #countOrNull(): Promise<number | null> {
     try {
-      return await this.#countOfCurrent();
+      const count = await this.#countOfCurrent();
+      this.#problem = null;
+      return count;
     } catch (error) {
-      if (error instanceof VaultError) return null;
-      throw error;
+      if (!(error instanceof VaultError)) throw error;
+      this.#problem = error.message;
+      return null;
     }
   }
 

@@ -29,6 +29,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/claim.test"],
     numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
   },
+  "lost-replies": {
+    meaning: "file operations report errors before or after their effect, in every kind of change",
+    files: ["storage/lost-replies.test"],
+    numbers: { STRONGROOM_LOST_REPLIES: "16" },
+  },
   linearizability: {
     meaning: "checks histories of 8 concurrent clients, with conditions and batches",
     files: ["durability/linearizability.test"],

@@ -146,6 +146,12 @@ describe("a restore", () => {
       writeFileSync(file, whole.subarray(0, length));
       await mustRefuseInProcess(file);
     }
+    for (let at = 700; at < whole.length; at += Math.ceil(whole.length / 12)) {
+      const changed = Buffer.from(whole);
+      changed[at] = (changed[at] ?? 0) ^ 0x40;
+      writeFileSync(file, changed);
+      await mustRefuseInProcess(file, Number.POSITIVE_INFINITY, true);
+    }
     for (const place of ["header.json", "vaultId", "secrets/large", "SRVB", "SHA256SUMS", "  secrets/app"]) {
       const changed = Buffer.from(whole);
       const at = changed.indexOf(place);
@@ -337,16 +343,20 @@ describe("a restore refuses an archive", () => {
 });
 
 /** In this process, because there are many. */
-async function mustRefuseInProcess(file: string, mostBytes = Number.POSITIVE_INFINITY): Promise<void> {
+async function mustRefuseInProcess(
+  file: string,
+  mostBytes = Number.POSITIVE_INFINITY,
+  isDamaged = false,
+): Promise<void> {
   const vault = temporaryDirectory();
   const outcome = await restoreVault(file, vault, async () => true, {
     tick: () => {},
     signal: new AbortController().signal,
   }).then(
     () => "restored",
-    (error: Error) => error.name,
+    (error: Error & { problem?: string }) => (isDamaged ? error.problem : error.name),
   );
-  expect(outcome).to.equal("BackupError");
+  expect(outcome).to.equal(isDamaged ? "damaged" : "BackupError");
   expect(process.memoryUsage().arrayBuffers).to.be.below(mostBytes);
   expect(readdirSync(vault)).to.deep.equal([]);
 }

@@ -8,8 +8,10 @@
  */
 import { createHash } from "node:crypto";
 import { open, unlink } from "node:fs/promises";
-import pMap from "p-map";
+import { StartError, systemCode, VaultError } from "../../errors.js";
 import { ignoring } from "../../files/durable.js";
+import { reasonOf } from "../../files/file-problem.js";
+import { Semaphore } from "../../files/semaphore.js";
 import { headerName } from "./archive-names.js";
 import { BackupError } from "./backup-error.js";
 import { BufferedFile } from "./buffered-file.js";
@@ -107,9 +109,11 @@ export async function readArchive(file: string, take: Take, phase: Phase, watch:
     return listed.digest;
   } catch (error) {
     if (watch.signal.aborted) throw interrupted();
-    if (error instanceof InvalidTar) throw damaged(file, "is not a tar file, or is truncated");
-    if (error instanceof BackupError) throw error;
-    throw new BackupError("unusable", `${file} cannot be read: check that it exists and that you may read it`, error);
+    if (error instanceof BackupError || error instanceof VaultError || error instanceof StartError) throw error;
+    const code = systemCode(error);
+    const isOfSystem = code !== undefined && error instanceof Error && "syscall" in error;
+    if (isOfSystem) throw new BackupError("unusable", `${file} cannot be read${reasonOf(code)}`, error);
+    throw damaged(file, "is not a tar file, or is truncated", error);
   }
 }
 
@@ -121,30 +125,55 @@ async function readEntries(
   phase: Phase,
   { tick, signal }: Watch,
 ): Promise<ListedSums | null> {
-  const running = new Set<Promise<void>>();
+  const work = new ConcurrentWork();
   let listed: ListedSums | null = null;
-  const handle = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
-    found.add(sumLine(name, sumOf(bytes)));
-    const work = take(name, bytes);
-    running.add(work);
-    await work.finally(() => running.delete(work));
-  };
-  const small = async function* () {
+  try {
     for await (const entry of readTar(file, (done, total) => tick(phase, done, total))) {
       signal.throwIfAborted();
       if (entry.name === sumsName) listed = await sumsIn(file, entry);
       else {
         const bytes = await checked(file, entry).read();
-        if (entry.size < largeEntryBytes) yield { name: entry.name, bytes };
-        else await handle(entry.name, bytes);
+        found.add(sumLine(entry.name, sumOf(bytes)));
+        await work.begin(() => take(entry.name, bytes));
+        if (entry.size >= largeEntryBytes) await work.end();
       }
     }
-  };
-  // Writes in progress end before the caller cleans up.
-  await pMap(small(), ({ name, bytes }) => handle(name, bytes), { concurrency: entriesAtOnce }).finally(() =>
-    Promise.allSettled(running),
-  );
+  } finally {
+    await work.settled(); // before the caller cleans up
+  }
+  await work.end();
   return listed;
+}
+
+/** Work in bounded concurrency, whose first failure is thrown by the next call. */
+class ConcurrentWork {
+  readonly #slots = new Semaphore(entriesAtOnce);
+  readonly #running = new Set<Promise<void>>();
+  #failure: { readonly error: unknown } | null = null;
+
+  async begin(work: () => Promise<void>): Promise<void> {
+    await this.#slots.acquire();
+    if (this.#failure !== null) throw this.#failure.error;
+    const running = work()
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#running.delete(running);
+        this.#slots.release();
+      });
+    this.#running.add(running);
+  }
+
+  /** Resolves once nothing runs. @throws the first failure */
+  async end(): Promise<void> {
+    await this.settled();
+    if (this.#failure !== null) throw this.#failure.error;
+  }
+
+  async settled(): Promise<void> {
+    await Promise.all(this.#running);
+  }
 }
 
 async function sumsIn(file: string, entry: TarEntry): Promise<ListedSums | null> {
@@ -192,6 +221,6 @@ export function twoFiles(file: string, name: string): BackupError {
   return damaged(file, `has two files ${name}`);
 }
 
-function damaged(file: string, how: string): BackupError {
-  return new BackupError("damaged", `${file} ${how}: use another backup`);
+function damaged(file: string, how: string, cause?: unknown): BackupError {
+  return new BackupError("damaged", `${file} ${how}: use another backup`, cause);
 }

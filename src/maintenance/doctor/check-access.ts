@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isToken } from "../../config/readers.js";
-import { covers, endOf, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
+import { covers, endOf, isPair, isSelfMade, renewWhenLeft, startOf } from "../../server/certificate-rules.js";
 import type { FindingCode } from "./finding.js";
 import { examine, type Inspection, reading, reportTemps } from "./inspection.js";
 
@@ -34,8 +34,8 @@ export async function examineCertificate(inspection: Inspection): Promise<void> 
   const certificate = parsed(inspection, certFile, cert, (pem) => new X509Certificate(pem));
   const privateKey = parsed(inspection, keyFile, key, (pem) => createPrivateKey(pem));
   if (certificate !== null) checkCertificate(inspection, certificate);
-  if (certificate === null || privateKey === null || certificate.checkPrivateKey(privateKey)) return;
-  const message = "it does not match the certificate beside it";
+  if (certificate === null || privateKey === null || isPair(certificate, privateKey)) return;
+  const message = "it does not match the certificate beside it, or one of them is damaged";
   const remedy = isSelfMade(certificate) ? `restart the server, which creates a new pair; ${trustAnew}` : putBack;
   inspection.report({ code: "certificate-mismatch", path: keyFile, message, remedy, fix: null });
 }

@@ -32,6 +32,7 @@ export function isBroken(error: unknown): boolean {
 /** The cause is for the log, which leaves out its message. */
 export function databaseUnavailable(cause: unknown): VaultError {
   if (cause instanceof VaultError) return cause;
+  if (cause instanceof StartError) return new VaultError("UNAVAILABLE", cause.message, { cause }); // see `Sessions.check`
   const problem = "the database does not answer or refuses";
   return new VaultError("UNAVAILABLE", `${problem}: try again, and check the server's log and the database`, { cause });
 }

@@ -8,6 +8,7 @@ import type { Log } from "../../log.js";
 import type { ConnectionTarget } from "./connection-url.js";
 import { databaseUnavailable, endsConnection, isBroken, isRepeatable } from "./database-errors.js";
 import { lockClass } from "./migrations.js";
+import { guardedClient } from "./password-guard.js";
 import { Sessions } from "./sessions.js";
 import type { Statement } from "./statements.js";
 
@@ -88,9 +89,11 @@ export class Database {
       options: sessionSettings.join(" "),
       types: { getTypeParser: () => (raw: unknown) => raw },
     };
-    const sessions = new Sessions((each) => new Client(each), config, log, clock);
+    const isProtected = target.ssl !== false || target.host.startsWith("/");
+    const ClientUsed = isProtected ? Client : guardedClient(Client);
+    const sessions = new Sessions((each) => new ClientUsed(each), config, log, clock);
     const makePool = () => {
-      const pool = new Pool({ ...config, onConnect: (client) => sessions.check(client) });
+      const pool = new Pool({ ...config, Client: ClientUsed, onConnect: (client) => sessions.check(client) });
       pool.on("error", (error) => log.debug({ event: "database-connection-ended", error }));
       pool.on("connect", (client) => client.on("error", () => {})); // a connection in use has no listener; its query fails
       return pool;

@@ -14,7 +14,7 @@ const endMs = 2_000;
 const mostDifferenceMs = 3_600_000;
 
 const checkText = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('server_encoding'),
-  current_setting('synchronous_commit'), pid, backend_start, extract(epoch FROM clock_timestamp()) FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
+  current_setting('synchronous_commit'), current_setting('search_path'), pid, backend_start, extract(epoch FROM clock_timestamp()) FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
 const endText = `SELECT pg_terminate_backend(pid, ${endMs / 2}) FROM pg_stat_activity
   WHERE pid = $1::integer AND backend_start = $2::timestamptz`;
 
@@ -27,6 +27,8 @@ export class Sessions {
   readonly #clock: Clock | null;
   readonly #known = new WeakMap<object, Session>();
   #hasWarned = false;
+  /** Why the last new connection was refused. */
+  #problem: string | null = null;
 
   /** `config`: for connections. `clock`: see `DatabaseOptions`. */
   constructor(makeClient: (config: PoolConfig) => Client, config: PoolConfig, log: Log, clock: Clock | null) {
@@ -41,15 +43,30 @@ export class Sessions {
    * acknowledged. A server whose clock is far ahead removes client tokens that it takes for long expired. @throws StartError
    */
   async check(client: Pick<ClientBase, "query">): Promise<void> {
+    try {
+      await this.#check(client);
+      this.#problem = null;
+    } catch (error) {
+      if (error instanceof StartError && error.message !== this.#problem) {
+        this.#problem = error.message;
+        this.#log.error({ event: "database-unusable", hint: error.message });
+      }
+      throw error;
+    }
+  }
+
+  async #check(client: Pick<ClientBase, "query">): Promise<void> {
     const { rows } = await client.query<(string | null)[]>({ text: checkText, rowMode: "array" });
-    const [inRecovery, fsync, encoding, synchronous, pid, started, seconds] = rows[0] ?? [];
-    if (inRecovery !== "f") throw new StartError("the database is a standby, which takes no changes: name the primary");
+    const [inRecovery, fsync, encoding, synchronous, path, pid, started, seconds] = rows[0] ?? [];
+    if (inRecovery !== "f") throw new StartError("the database is a read-only standby: connect to the primary");
     if (fsync !== "on") throw new StartError("the database runs with fsync=off and may lose secrets: set fsync=on");
     if (encoding !== "UTF8")
       throw new StartError("the database's encoding is not UTF8: create it with ENCODING 'UTF8'");
     if (this.#clock !== null && Math.abs(this.#clock.now() - Number(seconds) * 1000) > mostDifferenceMs)
+      throw new StartError("clock skew with the database exceeds one hour: synchronize the clocks");
+    if (path !== "pg_catalog")
       throw new StartError(
-        "this machine's clock and the database's differ by more than an hour: set the wrong one right",
+        "a connection pooler drops the session's settings, such as PgBouncer does: connect directly to the database",
       );
     if (synchronous === "off") this.#warn();
     if (pid && started) this.#known.set(client, { pid, started });
