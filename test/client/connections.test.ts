@@ -88,11 +88,11 @@ describe("the client library's errors", () => {
   it("UNREACHABLE: the server has stopped", async () => {
     const fresh = await startTestServer();
     await fresh.stop();
-    await mustFail(clientOf(fresh).status(), "UNREACHABLE", /strongroom serve/);
+    await mustFail(clientOf(fresh).status(), "UNREACHABLE", /strongroom up/);
   });
 
   it("UNREACHABLE: the home is empty", async () => {
-    await mustFail(new StrongroomClient({ home: temporaryDirectory() }).status(), "UNREACHABLE", /strongroom serve/);
+    await mustFail(new StrongroomClient({ home: temporaryDirectory() }).status(), "UNREACHABLE", /strongroom up/);
   });
 
   it("BAD_REQUEST: an address that is not HTTPS, or has a path or query", async () => {
@@ -199,7 +199,7 @@ describe("the client library's trust", () => {
     const client = clientOf(first);
     await client.status();
     await first.stop();
-    await mustFail(client.status(), "UNREACHABLE", /strongroom serve/);
+    await mustFail(client.status(), "UNREACHABLE", /strongroom up/);
     for (const file of ["cert.pem", "key.pem"]) cpSync(join(server().home, "tls", file), join(first.home, "tls", file));
     await startTestServer({ home: first.home, port: first.port });
     expect((await client.status()).initialized).to.equal(false);
