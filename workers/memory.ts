@@ -112,41 +112,17 @@ export function scrubFreed(length: number): void {
   wipe(...blocks);
 }
 
-/**
- * Lengths of the plaintexts whose copies Node has freed without wiping, latest last: since Node 22, `update` of a decipher
- * copies its result into a block of the exact size, and frees the first one, which has a byte more.
- */
-const freed = new Set<number>();
-const mostFreed = 256;
-
-/** Blocks from this size on are unmapped when they are freed. */
-const mappedBytes = 128 * 1024;
-const mostScrubbedBytes = 8 * 2 ** 20;
-
-export function noteFreed(length: number): void {
-  if (length >= mappedBytes) return;
-  freed.delete(length);
-  freed.add(length);
-  if (freed.size > mostFreed) for (const oldest of freed) return void freed.delete(oldest);
-}
+/** Nothing is secret in it: it only writes over freed memory. */
+const overwriter = createCipheriv("aes-256-ctr", randomize(allocate(32)), allocate(16));
+const zeros = allocate(2048);
 
 /**
- * Overwrites the freed copies that were noted, by what put them there: a cipher's `update` of the same length. glibc keeps up
- * to seven freed blocks of a small size for the thread; what was freed earlier was overwritten by the allocations since.
+ * Overwrites the copy of a plaintext of this length that a decipher's `update` has just freed without wiping. Node decrypts
+ * into a block with a byte more, copies that into a block of the exact size, and frees the first one; malloc gives a small
+ * one to the next call that asks for its size, which this is. Copies of more than 1 KiB were not found again.
  */
-export function scrubNoted(): void {
-  const cipher = createCipheriv("aes-256-ctr", allocate(32), allocate(16));
-  let left = mostScrubbedBytes;
-  for (const length of [...freed].reverse()) {
-    const count = length < 1024 ? 8 : 2;
-    left -= count * length;
-    if (left < 0) break;
-    const zeros = allocate(length);
-    const held: Uint8Array[] = []; // or each would get the block that the one before has freed
-    while (held.length < count) held.push(cipher.update(zeros));
-  }
-  cipher.final();
-  freed.clear();
+export function overwriteFreed(length: number): void {
+  if (length <= zeros.length) overwriter.update(zeros.subarray(0, length));
 }
 
 /** Copies the result of a native function into memory of our own, and wipes the original. */

@@ -3,7 +3,7 @@
  * vault, a new header) goes through it.
  */
 
-import { scrubNoted, withScratch } from "../memory.js";
+import { withScratch } from "../memory.js";
 import type { Refusal, SentLocks } from "../protocol.js";
 import { lockedMeanwhile, lockedNow } from "../refusals.js";
 import type { SealingKey } from "./blob.js";
@@ -74,7 +74,6 @@ export class Keyring {
     this.#lockings++;
     endKeys(this.#key);
     this.#key = null;
-    scrubNoted();
     if (this.#candidate === null) return;
     endKeys(this.#candidate.keys);
     this.#candidate.keys = null;

@@ -3,7 +3,7 @@
  * that random nonces never run out. `seal` makes its own nonces.
  */
 import { type Cipher, createCipheriv, createDecipheriv } from "node:crypto";
-import { allocate, concat, freshNonce, noteFreed, scratch, scratchOf, wipe } from "../memory.js";
+import { allocate, concat, freshNonce, overwriteFreed, scratch, scratchOf, wipe } from "../memory.js";
 import type { Bytes } from "../protocol.js";
 
 export const keyBytes = 32;
@@ -196,7 +196,7 @@ export function openGcm(
   const decipher = withoutStackTraces(() => createDecipheriv("aes-256-gcm", key, nonce, gcm));
   decipher.setAAD(aad).setAuthTag(tag);
   const plaintext = decipher.update(ciphertext);
-  noteFreed(plaintext.length);
+  overwriteFreed(plaintext.length);
   try {
     decipher.final();
     const opened = target ?? scratch(plaintext.length);
