@@ -1,7 +1,7 @@
 /** Transit keys in the key worker's real thread: what their sealed form binds, counts and lets out. */
 import { expect } from "chai";
-import type { KeyWorker } from "../../src/vault/key-worker.js";
 import type { Bytes, SharedBytes, TransitUse } from "../../workers/protocol.js";
+import { shared } from "../support/clean-up.js";
 import { sharedBytes, startNewVault, verdict } from "../support/key-worker.js";
 
 const now = Date.UTC(2026, 0, 1);
@@ -17,33 +17,30 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const copyOf = (blob: Bytes) => new Uint8Array(blob);
 
 describe("transit keys in the key worker", () => {
-  let worker: KeyWorker;
-  before(async () => {
-    worker = await startNewVault();
-  });
+  const worker = shared(startNewVault);
 
   async function mustCreate(name: string, fields: object = {}): Promise<Bytes> {
-    const { blob } = await worker.call({ op: "createTransitKey", name, exists: false, body: bodyOf(fields), now });
+    const { blob } = await worker().call({ op: "createTransitKey", name, exists: false, body: bodyOf(fields), now });
     return blob;
   }
 
   /** Reserves messages where it must. */
   async function use(blob: Bytes, what: TransitUse, fields: object, name = "k"): Promise<Record<string, unknown>> {
     const call = (current: Bytes) =>
-      worker.call({ op: "useTransitKey", use: what, name, blob: copyOf(current), body: bodyOf(fields) });
+      worker().call({ op: "useTransitKey", use: what, name, blob: copyOf(current), body: bodyOf(fields) });
     const { reply } = await call(blob);
     if (reply !== null) return parsed(reply);
-    const reserved = await worker.call({ op: "reserveMessages", name, blob: copyOf(blob) });
+    const reserved = await worker().call({ op: "reserveMessages", name, blob: copyOf(blob) });
     return parsed((await call(reserved.blob)).reply);
   }
 
   it("open under their own name only, and never as a secret", async () => {
     const blob = await mustCreate("k");
     const calls = [
-      worker.call({ op: "showTransitKey", name: "other", blob: copyOf(blob) }),
-      worker.call({ op: "open", path: "k", blob: copyOf(blob) }),
-      worker.call({ op: "exportTransitKey", name: "other", blob: copyOf(blob) }),
-      worker.call({ op: "showTransitKey", name: "k", blob: copyOf(blob) }),
+      worker().call({ op: "showTransitKey", name: "other", blob: copyOf(blob) }),
+      worker().call({ op: "open", path: "k", blob: copyOf(blob) }),
+      worker().call({ op: "exportTransitKey", name: "other", blob: copyOf(blob) }),
+      worker().call({ op: "showTransitKey", name: "k", blob: copyOf(blob) }),
     ];
     const verdicts = await Promise.all(calls.map((call) => verdict("opens", call)));
     expect(verdicts).to.deep.equal(["INTEGRITY", "INTEGRITY", "INTEGRITY", "opens"]);
@@ -51,10 +48,10 @@ describe("transit keys in the key worker", () => {
 
   it("let a private part out only where they were made exportable", async () => {
     const [kept, exportable] = [await mustCreate("k"), await mustCreate("k", { exportable: true })];
-    expect(await verdict("out", worker.call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(
+    expect(await verdict("out", worker().call({ op: "exportTransitKey", name: "k", blob: kept }))).to.equal(
       "BAD_REQUEST",
     );
-    const { reply } = await worker.call({ op: "exportTransitKey", name: "k", blob: exportable });
+    const { reply } = await worker().call({ op: "exportTransitKey", name: "k", blob: exportable });
     const { keys } = parsed(reply) as { keys: Record<string, string> };
     expect(Buffer.from(keys["1"] ?? "", "base64")).to.have.length(32);
   });
@@ -63,9 +60,9 @@ describe("transit keys in the key worker", () => {
     const blob = await mustCreate("k");
     const body = () => bodyOf({ plaintext: base64("hello") });
     const encrypt = (current: Bytes) =>
-      worker.call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copyOf(current), body: body() });
+      worker().call({ op: "useTransitKey", use: "encrypt", name: "k", blob: copyOf(current), body: body() });
     expect((await encrypt(blob)).reply).to.equal(null);
-    const reserved = await worker.call({ op: "reserveMessages", name: "k", blob: copyOf(blob) });
+    const reserved = await worker().call({ op: "reserveMessages", name: "k", blob: copyOf(blob) });
     expect((await encrypt(blob)).reply, "before the reservation is stored").to.equal(null);
     const { ciphertext } = parsed((await encrypt(reserved.blob)).reply);
     expect(ciphertext).to.match(/^vault:v1:[A-Za-z0-9+/]+=*$/);
@@ -105,7 +102,7 @@ describe("transit keys in the key worker", () => {
       [],
     ];
     for (const body of bodies) expect(await call(body), JSON.stringify(body).slice(0, 40)).to.equal("BAD_REQUEST");
-    const created = worker.call({
+    const created = worker().call({
       op: "createTransitKey",
       name: "k",
       exists: false,
@@ -119,12 +116,12 @@ describe("transit keys in the key worker", () => {
     const first = await mustCreate("k");
     const { ciphertext } = await use(first, "encrypt", { plaintext: base64("hello") });
     const change = { op: "changeTransitKey", name: "k", now } as const;
-    const { blob: second } = await worker.call({ ...change, change: "rotate", blob: first, body: bodyOf({}) });
+    const { blob: second } = await worker().call({ ...change, change: "rotate", blob: first, body: bodyOf({}) });
     expect(await use(second, "decrypt", { ciphertext })).to.deep.equal({ plaintext: base64("hello") });
     const rewrapped = (await use(second, "rewrap", { ciphertext })) as { ciphertext: string };
     expect(rewrapped.ciphertext).to.match(/^vault:v2:/);
     const minimum = { change: "config", body: bodyOf({ minDecryptionVersion: 2 }) } as const;
-    const { blob: third } = await worker.call({ ...change, ...minimum, blob: copyOf(second) });
+    const { blob: third } = await worker().call({ ...change, ...minimum, blob: copyOf(second) });
     const decrypting = (text: unknown) => verdict("decrypts", use(third, "decrypt", { ciphertext: text }));
     expect([await decrypting(ciphertext), await decrypting(rewrapped.ciphertext)]).to.deep.equal([
       "BAD_REQUEST",
