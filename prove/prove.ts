@@ -131,7 +131,7 @@ class Run {
     const pid = this.#pid ?? entry?.pid;
     if (pid === undefined) {
       throw new CouldNotLook(
-        `no server runs on ${home}: start it with  strongroom serve, or choose another with --home`,
+        `no server runs on ${home}: start it with  strongroom up, or choose another with --home`,
       );
     }
     this.#pid = pid;
