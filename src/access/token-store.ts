@@ -333,6 +333,7 @@ export class StoredTokens {
    * @throws VaultError BAD_REQUEST for too many tokens, UNAVAILABLE
    */
   async write(document: TokenDocument): Promise<boolean> {
+    if (this.#tag === null && isEmpty(document)) return true; // there is none, and none is needed
     const bytes = writeDocument(document);
     if (!this.fits(document)) throw new VaultError("BAD_REQUEST", "there are too many tokens: revoke some");
     this.#isStale = true;
@@ -469,4 +470,8 @@ function tooManyOverlaps(name: string, valid: readonly FormerValue[]): VaultErro
     "BAD_REQUEST",
     `${problem}: wait until ${next}, when one ends, or rotate it without an overlap`,
   );
+}
+
+function isEmpty({ tokens, ended, refused }: TokenDocument): boolean {
+  return tokens.length === 0 && ended.length === 0 && refused.length === 0;
 }
