@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "../lib/errors.js";
 import { findProgram } from "./find-program.js";
@@ -45,7 +45,9 @@ export function sandboxed(
   return [
     bubblewrap.file,
     ...["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"],
-    ...["--bind", process.cwd(), process.cwd(), "--ro-bind", directory, directory], // which may be where those are
+    // These may be where those are.
+    ...["--bind", process.cwd(), process.cwd()],
+    ...[directory, dirname(entryFile), process.execPath].flatMap((path) => ["--ro-bind", path, path]),
     ...hidden.flatMap((path) => ["--tmpfs", path ?? ""]),
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
     ...["--chdir", process.cwd(), "--", ...inside],
