@@ -130,9 +130,7 @@ class Run {
     const entry = findServer(home);
     const pid = this.#pid ?? entry?.pid;
     if (pid === undefined) {
-      throw new CouldNotLook(
-        `no server runs on ${home}: start it with  strongroom up, or choose another with --home`,
-      );
+      throw new CouldNotLook(`no server runs on ${home}: start it with  strongroom up, or choose another with --home`);
     }
     this.#pid = pid;
     if (entry?.pid === pid) this.#server = new Server(entry, home, readToken(home, environment));
