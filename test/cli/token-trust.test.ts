@@ -206,7 +206,7 @@ describe("strongroom trust", () => {
     "a home without a certificate": {
       args: ["trust", "--home", "/nowhere/home"],
       exit: 10,
-      err: /strongroom serve/,
+      err: /strongroom up/,
     },
   });
 });
