@@ -25,8 +25,10 @@ import type { InitBody } from "./request-bodies.js";
 
 const done: Done = { ok: true };
 
-export function load({ keyring, settings }: Context, { header }: RequestOf<"load">): ReplyOf<"load"> {
+export function load({ keyring, settings, turns }: Context, { header }: RequestOf<"load">): ReplyOf<"load"> {
   const parsed = header && parseHeader(header, settings.minScryptLogN);
+  // DANGER: what waits would propose a header that its caller no longer adopts or discards, and nothing else could begin.
+  turns.cancel();
   // DANGER: the previous header would open, and seal into, another vault.
   keyring.load(header && !parsed ? undefined : parsed);
   if (header && !parsed) return brokenHeader;
