@@ -1,6 +1,7 @@
 /** A lock and the requests that wait in front of it: the key worker refuses them, and wipes the key. */
 import { expect } from "chai";
 import { sharedBytes, startNewVault, unlockKeyWorker, verdict } from "../support/key-worker.js";
+import { passphrase } from "../support/server.js";
 
 describe("a lock of the key worker", () => {
   const costly = sharedBytes(`{"x":"${"\\\\n".repeat(2 ** 21)}","operations":[]}`);
@@ -24,5 +25,15 @@ describe("a lock of the key worker", () => {
       await unlockKeyWorker(worker);
       expect(await verdict("planned", worker.call({ op: "plan", body: costly }))).to.equal("planned");
     }
+  });
+
+  it("of a header that is loaded cancels the derivations that wait, so that later ones begin", async () => {
+    const worker = await startNewVault();
+    const bodies = Array.from({ length: 3 }, () => sharedBytes(`{"passphrase":"${passphrase}","force":true}`));
+    const inits = bodies.map((body) => verdict("proposed", worker.call({ op: "init", body, logN: 10, now: 0 })));
+    await worker.load(null);
+    expect((await Promise.all(inits)).slice(1)).to.deep.equal(["VAULT_LOCKED", "VAULT_LOCKED"]);
+    const body = sharedBytes(`{"passphrase":"${passphrase}"}`);
+    expect(await verdict("proposed", worker.call({ op: "init", body, logN: 10, now: 0 }))).to.equal("proposed");
   });
 });

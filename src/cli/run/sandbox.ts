@@ -18,6 +18,9 @@ export type SandboxOptions = {
   readonly environment: NodeJS.ProcessEnv;
 };
 
+/** Where strongroom is installed: its program reads files beside it. */
+const programRoot = join(dirname(entryFile), "..", "..");
+
 /** Returns the command that runs another in the sandbox. @throws CommandFailure usage, without bubblewrap */
 export function sandboxed(
   command: readonly string[],
@@ -47,7 +50,7 @@ export function sandboxed(
     ...["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"],
     // These may be where those are.
     ...["--bind", process.cwd(), process.cwd()],
-    ...[directory, dirname(entryFile), process.execPath].flatMap((path) => ["--ro-bind", path, path]),
+    ...[directory, programRoot, process.execPath].flatMap((path) => ["--ro-bind", path, path]),
     ...hidden.flatMap((path) => ["--tmpfs", path ?? ""]),
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"],
     ...["--chdir", process.cwd(), "--", ...inside],
