@@ -142,7 +142,7 @@ function operationReader(validators: Validators, sentences: Sentences): Reader<O
     const fields = Object.fromEntries(found);
     const validate = validators[schemaOf[kind]];
     if (!validate(fields)) return badRequest(sentences[faultyField(validate.errors?.[0])] ?? "it is not valid");
-    const problem = problemIn(fields);
+    const problem = kind === "put" ? problemIn(fields) : null; // the others ignore a value
     if (problem !== null) return badRequest(problem);
     return { ok: true, fields: { ...fields, kind, path: found.get(kind) } as OperationBody };
   };
