@@ -12,7 +12,7 @@ import type { Server } from "./server.js";
 /** A failure counts only when it is still there in the last of these copies: a request may hold a key for milliseconds. */
 const mostLooks = 3;
 const pauseMs = 400;
-/** Copies that do not count, since the vault changed meanwhile. */
+/** Copies that do not count, because the vault changed during the copy. */
 const mostDisturbed = 30;
 
 /** What is looked for. `keys`: null without the passphrase. */

@@ -110,7 +110,7 @@ class Run {
     if (secrets.length > 0) this.#checks.push(...checkDisk(home, pid, secrets));
   }
 
-  /** Judges a dump, of which nobody knows whether the vault was locked. */
+  /** Judges a dump, where it is unknown whether the vault was locked. */
   async dump(file: string): Promise<void> {
     const wanted = this.#wanted();
     if (wanted === null) throw new CouldNotLook(wrongPassphrase);

@@ -45,7 +45,7 @@ const row = (what: string, expected: string | number, found: string | number): C
   return { step: "decoder", state: null, what, expected, found, holds: expected === found };
 };
 
-/** Checks that nobody but the server has changed the header: by its MAC, and by the server's own list of keys. */
+/** Checks that only the server has changed the header: by its MAC, and by the server's own list of keys. */
 export async function checkHeader(header: Header, keys: Keys | null, server: Server | null): Promise<Check[]> {
   const checks: Check[] = [];
   if (keys !== null) {

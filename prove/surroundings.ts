@@ -89,7 +89,7 @@ function socketsOf(pid: number): ReadonlySet<string> {
   return inodes;
 }
 
-/** The home and all in it: of one owner, and for nobody else, but for the certificate. */
+/** The home and all in it: owned by one user and readable by no other, except the certificate. */
 function checkModes(home: string): Check {
   const owner = lstatSync(home).uid;
   const open: string[] = [];

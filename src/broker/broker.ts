@@ -118,11 +118,6 @@ export class Broker {
     await this.#thread?.terminate();
   }
 
-  /** Ends the thread as a crash would, for tests of what then happens. */
-  async crash(): Promise<void> {
-    await this.#thread?.terminate();
-  }
-
   #startThread(): Promise<void> {
     const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa };
     const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
@@ -222,7 +217,7 @@ export class Broker {
     const outcome = await this.approvals.ask(request, { ask });
     if (outcome === "approved") return;
     const why =
-      outcome === "refused" ? "the request was not approved" : "nobody approved the request within 60 seconds";
+      outcome === "refused" ? "the request was not approved" : "the request was not approved within 60 seconds";
     throw new VaultError("FORBIDDEN", `${why}: run strongroom approve, then try again`);
   }
 
