@@ -44,7 +44,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
- *   `open` is packed: see `Call`.
+ *   `open` is packed: see `Call`. `expiries` reads from heads when secrets expire.
  * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
  *   request to one of them, with the secret in it.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
@@ -167,6 +167,11 @@ interface Operations {
   describe: {
     request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
+  };
+  expiries: {
+    request: { op: "expiries"; paths: readonly string[]; heads: readonly Head[] };
+    /** Milliseconds since 1970; null for one that does not expire, or is damaged. */
+    reply: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
   };
   createTransitKey: {
     request: { op: "createTransitKey"; name: string; exists: boolean; body: SharedBytes; now: number };

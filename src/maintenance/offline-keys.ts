@@ -19,6 +19,9 @@ import { KeyWorker } from "../vault/key-worker.js";
 /** Bytes of a blob that its structure check needs. */
 export const headBytes = 9;
 
+/** Enough of a blob for all of its sealed metadata. */
+const metadataBytes = 32 * 1024;
+
 /** Whether a server can use a header. */
 export type HeaderCheck = (header: Bytes) => Promise<boolean>;
 
@@ -66,6 +69,14 @@ export class Keys {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
     return succeeds(worker.call({ op: "check", path, blob }));
+  }
+
+  /** Returns when the secret expires, in milliseconds since 1970; null for one that does not. */
+  async expiryOf(path: string, blob: Bytes): Promise<number | null> {
+    const worker = this.#opener?.worker;
+    if (worker === undefined) throw new Error("nothing was unlocked");
+    const head = Buffer.from(blob.buffer, blob.byteOffset, Math.min(blob.length, metadataBytes)).toString("latin1");
+    return (await worker.call({ op: "expiries", paths: [path], heads: [head] })).times[0] ?? null;
   }
 
   /** Whether each text has the MAC that the unlocked vault's key worker made. */

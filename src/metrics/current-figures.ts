@@ -7,6 +7,8 @@ export type CurrentFigures = {
   readonly initialized: boolean;
   readonly unlocked: boolean;
   readonly secrets: number | null;
+  /** Null while it is not known. */
+  readonly expiring: { readonly expired: number; readonly within7Days: number; readonly within30Days: number } | null;
   readonly idleMs: number;
   readonly idleTimeoutMs: number;
   readonly tokens: number;
@@ -27,7 +29,8 @@ export function currentFamilies(figures: CurrentFigures): Family[] {
   ];
 }
 
-function ofVault({ initialized, unlocked, secrets, idleMs, idleTimeoutMs, tokens }: CurrentFigures): Family[] {
+function ofVault(figures: CurrentFigures): Family[] {
+  const { initialized, unlocked, secrets, idleMs, idleTimeoutMs, tokens } = figures;
   return [
     gauge("strongroom_vault_initialized", "1 when there is a vault.", Number(initialized)),
     gauge("strongroom_vault_unlocked", "1 while the vault is unlocked.", Number(unlocked)),
@@ -36,9 +39,27 @@ function ofVault({ initialized, unlocked, secrets, idleMs, idleTimeoutMs, tokens
       "Stored secrets; missing while the storage fails.",
       ...(secrets === null ? [] : [secrets]),
     ),
+    ...ofExpiry(figures),
     gauge("strongroom_idle_seconds", "Time since the last activity.", idleMs / 1000),
     gauge("strongroom_idle_timeout_seconds", "Idle time after which the vault locks; 0: never.", idleTimeoutMs / 1000),
     gauge("strongroom_client_tokens", "Client tokens.", tokens),
+  ];
+}
+
+function ofExpiry({ expiring }: CurrentFigures): Family[] {
+  const unknown = "missing while the vault is locked";
+  const soon = gauge("strongroom_secrets_expiring", `Secrets that expire within 7 or 30 days; ${unknown}.`);
+  const samples =
+    expiring === null
+      ? []
+      : [
+          { labels: { within: "7d" }, value: expiring.within7Days },
+          { labels: { within: "30d" }, value: expiring.within30Days },
+        ];
+  const expired = expiring === null ? [] : [expiring.expired];
+  return [
+    gauge("strongroom_secrets_expired", `Secrets that have expired; ${unknown}.`, ...expired),
+    { ...soon, samples },
   ];
 }
 

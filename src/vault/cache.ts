@@ -26,7 +26,7 @@ export class CachedStore {
   /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly heads: CiphertextCache<Head>;
   readonly #keepsHistory: boolean;
-  #listener: ((changes: readonly Change[]) => void) | null = null;
+  readonly #listeners: ((changes: readonly Change[]) => void)[] = [];
   /** Blobs without their earlier versions. A get that hits here reads no file. */
   readonly #currents: CiphertextCache<Bytes>;
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
@@ -43,7 +43,7 @@ export class CachedStore {
 
   /** Calls back with the changes of every commit once it has ended. */
   watch(listener: (changes: readonly Change[]) => void): void {
-    this.#listener = listener;
+    this.#listeners.push(listener);
   }
 
   /** Whether other servers also change the secrets. */
@@ -78,6 +78,14 @@ export class CachedStore {
     const head = this.heads.get(path);
     if (head !== undefined) return head;
     this.heads.missed();
+    const bytes = await this.store.read(path, headBytes);
+    return bytes && headOf(bytes, bytes.length);
+  }
+
+  /** As `head`, for background work: it leaves the cache and its figures as they are. */
+  async headAside(path: string): Promise<Head | null> {
+    const head = this.heads.peek(path);
+    if (head !== undefined) return head;
     const bytes = await this.store.read(path, headBytes);
     return bytes && headOf(bytes, bytes.length);
   }
@@ -128,7 +136,7 @@ export class CachedStore {
       for (const cache of caches) cache.endChange(changes);
       throw error;
     } finally {
-      this.#listener?.(changes);
+      for (const listener of this.#listeners) listener(changes);
     }
   }
 
@@ -224,6 +232,11 @@ export class CiphertextCache<C extends Bytes | string> {
     this.#entries.delete(path); // moves it to the end
     this.#entries.set(path, bytes);
     return bytes;
+  }
+
+  /** As `get`, but is neither a use nor a hit. */
+  peek(path: string): C | undefined {
+    return this.#entries.get(path);
   }
 
   /** Counts a miss: the caller makes or reads what it did not find. It may have looked more than once. */

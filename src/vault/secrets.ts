@@ -53,6 +53,9 @@ const always: Permit = () => {};
 
 type Rewrite = "undo" | "changeMetadata";
 
+/** By path. */
+type Heads = Map<string, Head>;
+
 export class VaultSecrets {
   readonly #store: SecretStore;
   readonly #lockState: LockState;
@@ -248,6 +251,22 @@ export class VaultSecrets {
     return this.#whileUnlocked(() => listNames(this.#store, query, limit));
   }
 
+  /** Returns names in ascending order, with the heads that storage returned with them. It is no request of a client. */
+  page(after: string, limit: number): Promise<{ readonly paths: readonly string[]; readonly heads: Heads }> {
+    return this.#aside(async () => {
+      const heads: Heads = new Map();
+      return { paths: await this.#cached.list("", after, limit, heads), heads };
+    });
+  }
+
+  /** Returns when secrets expire, in milliseconds since 1970; null for those that do not. It is no request of a client. */
+  expiries(paths: readonly string[], heads: Heads): Promise<readonly (number | null)[]> {
+    return this.#aside(async () => {
+      const found = await Promise.all(paths.map((path) => heads.get(path) ?? this.#headOrNone(path)));
+      return (await this.#lockState.ask({ op: "expiries", paths, heads: found })).times;
+    });
+  }
+
   /** Calls back once changes of secrets that this server makes have ended, whether they succeeded or not. */
   watch(listener: (paths: readonly string[]) => void): void {
     this.#cached.watch((changes) => listener(changes.map(({ path }) => path)));
@@ -289,6 +308,24 @@ export class VaultSecrets {
   reseal(path: string): Promise<boolean> {
     const reseal = async () => (await this.#resealOnce(path, false)) || this.#resealOnce(path, true);
     return this.#lock.shared(() => this.#paths.run([path], () => this.#repeatingIfShared(reseal)));
+  }
+
+  /** Runs background work while the vault is unlocked. */
+  #aside<T>(work: () => Promise<T>): Promise<T> {
+    return this.#lock.shared(async () => {
+      this.#lockState.mustBeUnlocked();
+      return work();
+    });
+  }
+
+  /** "" for a secret that is missing or no blob. */
+  async #headOrNone(path: string): Promise<Head> {
+    try {
+      return (await this.#cached.headAside(path)) ?? "";
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return "";
+      throw error;
+    }
   }
 
   /** A put of what the secret already holds. */

@@ -3,6 +3,7 @@ import { type Clock, inTime } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { LockReason } from "../observer.js";
 import type { SecretStore } from "../storage/secret-store.js";
+import type { Expiring, ExpiryIndex } from "./expiry.js";
 import type { Header, ShownSlot } from "./header.js";
 import type { DerivationStats, LockState } from "./lock-state.js";
 import type { RotationProgress, RotationSweep } from "./rotation.js";
@@ -17,6 +18,8 @@ export type VaultStatus = {
   readonly lastActivity: string;
   /** While unlocked: the one before. */
   readonly lastLock: { readonly reason: LockReason; readonly at: string };
+  /** Unless it is not known: while locked, and shortly after an unlock. */
+  readonly expiry?: Pick<Expiring, "expired" | "within30Days">;
   /** While the master key is being rotated. */
   readonly rotation?: RotationProgress;
   /** False while storage does not answer: `secretCount` is then the last known number. */
@@ -31,6 +34,8 @@ export type VaultFigures = {
   readonly unlocked: boolean;
   /** Null while storage does not answer. */
   readonly secrets: number | null;
+  /** Null while it is not known. */
+  readonly expiring: Expiring | null;
   /** Since the last activity. */
   readonly idleMs: number;
   readonly derivations: DerivationStats;
@@ -45,6 +50,7 @@ type VaultReportParts = {
   readonly lockState: LockState;
   readonly secrets: VaultSecrets;
   readonly sweep: RotationSweep;
+  readonly expiry: ExpiryIndex;
   readonly clock: Clock;
   readonly idleTimeoutMs: number;
 };
@@ -76,11 +82,12 @@ export class VaultReport {
   }
 
   async status(): Promise<VaultStatus> {
-    const { store, header, lockState, sweep, idleTimeoutMs } = this.#parts;
+    const { store, header, lockState, sweep, expiry, idleTimeoutMs } = this.#parts;
     lockState.lockIfIdle();
     const { count: secretCount, available } = await this.count();
     const rotation = sweep.progress(secretCount);
     const { reason, at } = lockState.lastLock;
+    const expiring = expiry.count();
     return {
       initialized: header.exists,
       locked: !lockState.unlocked,
@@ -89,6 +96,7 @@ export class VaultReport {
       idleTimeoutMs,
       lastActivity: new Date(lockState.lastActivity).toISOString(),
       lastLock: { reason, at: new Date(at).toISOString() },
+      ...(expiring && { expiry: { expired: expiring.expired, within30Days: expiring.within30Days } }),
       ...(rotation && { rotation }),
       ...(!available && { storageAvailable: false }),
       ...(!available && this.#problem !== null && { storageProblem: this.#problem }),
@@ -96,13 +104,14 @@ export class VaultReport {
   }
 
   async figures(): Promise<VaultFigures> {
-    const { header, lockState, secrets, clock } = this.#parts;
+    const { header, lockState, secrets, expiry, clock } = this.#parts;
     lockState.lockIfIdle();
     const counted = await this.count().catch(() => null); // metrics are printed all the same
     return {
       initialized: header.exists,
       unlocked: lockState.unlocked,
       secrets: counted?.available ? counted.count : null,
+      expiring: expiry.count(),
       idleMs: Math.max(0, clock.now() - lockState.lastActivity),
       derivations: lockState.derivations,
       keyWorkerCrashes: lockState.crashes,

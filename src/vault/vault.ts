@@ -8,6 +8,7 @@ import { StartError, takesNoFiles, VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Observers } from "../observer.js";
 import type { Reader, SecretStore, StoredSnapshot } from "../storage/secret-store.js";
+import { ExpiryIndex } from "./expiry.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import { KeySlots, type Permit } from "./keys.js";
@@ -53,6 +54,7 @@ export class Vault {
   readonly #lockState: LockState;
   readonly #header: Header;
   readonly #sweep: RotationSweep;
+  readonly #expiry: ExpiryIndex;
   #recordStore: RecordStore | null = null;
 
   private constructor(options: VaultOptions) {
@@ -67,17 +69,19 @@ export class Vault {
       secrets.vaultReplaced();
       transit.vaultReplaced();
       this.uses.clear();
+      this.#expiry.clear();
       this.#recordStore?.vaultReplaced();
     };
     const header = new Header({ ...parts, vaultReplaced });
     const resignRecords = async () => this.#recordStore?.resign();
     const sweep = new RotationSweep({ ...parts, header, secrets, transit, resignRecords });
+    const expiry = new ExpiryIndex({ ...parts, secrets });
     this.secrets = secrets;
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });
     this.records = new VaultRecords(store, lockState, lock, header);
-    this.report = new VaultReport({ ...parts, header, secrets, sweep, idleTimeoutMs });
+    this.report = new VaultReport({ ...parts, header, secrets, sweep, expiry, idleTimeoutMs });
     this.#store = store;
     this.#settings = settings;
     this.#clock = clock;
@@ -88,6 +92,7 @@ export class Vault {
     this.#lockState = lockState;
     this.#header = header;
     this.#sweep = sweep;
+    this.#expiry = expiry;
   }
 
   /** @throws StartError when the vault's header is invalid, or the key worker does not start. */
@@ -188,6 +193,7 @@ export class Vault {
   /** Locks, waits for running operations, ends the key thread, and after `last` releases the claim on the files. */
   async close(last: () => Promise<unknown> = async () => {}): Promise<void> {
     this.#sweep.close();
+    this.#expiry.clear();
     this.#header.close();
     try {
       await this.#lockState.close();
@@ -210,6 +216,7 @@ export class Vault {
   #unlocked(event: "init" | "unlock"): void {
     this.#tell(event);
     this.#audit?.vaultUnlocked(event);
+    this.#expiry.wake();
   }
 
   #tell(event: "init" | "unlock" | "unlock-failed"): void {

@@ -168,7 +168,7 @@ describe("fields of a JSON value, through the real command", () => {
 });
 
 describe("times of expiry, through the real command", () => {
-  const server = shareTestServer({}, async (started) => {
+  const server = shareTestServer(realScryptCost, async (started) => {
     await mustInit(started);
     const at = (days: number) => new Date(Date.now() + days * day).toISOString();
     await mustPut(started, "soon/a", { value: "v", expiresAt: at(10) });
@@ -179,6 +179,16 @@ describe("times of expiry, through the real command", () => {
   const run = (...args: readonly string[]) => strongroom(server(), args);
   const metadataOf = async (path: string) =>
     mustSucceed(await send(server(), { path: `/v1/secrets/${path}` }))["metadata"] as { readonly expiresAt?: string };
+
+  it("status and doctor --open count what has expired or will, which is no finding", async () => {
+    const line = "1 expired, 1 within 30 days: strongroom ls --expiring 30d\n";
+    while (!mustDo(await run("status")).stdout.includes(`  expiring       ${line}`));
+    const doctor = (...flags: readonly string[]) =>
+      strongroom(server(), ["doctor", "--passphrase-fd", "0", ...flags], { input: passphrase });
+    expect(mustDo(await doctor()).stdout).to.contain(`expiring: ${line}`);
+    const { expiry, findings } = JSON.parse(mustDo(await doctor("--json")).stdout) as Record<string, unknown>;
+    expect({ expiry, findings }).to.deep.equal({ expiry: { expired: 1, within30Days: 1 }, findings: [] });
+  });
 
   it("ls --expiring lists what has expired, and what expires in time", async () => {
     expect(mustDo(await run("ls", "--expiring", "30d")).stdout).to.equal("soon/a\nsoon/over\n");

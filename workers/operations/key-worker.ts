@@ -14,7 +14,7 @@ import { openPacked } from "./opens.js";
 import { signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
-import { changeMetadata, copy, describe, inspect, move, plan, seal } from "./secrets.js";
+import { changeMetadata, copy, describe, expiries, inspect, move, plan, seal } from "./secrets.js";
 import {
   changeTransitKey,
   checkTransitDeletion,
@@ -34,7 +34,7 @@ const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
-  ...{ inspect, seal, describe, plan, move, copy, changeMetadata },
+  ...{ inspect, seal, describe, expiries, plan, move, copy, changeMetadata },
   ...{ history, openVersion, undo, prune, check },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },

@@ -58,6 +58,20 @@ export function describe({ keyring }: Context, { paths, heads }: RequestOf<"desc
   });
 }
 
+export function expiries({ keyring }: Context, { paths, heads }: RequestOf<"expiries">): ReplyOf<"expiries"> {
+  return keyring.withKey((key) => {
+    const opened = openMetadata(
+      key,
+      paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") })),
+    );
+    const times = opened.map((metadata) => {
+      const { expiresAt } = metadata === null ? {} : readMetadata(metadata).metadata;
+      return expiresAt === undefined ? null : Date.parse(expiresAt);
+    });
+    return { ok: true, times };
+  });
+}
+
 /** Checks a batch's body. The values stay in the body, which `seal` reads. */
 export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">): ReplyOf<"plan"> {
   return keyring.withKey(() => {

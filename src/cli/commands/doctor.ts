@@ -7,7 +7,7 @@ import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { openDatabaseAt } from "../../maintenance/vault-place.js";
 import { exitCodes, failureOfVault } from "../lib/errors.js";
-import { counted, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
+import { counted, expiringText, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
 import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
 import { progressBar } from "../lib/progress.js";
 import { withHome } from "../lib/server.js";
@@ -73,6 +73,7 @@ export function asJson({
   kept,
   secrets,
   opened,
+  expiry,
   fixed,
   findings,
 }: Diagnosis): object {
@@ -88,6 +89,7 @@ export function asJson({
     kept,
     secrets,
     opened,
+    expiry,
     findings: [
       ...fixed.map((finding) => ({ ...plain(finding), fixed: true, did: finding.did })),
       ...findings.map((finding) => ({ ...plain(finding), fixed: false, did: null })),
@@ -115,12 +117,13 @@ function hintOf(fix: Finding["fix"], served: boolean): string {
 }
 
 function about(diagnosis: Diagnosis, wanted: boolean): string[] {
-  const { server, current, kept, secrets, opened } = diagnosis;
+  const { server, current, kept, secrets, opened, expiry } = diagnosis;
   const place = printable(placeOf(diagnosis));
   if (current === null) return [`${place}: there is no current vault\n`];
   const depth = opened ? ", opened with the passphrase" : "";
   return [
     `${place}: vault ${current}, ${counted(secrets, "secret")}${depth}\n`,
+    ...(expiry === null || expiry.expired + expiry.within30Days === 0 ? [] : [`expiring: ${expiringText(expiry)}\n`]),
     ...(wanted && !opened ? ["the secrets could not be opened: see the finding about the header\n"] : []),
     ...(kept.length > 0 ? [`earlier vaults, kept under their own passphrases: ${kept.join(", ")}\n`] : []),
     ...(server === null ? [] : [`a server is running (pid ${server.pid})\n`]),

@@ -139,3 +139,15 @@ export function shortened(text: string, width: number): string {
   }
   return width < 1 ? "" : `${kept.trimEnd()}…`;
 }
+
+/** `ls --expiring` lists what is counted here. */
+export function expiringText({
+  expired,
+  within30Days,
+}: {
+  readonly expired: number;
+  readonly within30Days: number;
+}): string {
+  if (expired + within30Days === 0) return "nothing within 30 days";
+  return `${expired} expired, ${within30Days} within 30 days: strongroom ls --expiring 30d`;
+}

@@ -231,9 +231,17 @@ async function readOutline(file: string): Promise<BlobOutline> {
   }
 }
 
+/** Whether it opens; if so, notes when it expires. */
+export async function opensNotingExpiry(inspection: Inspection, path: string, blob: Bytes): Promise<boolean> {
+  if (!(await inspection.keys.opens(path, blob))) return false;
+  const expiry = await inspection.keys.expiryOf(path, blob);
+  if (expiry !== null) inspection.expires(expiry);
+  return true;
+}
+
 async function openOne(inspection: Inspection, { file, path }: SecretFile): Promise<void> {
   inspection.progress.step();
   const blob: Bytes | null = await reading(inspection, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
-  if (blob === null || (await inspection.keys.opens(path, blob))) return;
+  if (blob === null || (await opensNotingExpiry(inspection, path, blob))) return;
   inspection.report({ code: "secret-damaged", path: file, message: unopened, remedy: fromBackup, fix: null });
 }

@@ -4,7 +4,7 @@ import { documentName } from "../../access/token-record.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
 import { headBytes } from "../offline-keys.js";
-import { faultMessages, unopened } from "./check-blobs.js";
+import { faultMessages, opensNotingExpiry, unopened } from "./check-blobs.js";
 import { examineTokenDocument } from "./check-records.js";
 import { type VaultFacts, whatIsWrong } from "./check-vaults.js";
 import type { FindingCode } from "./finding.js";
@@ -78,7 +78,7 @@ async function examineBlob(
   if (blob === null) return; // deleted since
   const [fault] = await inspection.keys.faultsOf([outlineOf(blob)]);
   if (fault) report("blob-damaged", faultMessages[fault]);
-  else if (isOpened && !(await inspection.keys.opens(path, blob))) report("secret-damaged", unopened);
+  else if (isOpened && !(await opensNotingExpiry(inspection, path, blob))) report("secret-damaged", unopened);
 }
 
 function outlineOf(blob: Bytes) {

@@ -36,12 +36,16 @@ export type Diagnosis = VaultFacts & {
   readonly server: Holder | null;
   /** The secrets of the current vault were opened. */
   readonly opened: boolean;
+  /** Secrets that have expired, or will within 30 days; null unless the secrets were opened. It is no finding. */
+  readonly expiry: Expiry | null;
   readonly fixed: readonly FixedFinding[];
   /** Remaining findings. */
   readonly findings: readonly Finding[];
 };
 
-type Seen = VaultFacts & { readonly findings: readonly Finding[] };
+type Expiry = { readonly expired: number; readonly within30Days: number };
+
+type Seen = VaultFacts & { readonly expiries: readonly number[] } & { readonly findings: readonly Finding[] };
 
 /** One fix can reveal the next finding. */
 const maxRounds = 4;
@@ -57,13 +61,20 @@ export async function runDoctor(path: string, options: DoctorOptions): Promise<D
     const { store = null } = options;
     const place = { home, owner, keys, now: Date.now(), served: server !== null || store !== null };
     const inspectNow = () => inspectReliably(place, options);
-    const { seen, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
+    const { seen: found, fixed } = await fixAndInspect(inspectNow, options.fix, claim !== null);
+    const { expiries, ...seen } = found;
     const opened = seen.current !== null && keys.opened === seen.current;
-    return { home: path, vaultPath: store?.vaultPath ?? home.vault, server, opened, fixed, ...seen };
+    const expiry = opened ? expiryOf(expiries, place.now) : null;
+    return { home: path, vaultPath: store?.vaultPath ?? home.vault, server, opened, expiry, fixed, ...seen };
   } finally {
     await keys.stop();
     await claim?.release();
   }
+}
+
+function expiryOf(expiries: readonly number[], now: number): Expiry {
+  const within30Days = expiries.filter((time) => time > now && time <= now + 30 * 86_400_000).length;
+  return { expired: expiries.filter((time) => time <= now).length, within30Days };
 }
 
 /** Root may inspect another user's home, but not fix it: what root writes belongs to root. */
@@ -125,7 +136,7 @@ async function succeeds(work: Promise<unknown>): Promise<boolean> {
   }
 }
 
-type Place = Omit<Inspection, "report" | "progress">;
+type Place = Omit<Inspection, "report" | "expires" | "progress">;
 
 /** Beside a server, only what two inspections see is a finding: files of writes in progress are gone at the second. */
 async function inspectReliably(place: Place, options: DoctorOptions): Promise<Seen> {
@@ -142,21 +153,24 @@ function keyOf({ code, path }: Finding): string {
 
 async function inspectOnce(place: Place, { onProgress, store = null }: DoctorOptions): Promise<Seen> {
   const findings: Finding[] = [];
+  const expiries: number[] = [];
   const inspection: Inspection = {
     ...place,
     report: (finding) => findings.push(finding),
+    expires: (time) => expiries.push(time),
     progress: progressOf(onProgress),
   };
   const nothing: VaultFacts = { current: null, kept: [], secrets: 0 };
   const { path } = inspection.home;
-  if ((await examine(inspection, path, "directory", true)) === null && store === null) return { ...nothing, findings };
+  if ((await examine(inspection, path, "directory", true)) === null && store === null)
+    return { ...nothing, expiries, findings };
   await reportTemps(inspection, path);
   await examineToken(inspection);
   await examineCertificate(inspection);
   await examineSocket(inspection);
   const facts = store === null ? await examineVaults(inspection) : await examineStore(inspection, store);
   await examineAudit(inspection, facts.current !== null && inspection.keys.opened === facts.current);
-  return { ...facts, findings };
+  return { ...facts, expiries, findings };
 }
 
 /** A start replaces a socket that no one listens on, and refuses anything else in its place. */

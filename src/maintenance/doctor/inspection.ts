@@ -20,6 +20,8 @@ export type Inspection = {
   /** A server runs, and changes files during the inspection. */
   readonly served: boolean;
   readonly report: (finding: Finding) => void;
+  /** Called with the time at which a secret of the unlocked vault expires, in milliseconds since 1970. */
+  readonly expires: (time: number) => void;
   readonly progress: Progress;
 };
 

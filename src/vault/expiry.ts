@@ -1,0 +1,161 @@
+/**
+ * Times at which secrets expire. They are sealed with the metadata, so they are read once after an unlock, kept current as
+ * secrets change, and forgotten when the vault is locked. Only their counts are shown.
+ */
+import type { Clock } from "../clock.js";
+import type { Log } from "../log.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import type { LockState } from "./lock-state.js";
+import type { VaultSecrets } from "./secrets.js";
+
+/** Numbers of secrets. Those that have expired are not among those that will. */
+export type Expiring = { readonly expired: number; readonly within7Days: number; readonly within30Days: number };
+
+type ExpiryIndexOptions = {
+  readonly secrets: VaultSecrets;
+  readonly store: SecretStore;
+  readonly lockState: LockState;
+  readonly clock: Clock;
+  readonly log: Log;
+};
+
+const dayMs = 86_400_000;
+
+/** Delay after an unlock, in milliseconds: the requests that waited for it go first. */
+const startMs = 1_000;
+
+/** Changes are read together after this time. */
+const collectMs = 500;
+
+/** Other servers' changes of a shared store are seen after this time. */
+const otherServersMs = 3_600_000;
+
+/** Delay before it is tried again after a failure. */
+const retryMs = 60_000;
+
+/** Pause after each slice, so that a get hardly waits. */
+const restMs = 5;
+
+const sliceEntries = 64;
+const pageEntries = 512;
+
+export class ExpiryIndex {
+  readonly #options: ExpiryIndexOptions;
+  readonly #times = new Map<string, number>();
+  /** Paths that have changed since they were read; null: nothing is known yet. */
+  #changed: Set<string> | null = null;
+  #isComplete = false;
+  #completeAt = 0;
+  /** Counts the unlocks and locks: an update that began before the last one ends without effect. */
+  #run = 0;
+  #updating: Promise<void> = Promise.resolve();
+  /** Cancels the next update; null: none is planned. */
+  #cancel: (() => void) | null = null;
+
+  constructor(options: ExpiryIndexOptions) {
+    this.#options = options;
+    options.secrets.watch((paths) => {
+      if (this.#changed === null) return;
+      for (const path of paths) this.#changed.add(path);
+      if (this.#isComplete) this.#plan(collectMs);
+    });
+  }
+
+  /** Reads all times in the background; after an unlock. */
+  wake(): void {
+    this.clear();
+    this.#plan(startMs);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.#run++;
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#times.clear();
+    this.#changed = null;
+    this.#isComplete = false;
+  }
+
+  /** Returns null while it is not known: the vault is locked, or was unlocked a moment ago. */
+  count(): Expiring | null {
+    const { lockState, clock } = this.#options;
+    if (!lockState.unlocked) this.clear();
+    if (!this.#isComplete) return null;
+    const now = clock.now();
+    let [expired, within7Days, within30Days] = [0, 0, 0];
+    for (const time of this.#times.values()) {
+      if (time <= now) expired++;
+      if (time > now && time <= now + 7 * dayMs) within7Days++;
+      if (time > now && time <= now + 30 * dayMs) within30Days++;
+    }
+    return { expired, within7Days, within30Days };
+  }
+
+  /** Plans an update after this time, unless one is planned. One runs at a time. */
+  #plan(ms: number): void {
+    const run = this.#run;
+    this.#cancel ??= this.#options.clock.after(ms, () => {
+      this.#cancel = null;
+      this.#updating = this.#updating.then(() => this.#update(run));
+    });
+  }
+
+  /** Never rejects. A failure, such as a lock, forgets everything; while the vault is unlocked, it is tried again. */
+  async #update(run: number): Promise<void> {
+    const { store, lockState, log } = this.#options;
+    try {
+      await this.#read(run);
+      if (run === this.#run && store.shared !== undefined) this.#plan(otherServersMs);
+    } catch (error) {
+      if (run !== this.#run) return;
+      this.clear();
+      if (!lockState.unlocked) return;
+      log.warn({ event: "expiry-unknown", error });
+      this.#plan(retryMs);
+    }
+  }
+
+  async #read(run: number): Promise<void> {
+    const { clock, store } = this.#options;
+    const isStale = store.shared !== undefined && clock.elapsed() - this.#completeAt >= otherServersMs;
+    if (run === this.#run && (this.#changed === null || isStale)) await this.#readAll(run);
+    while (run === this.#run && this.#changed !== null && this.#changed.size > 0) {
+      const paths = [...this.#changed];
+      this.#changed.clear();
+      await this.#readTimes(run, paths, new Map());
+    }
+    if (run === this.#run) this.#isComplete = true;
+  }
+
+  async #readAll(run: number): Promise<void> {
+    this.#changed = new Set();
+    const seen = new Set<string>();
+    for (let after = ""; run === this.#run; ) {
+      const { paths, heads } = await this.#options.secrets.page(after, pageEntries);
+      await this.#readTimes(run, paths, heads);
+      for (const path of paths) seen.add(path);
+      if (paths.length < pageEntries) break;
+      after = paths.at(-1) ?? "";
+    }
+    if (run !== this.#run) return;
+    for (const path of this.#times.keys()) if (!seen.has(path)) this.#times.delete(path);
+    this.#completeAt = this.#options.clock.elapsed();
+  }
+
+  async #readTimes(run: number, paths: readonly string[], heads: Map<string, string>): Promise<void> {
+    const { secrets, clock } = this.#options;
+    for (let at = 0; at < paths.length && run === this.#run; at += sliceEntries) {
+      if (at > 0) await new Promise<void>((resolve) => clock.after(restMs, resolve));
+      const slice = paths.slice(at, at + sliceEntries);
+      const times = await secrets.expiries(slice, heads);
+      if (run !== this.#run) return;
+      for (const [i, path] of slice.entries()) this.#note(path, times[i] ?? null);
+    }
+  }
+
+  #note(path: string, time: number | null): void {
+    if (time === null) this.#times.delete(path);
+    else this.#times.set(path, time);
+  }
+}
