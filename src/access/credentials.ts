@@ -23,16 +23,28 @@ export type Caller = "root" | ClientCaller;
 /** How long a token that has ended is distinguished from a guess, in milliseconds. */
 export const rememberedMs = 30 * 24 * 3600 * 1000;
 
-/** `ending`: the reason once `until` has passed. */
+/** `ending`: the reason once `until` has passed. `parent`: the key of the value that a child token ends with. */
 type Entry = {
   readonly digest: Uint8Array;
   readonly caller: Caller | null;
   readonly until: number | null;
   readonly ending: EndReason;
+  readonly parent?: string;
 };
 
+/** A value that may make child tokens. `until`: when it ends, or one above it; `depth`: how many are above it. */
+export type ParentValue = {
+  readonly caller: Caller;
+  readonly digest: string;
+  readonly until: number | null;
+  readonly depth: number;
+};
+
+/** A child of a child, and so on. */
+export const maxDepth = 8;
+
 /** A value of a client token, or one that has ended. `digest` in base64url. */
-export type ClientEntry = Omit<Entry, "digest" | "caller"> & {
+export type ClientEntry = Omit<Entry, "digest" | "caller" | "parent"> & {
   readonly digest: string;
   readonly owner: Pick<ClientCaller, "token" | "ranges"> | null;
 };
@@ -55,6 +67,21 @@ export class Credentials {
   /** Returns null for an unknown value. @throws VaultError UNAUTHORIZED with the reason for one that has ended */
   authenticate(text: string): Caller | null {
     return this.#callerOf(keyOf(text));
+  }
+
+  /** As `authenticate`, with what a child of the value needs. @throws VaultError UNAUTHORIZED */
+  parentValue(text: string): ParentValue | null {
+    const key = keyOf(text);
+    const caller = this.#callerOf(key);
+    if (caller === null) return null;
+    const digest = Buffer.from(key, "latin1").toString("base64url");
+    return { caller, digest, until: earliest(this.#line(key)), depth: this.#line(key).length - 1 };
+  }
+
+  /** Returns when the value of this digest ends, or one above it; null: never; undefined: it has ended. */
+  endOf(digest: string): number | null | undefined {
+    const line = this.#line(Buffer.from(digest, "base64url").toString("latin1"));
+    return line.every((one) => this.#isLive(one)) ? earliest(line) : undefined;
   }
 
   /** Checks that a caller's token is still valid. @throws VaultError UNAUTHORIZED with the reason */
@@ -101,8 +128,29 @@ export class Credentials {
     const now = until === null ? 0 : this.#clock.now();
     if (until !== null && now >= until + rememberedMs) return null;
     if (caller === null || (until !== null && now >= until)) throw ended(ending);
+    if (entry.parent !== undefined && !this.#line(key).every((one) => this.#isLive(one))) throw ended("revoked");
     return caller;
   }
+
+  /** Returns the entries of a value, of its parent, and so on; null stands for one that is unknown. */
+  #line(key: string): (Entry | null)[] {
+    const line: (Entry | null)[] = [];
+    for (let next: string | undefined = key; next !== undefined; ) {
+      const entry: Entry | null = (line.length <= maxDepth && this.#entries.get(next)) || null; // a file may name a circle
+      line.push(entry);
+      next = entry?.parent;
+    }
+    return line;
+  }
+
+  #isLive(entry: Entry | null): boolean {
+    return entry !== null && entry.caller !== null && (entry.until === null || this.#clock.now() < entry.until);
+  }
+}
+
+function earliest(line: readonly (Entry | null)[]): number | null {
+  const ends = line.flatMap((entry) => entry?.until ?? []);
+  return ends.length === 0 ? null : Math.min(...ends);
 }
 
 function keyOf(text: string): string {
@@ -112,7 +160,8 @@ function keyOf(text: string): string {
 function entryOf({ digest: text, owner, until, ending }: ClientEntry): [string, Entry] {
   const digest = Buffer.from(text, "base64url");
   const key = digest.toString("latin1");
-  return [key, { digest, caller: owner && { ...owner, key, until }, until, ending }];
+  const parent = owner?.token.parent && Buffer.from(owner.token.parent.digest, "base64url").toString("latin1");
+  return [key, { digest, caller: owner && { ...owner, key, until }, until, ending, ...(parent && { parent }) }];
 }
 
 function rootEntry(text: string, until: number | null): Entry {

@@ -6,7 +6,7 @@
  *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
  *
  *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
- *             "mac","lastUsedAt"}
+ *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}
  *   an ended token: {"digest","name","reason","at"}
  *
  * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's value, and with the MAC base64url. The MAC
@@ -21,6 +21,9 @@ export const tokenName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 /** A value that a rotation has replaced, and how long it stays valid. */
 export type FormerValue = { readonly digest: string; readonly until: number };
 
+/** The token that made a child, and the SHA-256 of the value that it was made with: the child ends with that value. */
+export type Parent = { readonly name: string; readonly digest: string };
+
 export type UnsignedRecord = {
   readonly name: string;
   readonly can: readonly Scope[];
@@ -33,6 +36,8 @@ export type UnsignedRecord = {
   readonly digest: string;
   /** Those that are still valid first, otherwise newest first. */
   readonly former: readonly FormerValue[];
+  /** Of child tokens alone. */
+  readonly parent?: Parent;
 };
 
 export type TokenRecord = UnsignedRecord & { readonly mac: string };
@@ -59,9 +64,11 @@ const header = { format: "strongroom tokens", version: 1 };
 
 /** Returns the text under the MAC, which does not depend on the order of the members in the file. */
 export function signedText(record: UnsignedRecord): string {
-  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former } = record;
+  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, parent } = record;
   const texts = former.map((one) => [one.digest, one.until]);
-  return JSON.stringify(["strongroom token 1", name, can, paths, createdAt, ttlSeconds, expiresAt, digest, texts]);
+  const members = [name, can, paths, createdAt, ttlSeconds, expiresAt, digest, texts];
+  if (parent !== undefined) members.push([parent.name, parent.digest]);
+  return JSON.stringify(["strongroom token 1", ...members]);
 }
 
 export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
@@ -101,11 +108,14 @@ function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[
 }
 
 const recordMembers = 10;
+const childMembers = recordMembers + 1;
 
 function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt: number | null } {
   const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, lastUsedAt } = membersOf(entry);
+  const { parent } = membersOf(entry);
   return (
-    Object.keys(membersOf(entry)).length === recordMembers &&
+    Object.keys(membersOf(entry)).length === (parent === undefined ? recordMembers : childMembers) &&
+    (parent === undefined || isParent(parent)) &&
     isText(name, tokenName) &&
     isListOf(can, (one) => scopes.some((known) => known === one)) &&
     isListOf(paths, (one) => typeof one === "string") &&
@@ -119,6 +129,11 @@ function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt:
 function isFormer(entry: unknown): boolean {
   const { digest, until } = membersOf(entry);
   return isDigest(digest) && isTime(until);
+}
+
+function isParent(entry: unknown): entry is Parent {
+  const { name, digest } = membersOf(entry);
+  return isText(name, tokenName) && isDigest(digest);
 }
 
 function isEnded(entry: unknown): entry is EndedToken {

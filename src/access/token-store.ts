@@ -77,10 +77,12 @@ export class TokenLedger {
     return ledger;
   }
 
-  /** Those that exist for a user: an expired one does for 30 days more. */
+  /** Those that exist for a user: an expired one does for 30 days more, a child token until it ends. */
   existing({ tokens }: TokenDocument): readonly TokenRecord[] {
     const now = this.#clock.now();
-    return tokens.filter(({ expiresAt }) => !isForgotten(expiresAt, now));
+    return tokens.filter(({ expiresAt, parent }) => {
+      return parent === undefined ? !isForgotten(expiresAt, now) : expiresAt === null || now < expiresAt;
+    });
   }
 
   /** The current document. */
@@ -427,13 +429,21 @@ export function isForgotten(end: number | null, now: number): boolean {
 
 /**
  * Adds the ended texts to those of the document, and drops their tokens. One that has expired stays, however long ago: were
- * the clock ahead, the token would be lost for good.
+ * the clock ahead, the token would be lost for good. An expired child token stays a day.
  */
 export function withEnded(document: TokenDocument, ended: readonly EndedToken[], now: number): TokenDocument {
   const known = new Map([...document.ended, ...ended].map((one) => [one.digest, one]));
   const remembered = [...known.values()].filter(({ at }) => !isForgotten(at, now)).slice(-maxEnded);
-  return { ...document, tokens: document.tokens.filter(({ digest }) => !known.has(digest)), ended: remembered };
+  const tokens = document.tokens.filter((one) => !known.has(one.digest) && !isFormerChild(one, now));
+  return { ...document, tokens, ended: remembered };
 }
+
+/** Programs make child tokens by the thousand: those that expired are not kept. */
+function isFormerChild({ parent, expiresAt }: TokenRecord, now: number): boolean {
+  return parent !== undefined && expiresAt !== null && now >= expiresAt + childRememberedMs;
+}
+
+const childRememberedMs = 24 * 3600 * 1000;
 
 export function entriesOf({ tokens, ended }: TokenDocument): ClientEntry[] {
   return [...tokens.flatMap(entriesOfToken), ...ended.map(entryOfEnded)];

@@ -1,11 +1,13 @@
 /** Client tokens: creation, rotation, revocation. A revoked token ends in memory first, then on disk. */
-import { hash } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
-import type { ClientCaller } from "./credentials.js";
+import { type ClientCaller, type Credentials, maxDepth, type ParentValue } from "./credentials.js";
+import { type Scope, scopes } from "./scopes.js";
 import {
   documentName,
   type EndedToken,
+  type Parent,
   type TokenDocument,
   type TokenRecord,
   type UnsignedRecord,
@@ -17,11 +19,19 @@ import { newTokenValue } from "./token-value.js";
 /** A document of the vault. */
 type NamedDocument = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
-/** A record without its digests. Times are ISO 8601 UTC with milliseconds. */
+/** A record without its digests. Times are ISO 8601 UTC with milliseconds. `parent`: of child tokens alone. */
 type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly lastUsedAt: string | null;
+  readonly parent?: string;
+};
+
+/** `can` null: what the parent can. */
+export type ChildRequest = {
+  readonly label: string;
+  readonly can: readonly Scope[] | null;
+  readonly ttlSeconds: number;
 };
 
 /** `text` is shown once. */
@@ -29,23 +39,25 @@ export type NewToken = { readonly text: string; readonly shown: ShownToken };
 
 export class ClientTokens {
   readonly #ledger: TokenLedger;
+  readonly #credentials: Credentials;
   readonly #clock: Clock;
   /** Names of tokens that are revoked only in memory, because the disk refused the change. */
   readonly #unsaved = new Set<string>();
 
-  private constructor(ledger: TokenLedger, clock: Clock) {
+  private constructor(ledger: TokenLedger, { credentials, clock }: LedgerOptions) {
     this.#ledger = ledger;
+    this.#credentials = credentials;
     this.#clock = clock;
   }
 
   static async open(options: LedgerOptions): Promise<ClientTokens> {
-    return new ClientTokens(await TokenLedger.open(options), options.clock);
+    return new ClientTokens(await TokenLedger.open(options), options);
   }
 
   /** Returns the tokens in ascending order of their names, including those that expired within the last 30 days. */
   list(): readonly ShownToken[] {
-    const shown = this.#ledger.existing(this.#ledger.state).map((record) => this.#shown(record));
-    return shown.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const records = this.#ledger.existing(this.#ledger.state).filter((record) => this.#parentEnd(record) !== undefined);
+    return records.map((record) => this.#shown(record)).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** The number of tokens, including those that expired within the last 30 days. */
@@ -89,6 +101,27 @@ export class ClientTokens {
   }
 
   /**
+   * Makes a token that can do no more than its parent, and ends with the value that it is made with. `text`: that value.
+   * @throws VaultError UNAUTHORIZED, FORBIDDEN for what the parent may not do, … as create
+   */
+  async createChild(text: string, { label, can, ttlSeconds }: ChildRequest): Promise<NewToken> {
+    await this.refresh();
+    const value = newTokenValue("client");
+    const record = await this.#ledger.change((state) => {
+      const { parent, rights, until } = this.#parentOf(text);
+      const foreign = can?.find((scope) => !rights.can.includes(scope));
+      if (foreign !== undefined) throw beyondParent(parent.name, foreign);
+      const createdAt = this.#clock.now();
+      const expiresAt = earlier(endOf(createdAt, ttlSeconds), until);
+      const name = this.#childName(state, parent.name, label);
+      const times = { createdAt, ttlSeconds, expiresAt };
+      const members = { name, can: can ?? rights.can, paths: rights.paths, ...times, former: [], parent };
+      return this.#signed(state, { ...members, digest: digestOf(value) });
+    });
+    return { text: value, shown: this.#shown(record) };
+  }
+
+  /**
    * Replaces the token's value. The new one has the lifetime that the token was created with; the old one stays valid for
    * the overlap.
    * @throws VaultError NOT_FOUND, VAULT_LOCKED, INTEGRITY, UNAVAILABLE; BAD_REQUEST when it would end an earlier overlap
@@ -102,7 +135,9 @@ export class ClientTokens {
       const now = this.#clock.now();
       const until = Math.min(now + overlapSeconds * 1000, old.expiresAt ?? Number.POSITIVE_INFINITY);
       const [former, dropped] = formerValues([{ digest: old.digest, until }, ...old.former], name, now);
-      const renewed = { expiresAt: endOf(now, old.ttlSeconds), digest: digestOf(text), former };
+      const end = endOf(now, old.ttlSeconds);
+      const expiresAt = old.parent === undefined ? end : earlier(end, old.expiresAt);
+      const renewed = { expiresAt, digest: digestOf(text), former };
       return this.#signed({ ...state, ended: [...state.ended, ...dropped] }, { ...old, ...renewed });
     });
     return { text, shown: this.#shown(record) };
@@ -161,10 +196,37 @@ export class ClientTokens {
     return this.#ledger.close();
   }
 
-  #shown({ name, can, paths, createdAt, expiresAt }: UnsignedRecord): ShownToken {
+  #shown(record: UnsignedRecord): ShownToken {
+    const { name, can, paths, createdAt, parent } = record;
     const lastUsedAt = this.#ledger.lastUsedAt(name);
+    const expiresAt = earlier(record.expiresAt, this.#parentEnd(record) ?? null);
     const times = { createdAt: iso(createdAt), expiresAt: expiresAt === null ? null : iso(expiresAt) };
-    return { name, can, paths, ...times, lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt) };
+    const used = { lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt) };
+    return { name, can, paths, ...times, ...used, ...(parent && { parent: parent.name }) };
+  }
+
+  /** Returns when the parent's value ends; null: never, or there is no parent; undefined: it has ended. */
+  #parentEnd({ parent }: UnsignedRecord): number | null | undefined {
+    return parent === undefined ? null : this.#credentials.endOf(parent.digest);
+  }
+
+  /** @throws VaultError UNAUTHORIZED, FORBIDDEN, BAD_REQUEST */
+  #parentOf(text: string): { readonly parent: Parent; readonly rights: Rights; readonly until: number | null } {
+    const value = this.#credentials.parentValue(text);
+    if (value === null) throw new VaultError("UNAUTHORIZED", "the token is wrong", { credential: "token" });
+    const { caller, digest, until, depth } = value;
+    if (depth === maxDepth) throw new VaultError("BAD_REQUEST", `child tokens are at most ${maxDepth} deep`);
+    const rights = rightsOf(caller);
+    return { parent: { name: rights.name, digest }, rights, until };
+  }
+
+  /** Returns a name that says whose child it is. */
+  #childName(state: TokenDocument, parent: string, label: string): string {
+    for (;;) {
+      const ending = `.${label.slice(0, maxLabel)}-${randomBytes(4).toString("hex")}`;
+      const name = `${parent.slice(0, maxName - ending.length)}${ending}`;
+      if (this.#find(state, name) === undefined) return name;
+    }
   }
 
   async #signed(state: TokenDocument, unsigned: UnsignedRecord): Promise<Outcome<TokenRecord>> {
@@ -180,7 +242,7 @@ export class ClientTokens {
   /** Ends the token in memory; returns whether there was one. */
   #end(name: string): boolean {
     const record = this.#find(this.#ledger.state, name);
-    if (record !== undefined) this.#endAll([record]);
+    if (record !== undefined) this.#endAll(withDescendants([record], this.#ledger.state.tokens));
     return record !== undefined;
   }
 
@@ -189,6 +251,10 @@ export class ClientTokens {
     this.#ledger.end(records.flatMap((record) => revokedTexts(record, at)));
   }
 }
+
+/** Of a token's name, and of the part of it that a client chooses. */
+const maxName = 64;
+const maxLabel = 24;
 
 const notDurable =
   "the token is revoked until the server restarts, but the change could not be stored: free some space on the disk, and revoke it again";
@@ -202,6 +268,26 @@ function digestOf(text: string): string {
 function revokedTexts({ name, digest: current, former }: TokenRecord, at: number): EndedToken[] {
   const digests = [current, ...former.map(({ digest }) => digest)];
   return digests.map((digest) => ({ digest, name, reason: "revoked", at }));
+}
+
+/** The children of these tokens end with them, and theirs. */
+function withDescendants(ended: readonly TokenRecord[], all: readonly TokenRecord[]): readonly TokenRecord[] {
+  const digests = new Set(ended.flatMap(({ digest, former }) => [digest, ...former.map((one) => one.digest)]));
+  const found = all.filter((one) => !ended.includes(one) && one.parent !== undefined && digests.has(one.parent.digest));
+  return found.length === 0 ? ended : withDescendants([...ended, ...found], all);
+}
+
+type Rights = Pick<TokenRecord, "name" | "can" | "paths">;
+
+/** @throws VaultError FORBIDDEN */
+function rightsOf(caller: ParentValue["caller"]): Rights {
+  if (caller === "root") return { name: rootName, can: scopes, paths: [] };
+  if (caller.session) throw new VaultError("FORBIDDEN", "the token of the review page makes no others");
+  return caller.token;
+}
+
+function earlier(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other);
 }
 
 function endOf(from: number, ttlSeconds: number): number | null {
@@ -222,6 +308,10 @@ function iso(time: number): string {
 
 function noSuchToken(name: string): VaultError {
   return new VaultError("NOT_FOUND", `there is no token ${name}: GET /v1/tokens lists them`);
+}
+
+function beyondParent(parent: string, scope: Scope): VaultError {
+  return new VaultError("FORBIDDEN", `the token ${parent} cannot ${scope}, so its child cannot`);
 }
 
 function alreadyExists(name: string): VaultError {

@@ -231,7 +231,9 @@ export async function listTokens(flags: ServedFlags): Promise<void> {
   for (const token of tokens) {
     const isOver = token.expiresAt !== null && Date.parse(token.expiresAt) <= Date.now();
     const used = token.lastUsedAt === null ? "never used" : `used ${localMinute(new Date(token.lastUsedAt))}`;
-    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${endOf(token, isOver ? "expired" : "ends")}, ${used}`;
+    const parent = token.parent === undefined ? "" : `, child of ${token.parent}`;
+    const end = endOf(token, isOver ? "expired" : "ends");
+    const row = `${token.name.padEnd(width)}  ${scopeOf(token)}, ${end}, ${used}${parent}`;
     process.stdout.write(`${isOver ? paint("red", row) : row}\n`);
   }
 }

@@ -1,0 +1,207 @@
+/** Child tokens: rights, ends, and the records that hold them. */
+import { hash } from "node:crypto";
+import { expect } from "chai";
+import { Credentials } from "../../src/access/credentials.js";
+import { readDocument, signedText, writeDocument } from "../../src/access/token-record.js";
+import { ClientTokens } from "../../src/access/tokens.js";
+import { createLog } from "../../src/log.js";
+import { Observers } from "../../src/observer.js";
+import { Vault } from "../../src/vault/vault.js";
+import { later } from "../support/clean-up.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { type Kept, MemoryStore, nothingKept } from "../support/memory-store.js";
+import { passphrase, testSettings } from "../support/server.js";
+
+const rootText = `root-${"r".repeat(40)}`;
+const hour = 3600;
+
+type Opened = { readonly vault: Vault; readonly tokens: ClientTokens; readonly credentials: Credentials };
+
+async function opened(kept: Kept, clock: FakeClock, root = rootText): Promise<Opened> {
+  const log = createLog("error", () => {}, Date.now);
+  const settings = { ...testSettings(), minScryptLogN: 10, idleTimeoutMs: 0 };
+  const store = new MemoryStore(kept);
+  const vault = await Vault.open({ store, settings, clock, log, observers: new Observers(log), audit: null });
+  later(() => vault.close());
+  const credentials = new Credentials(root, clock);
+  const tokens = await ClientTokens.open({ vault: vault.records, credentials, clock, log });
+  vault.setRecordStore(tokens);
+  return { vault, tokens, credentials };
+}
+
+function body(members: object): Uint8Array<SharedArrayBuffer> {
+  const text = Buffer.from(JSON.stringify(members));
+  const bytes = new Uint8Array(new SharedArrayBuffer(text.length));
+  bytes.set(text);
+  return bytes;
+}
+
+async function unlocked(): Promise<Opened & { readonly kept: Kept; readonly clock: FakeClock }> {
+  const [kept, clock] = [nothingKept(), new FakeClock()];
+  const open = await opened(kept, clock);
+  await open.vault.init(body({ passphrase }));
+  return { ...open, kept, clock };
+}
+
+const wish = { label: "job", can: null, ttlSeconds: 2 * hour } as const;
+
+function isValid({ credentials }: Opened, text: string): boolean {
+  try {
+    return credentials.authenticate(text) !== null;
+  } catch {
+    return false;
+  }
+}
+
+async function family(tokens: ClientTokens) {
+  const parent = await tokens.create({ name: "ci", can: ["get", "list"], paths: ["app/"], ttlSeconds: hour });
+  const child = await tokens.createChild(parent.text, wish);
+  const grandchild = await tokens.createChild(child.text, { ...wish, can: ["get"] });
+  return { parent: parent.text, child: child.text, grandchild: grandchild.text, shown: child.shown };
+}
+
+async function problemOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => null,
+    (error: unknown) => (error as { code: string }).code,
+  );
+}
+
+describe("Child tokens", () => {
+  it("have the rights and paths of their parent, and end no later", async () => {
+    const { tokens, clock } = await unlocked();
+    const { shown } = await family(tokens);
+    const expiresAt = new Date(clock.now() + hour * 1000).toISOString();
+    expect(shown).to.deep.include({ parent: "ci", expiresAt, can: ["get", "list"], paths: ["app/"] });
+    expect(shown.name).to.match(/^ci\.job-[0-9a-f]{8}$/);
+    expect(tokens.list().map(({ parent }) => parent)).to.have.members([undefined, "ci", shown.name]);
+  });
+
+  it("cannot have a right that their parent does not have", async () => {
+    const { tokens } = await unlocked();
+    const { child, grandchild } = await family(tokens);
+    expect(await problemOf(tokens.createChild(child, { ...wish, can: ["put"] }))).to.equal("FORBIDDEN");
+    expect(await problemOf(tokens.createChild(grandchild, { ...wish, can: ["list"] }))).to.equal("FORBIDDEN");
+  });
+
+  it("are at most 8 deep", async () => {
+    const { tokens } = await unlocked();
+    let text = rootText;
+    for (let i = 0; i < 8; i++) text = (await tokens.createChild(text, wish)).text;
+    expect(await problemOf(tokens.createChild(text, wish))).to.equal("BAD_REQUEST");
+  });
+
+  it("are revoked with their parent, also after a restart", async () => {
+    const open = await unlocked();
+    const { child, grandchild } = await family(open.tokens);
+    await open.tokens.revoke("ci");
+    expect([child, grandchild].filter((text) => isValid(open, text))).to.deep.equal([]);
+    expect(open.tokens.list()).to.deep.equal([]);
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock);
+    expect([child, grandchild].filter((text) => isValid(again, text))).to.deep.equal([]);
+  });
+
+  it("can be revoked without their parent", async () => {
+    const open = await unlocked();
+    const { parent, child, grandchild, shown } = await family(open.tokens);
+    await open.tokens.revoke(shown.name);
+    expect([parent, child, grandchild].map((text) => isValid(open, text))).to.deep.equal([true, false, false]);
+  });
+
+  it("survive a restart, and a rotation of the master key", async () => {
+    const open = await unlocked();
+    const { child, grandchild } = await family(open.tokens);
+    await open.vault.keys.rotate(body({ passphrase, keys: [] }), () => {});
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock);
+    await again.vault.unlock(body({ passphrase }), () => {});
+    expect([child, grandchild].map((text) => isValid(again, text))).to.deep.equal([true, true]);
+    expect(again.tokens.list()).to.have.length(3);
+  });
+
+  it("end with the value that they were made with", async () => {
+    const open = await unlocked();
+    const { child, grandchild } = await family(open.tokens);
+    const renewed = await open.tokens.rotate("ci", 60);
+    const late = await open.tokens.createChild(renewed.text, wish);
+    expect([child, grandchild].map((text) => isValid(open, text))).to.deep.equal([true, true]);
+    open.clock.advance(60_000);
+    expect([child, grandchild, late.text].map((text) => isValid(open, text))).to.deep.equal([false, false, true]);
+    expect(open.tokens.list().map(({ name }) => name)).to.have.members(["ci", late.shown.name]);
+  });
+
+  it("end with the root token that made them", async () => {
+    const open = await unlocked();
+    const { text } = await open.tokens.createChild(rootText, wish);
+    open.credentials.replaceRoot(`next-${"n".repeat(40)}`, open.clock.now() + 60_000);
+    expect(isValid(open, text)).to.equal(true);
+    open.clock.advance(60_000);
+    expect(isValid(open, text)).to.equal(false);
+    await open.vault.close();
+    const again = await opened(open.kept, open.clock, `next-${"n".repeat(40)}`);
+    expect(isValid(again, text)).to.equal(false);
+    expect(again.tokens.list()).to.deep.equal([]);
+  });
+
+  it("are not extended by a rotation of their value", async () => {
+    const { tokens } = await unlocked();
+    const { shown } = await family(tokens);
+    expect((await tokens.rotate(shown.name, 0)).shown.expiresAt).to.equal(shown.expiresAt);
+  });
+
+  it("leave the list when they expire, and the document a day later", async () => {
+    const { tokens, clock, kept } = await unlocked();
+    await tokens.createChild(rootText, { ...wish, ttlSeconds: 60 });
+    clock.advance(60_000);
+    expect(tokens.list()).to.deep.equal([]);
+    clock.advance(24 * hour * 1000);
+    await tokens.create({ name: "ci", can: ["get"], paths: [], ttlSeconds: 0 });
+    const document = readDocument(kept.documents.get("tokens") ?? Buffer.from(""));
+    expect(document?.tokens.map(({ name }) => name)).to.deep.equal(["ci"]);
+  });
+});
+
+describe("Records of child tokens", () => {
+  const digest = "d".repeat(43);
+  const times = { createdAt: 1, ttlSeconds: 2, expiresAt: 3 };
+  const record = { name: "ci", can: ["get"], paths: [], ...times, digest, former: [], mac: digest } as const;
+  const child = { ...record, parent: { name: "root", digest } };
+
+  it("leave the text under the MAC of other tokens as it was", () => {
+    expect(signedText(record)).to.equal(`["strongroom token 1","ci",["get"],[],1,2,3,"${digest}",[]]`);
+    expect(signedText(child)).to.equal(
+      `["strongroom token 1","ci",["get"],[],1,2,3,"${digest}",[],["root","${digest}"]]`,
+    );
+  });
+
+  it("are read as they were written, and refused when the parent is malformed", () => {
+    const written = (parent: unknown) => {
+      const tokens = [{ ...record, parent }] as never;
+      return readDocument(writeDocument({ tokens, ended: [], refused: [], lastUsed: new Map() }));
+    };
+    expect(written(child.parent)?.tokens).to.deep.equal([child]);
+    for (const parent of [
+      null,
+      "root",
+      {},
+      { name: "root" },
+      { name: "Root", digest },
+      { name: "root", digest: "d" },
+    ]) {
+      expect(written(parent)?.refused, JSON.stringify(parent)).to.have.length(1);
+    }
+  });
+
+  it("that name each other as parents are not valid", () => {
+    const credentials = new Credentials(rootText, new FakeClock());
+    const digests = ["a value", "another"].map((text) => hash("sha256", text, "base64url"));
+    const circle = digests.map((own, i) => {
+      const parent = { name: "ci", digest: digests[1 - i] ?? "" };
+      const token = { ...record, digest: own, parent };
+      return { digest: own, owner: { token, ranges: [] }, until: null, ending: "expired" as const };
+    });
+    credentials.setClients(circle);
+    expect(() => credentials.authenticate("a value")).to.throw("revoked");
+  });
+});
