@@ -837,6 +837,8 @@ export interface VaultStatus {
   readonly serverRunning: boolean;
   /** The listening port. */
   readonly port: number;
+  /** The port for Vault's clients, if it is on. */
+  readonly vaultPort?: number;
   /** The broker's port on 127.0.0.1, if it is on. */
   readonly brokerPort?: number;
   /** Milliseconds of inactivity after which the vault locks. 0: never. */

@@ -45,6 +45,8 @@ export interface Settings {
   readonly auditOnFailure: (typeof auditFailures)[number];
   readonly reviewPage: boolean;
   readonly logLevel: LogLevel;
+  /** Of the API that Vault's clients speak. Null: it is off. */
+  readonly vaultPort: number | null;
   /** Null: there is no broker. */
   readonly brokerPort: number | null;
   /** File of PEM certificates. */
@@ -263,6 +265,14 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
     meaning: `how much is logged: ${logLevels.join(", ")}`,
     fallback: () => "info",
     read: oneOf(logLevels),
+  },
+  vaultPort: {
+    flag: "vault-port",
+    variable: "STRONGROOM_VAULT_PORT",
+    meaning: "port for clients of HashiCorp Vault and OpenBao, 8200 by custom; 0 picks a free one, off is none",
+    shownDefault: "off",
+    fallback: () => null,
+    read: readOptionalPort,
   },
   brokerPort: {
     flag: "broker-port",

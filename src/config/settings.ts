@@ -40,6 +40,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     auditOnFailure: read("auditOnFailure"),
     reviewPage: read("reviewPage"),
     logLevel: read("logLevel"),
+    vaultPort: read("vaultPort"),
     brokerPort: read("brokerPort"),
     upstreamCa: read("upstreamCa"),
     approveWith: read("approveWith"),

@@ -2,63 +2,74 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import express, { type Express, type Request, type Response } from "express";
 import type { Caller } from "../access/credentials.js";
-import {
-  addressOf,
-  createLockout,
-  keyOfAddress,
-  keyOfOrigin,
-  type Lockout,
-  type LockoutRules,
-} from "../access/lockout.js";
+import { addressOf, createLockout, keyOfAddress, keyOfOrigin, type LockoutRules } from "../access/lockout.js";
 import { requireScope } from "../access/scopes.js";
 import { rootName } from "../access/token-request.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { FinishedRequest, Observer, Observers } from "../observer.js";
+import type { FinishedRequest, Observers } from "../observer.js";
 import { isAfterClose } from "./body.js";
 import { type EndpointTable, parseTarget, type Service } from "./endpoint.js";
-import { BearerCheck, type GuardSettings, OriginGuard } from "./guards.js";
+import { endpointTable } from "./endpoints.js";
+import { BearerCheck, bearerOf, type GuardSettings, OriginGuard, type TokenReader } from "./guards.js";
 import { discardBody } from "./memory.js";
 import { beginContext, contextOf, type Report } from "./request.js";
-import { sendError } from "./response.js";
+import { type ErrorForm, nativeErrors, sendError } from "./response.js";
 import { sendReviewPage } from "./review.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
 
+/** What differs between the APIs of one server. */
+export type Api = {
+  readonly table: Pick<EndpointTable, "find" | "methodsOf">;
+  /** Returns the method as the table and the report have it. */
+  readonly methodOf: (req: IncomingMessage) => string;
+  readonly tokenOf: TokenReader;
+  /** Refuses what an authenticated request asks for and the API does not have. @throws VaultError BAD_REQUEST */
+  readonly checkHeaders: (req: IncomingMessage) => void;
+  readonly errors: ErrorForm;
+  /** Serves what is no endpoint and needs no token; returns false when it is none of that. */
+  readonly sendPage: (service: Service, req: Request, res: Response) => boolean;
+};
+
+export const nativeApi: Api = {
+  table: endpointTable,
+  methodOf: ({ method }) => method ?? "",
+  tokenOf: bearerOf,
+  checkHeaders: () => {},
+  errors: nativeErrors,
+  sendPage: sendReviewPage,
+};
+
 /** `messages`: the classes of the HTTP server's requests and responses. */
 export function createApp(
-  table: EndpointTable,
+  api: Api,
   service: Service,
   settings: GuardSettings,
   clock: Clock,
   messages: MessageClasses,
   observers: Observers,
 ): Handle {
-  const { log, audit, credentials, tokens, tokenLockout } = service;
-  const checks: Checks = {
-    table,
-    service,
-    origin: new OriginGuard(settings),
-    bearer: new BearerCheck(credentials, tokens, tokenLockout, clock),
-    tokenLockout,
-  };
-  if (log.writes("debug")) observers.add(requestLog(log));
+  const { log, audit } = service;
+  const origin = new OriginGuard(settings);
+  const checks: Checks = { api, service, origin, bearer: new BearerCheck(service, clock, api.tokenOf) };
   const report = reporter(audit, observers);
   const app = express().disable("x-powered-by").disable("etag");
   adoptMessageClasses(app, messages);
   app.use((req, res) => {
     try {
-      serve(checks, req, res)?.catch((error: unknown) => sendError(req, res, error, log));
+      serve(checks, req, res)?.catch((error: unknown) => sendError(req, res, error, log, api.errors));
     } catch (error) {
-      sendError(req, res, error, log);
+      sendError(req, res, error, log, api.errors);
     }
   });
   return (req, res) => {
     if (isAfterClose(req)) return void discardBody(req);
     const target = parseTarget(req.url ?? "");
-    beginContext(req, target, table.find(req.method ?? "", target), report);
+    req.method = api.methodOf(req);
+    beginContext(req, target, api.table.find(req.method, target), report);
     req.url = "/"; // Express skips every middleware when it cannot parse a target
     app(req, res);
   };
@@ -83,11 +94,10 @@ export function createLockouts(
 }
 
 type Checks = {
-  readonly table: EndpointTable;
+  readonly api: Api;
   readonly service: Service;
   readonly origin: OriginGuard;
   readonly bearer: BearerCheck;
-  readonly tokenLockout: Lockout;
 };
 
 /**
@@ -96,23 +106,24 @@ type Checks = {
  * before the request's body is parsed.
  */
 function serve(checks: Checks, req: Request, res: Response): Promise<void> | void {
-  const { service, origin, bearer, tokenLockout } = checks;
+  const { api, service, origin, bearer } = checks;
   const { found } = contextOf(req);
   origin.check(req);
-  if (found === null && sendReviewPage(service, req, res)) return;
+  if (found === null && api.sendPage(service, req, res)) return;
   if (found?.endpoint?.scope === "open") return found.endpoint.handle(service, req, res, found.parameter);
-  tokenLockout.check(req);
+  service.tokenLockout.check(req);
   const caller = bearer.check(req, res);
   if (!(caller instanceof Promise)) return dispatch(checks, req, res, caller);
   return caller.then((known) => dispatch(checks, req, res, known));
 }
 
 /** Continues after the token's check. */
-function dispatch({ table, service }: Checks, req: Request, res: Response, caller: Caller): Promise<void> | void {
+function dispatch({ api, service }: Checks, req: Request, res: Response, caller: Caller): Promise<void> | void {
   const { found, target } = contextOf(req);
   const endpoint = found?.endpoint ?? null;
+  api.checkHeaders(req);
   if (endpoint?.guard === "passphrase") service.passphraseLockout.check(req);
-  if (endpoint === null) throw noEndpoint(table.methodsOf(target.path));
+  if (endpoint === null) throw noEndpoint(api.table.methodsOf(target.path));
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
   if (caller !== "root") requireScope(caller.token, endpoint.scope);
   const run = () => endpoint.handle(service, req, res, found?.parameter ?? "");
@@ -169,15 +180,6 @@ function reporter(audit: AuditLog | null, observers: Observers): Report {
     };
     if (found?.endpoint) audit?.requestFinished(found.endpoint.audit, finished);
     observers.requestFinished(finished);
-  };
-}
-
-/** Writes one debug line for each finished request. DANGER: never its path. */
-function requestLog(log: Log): Observer {
-  return {
-    requestFinished({ method, route, status, durationMs }) {
-      log.debug({ event: "request", method, route, status, durationMs: Math.round(durationMs) });
-    },
   };
 }
 

@@ -9,6 +9,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { MethodSpelling } from "./list-method.js";
 import { overwriteStackSoon } from "./memory.js";
 
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void;
@@ -31,17 +32,21 @@ const bodyPiece = 1_024;
 /** Bytes of empty lines before a request, from which on its connection is closed. HTTP allows any number, and one is in use. */
 const maxLineBreaks = 256;
 
+/** `takesList`: its requests may have the method LIST, which Node's parser does not know; the handler gets it as LINK. */
+type PipelineOptions = { readonly takesList?: boolean };
+
 /**
  * Puts a pipeline between a connection and its HTTP parser. It wipes each chunk of plaintext once the parser has copied
  * it; its listener also keeps Node from reading into one buffer for the whole process, which no code can reach.
  * For a server's event of a new connection, after Node's own listener.
  */
-export function addPipeline(socket: Piped): void {
+export function addPipeline(socket: Piped, { takesList = false }: PipelineOptions = {}): void {
   const parsers = socket.listeners("data") as Parse[];
   for (const parser of parsers) socket.off("data", parser);
-  const added = new Pipeline(socket, (bytes) => {
+  const parse = (bytes: Buffer) => {
     for (const parser of parsers) Reflect.apply(parser, socket, [bytes]);
-  });
+  };
+  const added = new Pipeline(socket, parse, takesList ? new MethodSpelling() : null);
   socket[pipeline] = added;
   socket.on("data", (chunk: Buffer) => added.take(chunk));
   socket.once("close", () => added.end());
@@ -71,6 +76,7 @@ class Pipeline {
   current: ServerResponse | null = null;
   readonly #socket: Socket;
   readonly #parse: Parse;
+  readonly #spelling: MethodSpelling | null;
   /** Parsed, but not started: what came in one piece with the end of a body. */
   readonly #waiting: [ServerResponse, Handle][] = [];
   /** Not parsed yet. */
@@ -78,9 +84,10 @@ class Pipeline {
   #isHolding = false;
   #hasEnded = false;
 
-  constructor(socket: Socket, parse: Parse) {
+  constructor(socket: Socket, parse: Parse, spelling: MethodSpelling | null) {
     this.#socket = socket;
     this.#parse = parse;
+    this.#spelling = spelling;
   }
 
   take(chunk: Buffer): void {
@@ -90,6 +97,7 @@ class Pipeline {
   }
 
   add(res: ServerResponse, handle: Handle): void {
+    this.#spelling?.announced(res.req);
     if (this.current === null) this.#start(res, handle);
     else this.#waiting.push([res, handle]);
   }
@@ -121,7 +129,9 @@ class Pipeline {
     while (!this.#isBusy && this.#held.length > 0) {
       if (this.#floods) return void this.#drop();
       const bytes = this.#cut();
+      this.#spelling?.respell(bytes);
       this.#parse(bytes);
+      this.#spelling?.parsed();
       bytes.fill(0);
     }
     if (this.#held.length > 0) this.#hold();
@@ -141,8 +151,8 @@ class Pipeline {
   #cut(): Buffer {
     const chunk = this.#held.shift() ?? Buffer.alloc(0);
     const from = this.current === null ? lineBreaksAt(chunk) : bodyPiece;
-    const end = chunk.indexOf(headEnd, from) + headEnd.length;
-    if (end < headEnd.length || end === chunk.length) return chunk;
+    const end = this.#spelling?.isOn ? this.#spelling.lengthOfPiece(chunk) : endOfHead(chunk, from);
+    if (end === chunk.length) return chunk;
     this.#held.unshift(chunk.subarray(end));
     return chunk.subarray(0, end);
   }
@@ -161,6 +171,12 @@ class Pipeline {
     this.#isHolding = false;
     this.#socket.resume();
   }
+}
+
+/** Returns the end of the first head that ends behind `from`; the chunk's length when there is none. */
+function endOfHead(chunk: Buffer, from: number): number {
+  const at = chunk.indexOf(headEnd, from);
+  return at < 0 ? chunk.length : at + headEnd.length;
 }
 
 function discard(chunk: Buffer): void {

@@ -9,7 +9,6 @@ import type { ClientTokens } from "../access/tokens.js";
 import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedEvent } from "../audit/record.js";
 import type { Broker } from "../broker/broker.js";
-import type { OperationId } from "../contract/operations.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
 import { percentDecode } from "../paths/secret-path.js";
@@ -39,6 +38,8 @@ export type Service = {
   readonly version: string;
   /** The listening port. */
   readonly port: number;
+  /** Of the API for Vault's clients. Null: it is off. */
+  readonly vaultPort: number | null;
   /** Null: the review page is off. */
   readonly review: ReviewAccess | null;
   readonly vitals: Vitals;
@@ -50,12 +51,12 @@ export type Service = {
 /** `parameter`: the raw text in the place of the path's parameter; "" for a path without one. */
 export type Handler = (service: Service, req: Request, res: Response, parameter: string) => Promise<void> | void;
 
-type Method = "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
+type Method = "GET" | "HEAD" | "LIST" | "PUT" | "POST" | "PATCH" | "DELETE";
 
 /** Everything that is decided for an endpoint: what is forgotten does not compile. */
-export type Endpoint = {
-  /** The operation in openapi.json. */
-  readonly operation: OperationId;
+export type Endpoint<Operation extends string = string> = {
+  /** Its name; of the native API, the operation in openapi.json. */
+  readonly operation: Operation;
   /**
    * Method and path. The path may have one parameter (`:name`), which may contain slashes. A query (`?version`) gives the
    * requests with this parameter a row of their own.

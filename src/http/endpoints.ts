@@ -1,5 +1,6 @@
 /** Endpoints of the API: a row each. */
 import { change, read } from "../audit/record.js";
+import type { OperationId } from "../contract/operations.js";
 import { readAudit, verifyAudit } from "./audit.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
@@ -35,7 +36,7 @@ import {
 const anyUse = ["encrypt", "decrypt", "sign"] as const;
 
 // biome-ignore format: one line a row, so that the columns can be compared
-export const endpoints: readonly Endpoint[] = [
+export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "status", at: "GET /v1/status", scope: "open", guard: "none", audit: null, handle: status },
   { operation: "openapi", at: "GET /v1/openapi.json", scope: "any", guard: "none", audit: null, handle: openapi },
   { operation: "metrics", at: "GET /v1/metrics", scope: "metrics", guard: "none", audit: null, handle: metrics },

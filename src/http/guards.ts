@@ -1,4 +1,5 @@
 /** Checks of a request: where it comes from, whose token it has, and which paths that token may reach. */
+import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import type { Caller, ClientCaller, Credentials } from "../access/credentials.js";
 import { isLoopback, type Lockout } from "../access/lockout.js";
@@ -72,6 +73,13 @@ function bracketed(name: string): string {
 
 const credential = /^bearer +([^\s,]+)$/i;
 
+/** Returns the token that a request presents. */
+export type TokenReader = (req: IncomingMessage) => string | undefined;
+
+export const bearerOf: TokenReader = ({ rawHeaders }) => {
+  return credential.exec(onlyHeader(rawHeaders, "authorization") ?? "")?.[1];
+};
+
 /** Milliseconds before its end from which a token's responses say when it ends. */
 const warningMs = 7 * 24 * 3600 * 1000;
 
@@ -81,12 +89,18 @@ export class BearerCheck {
   readonly #tokens: ClientTokens;
   readonly #lockout: Lockout;
   readonly #clock: Clock;
+  readonly #tokenOf: TokenReader;
 
-  constructor(credentials: Credentials, tokens: ClientTokens, lockout: Lockout, clock: Clock) {
+  constructor(
+    { credentials, tokens, tokenLockout }: Pick<Service, "credentials" | "tokens" | "tokenLockout">,
+    clock: Clock,
+    tokenOf: TokenReader,
+  ) {
     this.#credentials = credentials;
     this.#tokens = tokens;
-    this.#lockout = lockout;
+    this.#lockout = tokenLockout;
     this.#clock = clock;
+    this.#tokenOf = tokenOf;
   }
 
   /**
@@ -94,7 +108,7 @@ export class BearerCheck {
    * @throws VaultError UNAUTHORIZED, UNAVAILABLE, RATE_LIMITED
    */
   check(req: Request, res: Response): Caller | Promise<Caller> {
-    const presented = credential.exec(onlyHeader(req.rawHeaders, "authorization") ?? "")?.[1];
+    const presented = this.#tokenOf(req);
     const caller = this.#callerOf(req, presented);
     // Another server may have revoked or created it. No other text leads to a question: a guess of the root token counts.
     const refreshed = presented?.startsWith(prefixes.client) ? this.#tokens.refresh() : undefined;

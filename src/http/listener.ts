@@ -12,6 +12,7 @@ import type { MessageClasses } from "./app.js";
 import { addPipeline, type Handle, inTurn, isResponding, OpenConnections } from "./connections.js";
 import { refuseMalformedRequests } from "./malformed.js";
 import { cleansePlaintext, ownMemory } from "./memory.js";
+import type { ErrorForm } from "./response.js";
 
 export type Credentials = { readonly cert: string; readonly key: string };
 
@@ -57,12 +58,16 @@ export const defaultLimits: Limits = {
   maxHeaderSize: 8_192,
 };
 
+/** `takesList`: see `addPipeline`; `errors`: how what is no request is refused. */
+export type ListenerApi = { readonly takesList?: boolean; readonly errors?: ErrorForm };
+
 /** @throws StartError when the certificate cannot be used. */
 export function createListener(
   credentials: Credentials,
   messages: MessageClasses,
   log: Log,
   limits: Limits & { readonly maxConnections: number },
+  api: ListenerApi = {},
 ): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
   const server = secureServer({
@@ -76,9 +81,9 @@ export function createListener(
     secureOptions: cleansePlaintext | constants.SSL_OP_NO_RENEGOTIATION, // of TLS 1.2
   });
   server.on("tlsClientError", (_error, socket) => socket.destroy());
-  server.on("secureConnection", addPipeline);
+  server.on("secureConnection", (socket) => addPipeline(socket, api));
   closeStalled(server, limits.sendTimeout);
-  refuseMalformedRequests(server, limits);
+  refuseMalformedRequests(server, limits, api.errors);
   const onFull = warnOncePerMinute(log, limits.maxConnections);
   return { server, connections: new OpenConnections(server, limits.maxConnections, onFull) };
 }
@@ -117,18 +122,18 @@ function secureServer(options: ServerOptions): Server {
   }
 }
 
-/** @throws StartError when the address cannot be used. */
-export function listen({ server }: Listener, host: string, port: number): Promise<AddressInfo> {
+/** @throws StartError when the address cannot be used. `flag`: of the setting of the port. */
+export function listen({ server }: Listener, host: string, port: number, flag = "--port"): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(new StartError(whyNotListening(systemCode(error), host, port))));
+    server.once("error", (error) => reject(new StartError(whyNotListening(systemCode(error), host, port, flag))));
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 }
 
-function whyNotListening(code: string | undefined, host: string, port: number): string {
+function whyNotListening(code: string | undefined, host: string, port: number, flag: string): string {
   if (code === "EADDRINUSE")
-    return `port ${port} of ${host} is in use: stop the program that uses it, or choose another with --port`;
-  if (code === "EACCES") return `port ${port} needs more privileges: choose one above 1023 with --port`;
+    return `port ${port} of ${host} is in use: stop the program that uses it, or choose another with ${flag}`;
+  if (code === "EACCES") return `port ${port} needs more privileges: choose one above 1023 with ${flag}`;
   return `cannot listen on ${host}, port ${port} (${code}): choose another address with --host`;
 }
 

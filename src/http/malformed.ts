@@ -6,10 +6,10 @@
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { systemCode } from "../errors.js";
+import { systemCode, VaultError } from "../errors.js";
 import { endLingering } from "./body.js";
 import { endInput } from "./connections.js";
-import { headersFor } from "./response.js";
+import { type ErrorForm, headersFor, nativeErrors } from "./response.js";
 
 type Limits = { readonly maxHeaderSize: number; readonly headersTimeout: number; readonly requestTimeout: number };
 
@@ -27,7 +27,11 @@ function messageFor(error: Error, { maxHeaderSize, headersTimeout, requestTimeou
 /** A connection's latest response and the one before it. Node finishes them in order. */
 type Latest = { readonly response?: ServerResponse | undefined; readonly before?: ServerResponse | undefined };
 
-export function refuseMalformedRequests(server: Server, limits: Limits): void {
+export function refuseMalformedRequests(server: Server, limits: Limits, errors: ErrorForm = nativeErrors): void {
+  const refuseAs = (message: string) => {
+    const { body, type } = errors(new VaultError("BAD_REQUEST", message), undefined);
+    return malformedResponse(JSON.stringify(body), type);
+  };
   const responses = new WeakMap<Duplex, Latest>();
   for (const event of ["request", "checkContinue", "checkExpectation"] as const) {
     server.prependListener(event, (req, res) => {
@@ -36,21 +40,21 @@ export function refuseMalformedRequests(server: Server, limits: Limits): void {
   }
   server.on("clientError", (error: Error, socket: Duplex) => {
     endInput(socket as Socket);
-    refuseInTurn(socket, messageFor(error, limits), responses.get(socket));
+    refuseInTurn(socket, refuseAs(messageFor(error, limits)), responses.get(socket));
   });
   server.on("connect", (_req, socket: Duplex) => {
     endInput(socket as Socket); // DANGER: Node has detached its parser, perhaps to another connection
-    refuseInTurn(socket, "CONNECT is not supported: this is not a proxy", responses.get(socket));
+    refuseInTurn(socket, refuseAs("CONNECT is not supported: this is not a proxy"), responses.get(socket));
   });
 }
 
 /** Complete requests before the malformed one get their responses first. The latest may be the malformed one itself. */
-function refuseInTurn(socket: Duplex, message: string, { response, before }: Latest = {}): void {
-  if (isPending(before)) before.once("finish", () => refuseInTurn(socket, message, { response }));
-  else if (!isPending(response)) refuse(socket, message);
-  else if (response.req.complete) response.once("finish", () => refuse(socket, message));
+function refuseInTurn(socket: Duplex, refusal: string, { response, before }: Latest = {}): void {
+  if (isPending(before)) before.once("finish", () => refuseInTurn(socket, refusal, { response }));
+  else if (!isPending(response)) refuse(socket, refusal);
+  else if (response.req.complete) response.once("finish", () => refuse(socket, refusal));
   else if (response.headersSent) socket.destroy();
-  else refuse(socket, message);
+  else refuse(socket, refusal);
 }
 
 function isPending(response: ServerResponse | undefined): response is ServerResponse {
@@ -58,11 +62,14 @@ function isPending(response: ServerResponse | undefined): response is ServerResp
 }
 
 /** Lingers, because a reset for unread input could overtake the response. */
-function refuse(socket: Duplex, message: string): void {
+function refuse(socket: Duplex, refusal: string): void {
   if (!socket.writable) return void socket.destroy();
-  const body = JSON.stringify({ error: message, code: "BAD_REQUEST" });
-  const headers = ["Date", new Date().toUTCString(), ...headersFor(body.length), "Connection", "close"];
-  const lines = headers.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
-  socket.write(`HTTP/1.1 400 Bad Request\r\n${lines.join("")}\r\n${body}`);
+  socket.write(refusal);
   endLingering(socket);
+}
+
+function malformedResponse(body: string, type: string | undefined): string {
+  const headers = ["Date", new Date().toUTCString(), ...headersFor(body.length, type), "Connection", "close"];
+  const lines = headers.map((part, at) => (at % 2 === 0 ? `${part}: ` : `${part}\r\n`));
+  return `HTTP/1.1 400 Bad Request\r\n${lines.join("")}\r\n${body}`;
 }

@@ -43,25 +43,37 @@ function helmetHeaders(): string[] {
   return headers;
 }
 
-export function sendJson(res: Response, status: number, body: object): void {
-  sendBytes(res, status, [Buffer.from(JSON.stringify(body))]);
+export function sendJson(res: Response, status: number, body: object, type = json): void {
+  sendBytes(res, status, [Buffer.from(JSON.stringify(body))], undefined, type);
 }
 
 /**
  * Sends the pieces as one body and wipes them once they are sent or the client has disconnected. `tag`: for an `ETag`
  * header, without quotes.
  */
-export function sendBytes(res: ServerResponse, status: number, pieces: readonly Uint8Array[], tag?: string): void {
+export function sendBytes(
+  res: ServerResponse,
+  status: number,
+  pieces: readonly Uint8Array[],
+  tag?: string,
+  type = json,
+): void {
   if (res.closed || res.req.socket.destroyed) for (const piece of pieces) piece.fill(0);
-  else sendAndWipe(res, status, pieces, tag);
+  else sendAndWipe(res, status, pieces, type, tag);
   reportFinished(res.req, status, tag);
 }
 
-function sendAndWipe(res: ServerResponse, status: number, pieces: readonly Uint8Array[], etag?: string): void {
+function sendAndWipe(
+  res: ServerResponse,
+  status: number,
+  pieces: readonly Uint8Array[],
+  type: string,
+  etag?: string,
+): void {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   closeIfUnread(res);
-  const headers = headersFor(length, json, etag);
-  if (sendOwned(res, { status, headers, length, etag }, pieces)) return;
+  const headers = headersFor(length, type, etag);
+  if (sendOwned(res, { status, headers, type, length, etag }, pieces)) return;
   onceGone(res, () => {
     for (const piece of pieces) piece.fill(0);
   });
@@ -129,7 +141,13 @@ export function sendPage(res: ServerResponse, type: string, body: Uint8Array, po
   reportFinished(res.req, 200);
 }
 
-/** Sends 304, the one response without a body. */
+/** Sends a status alone, without a body. */
+export function sendStatus(res: ServerResponse, status: number): void {
+  begin(res, status, [...constantHeaders]).end();
+  reportFinished(res.req, status);
+}
+
+/** Sends 304, the one response of the native API without a body. */
 export function sendNotModified(res: ServerResponse, tag: string): void {
   begin(res, 304, [...constantHeaders, "Content-Type", json, "ETag", `"${tag}"`]).end();
   reportFinished(res.req, 304, tag);
@@ -179,30 +197,49 @@ function writeFrom(first: number, res: ServerResponse, pieces: readonly Uint8Arr
   res.end(pieces.at(-1));
 }
 
+/** How an API writes an error. `requestId`: of a failure that the log has too. */
+export type ErrorForm = (
+  error: VaultError,
+  requestId: string | undefined,
+) => { readonly status: number; readonly body: object; readonly type?: string };
+
+/** Members that are undefined are left out. */
+export const nativeErrors: ErrorForm = ({ code, message: error, credential, reason, index }, requestId) => {
+  const status = statusOf[code];
+  return {
+    status,
+    body: status < 500 ? { error, code, credential, reason, index } : { error, code, requestId, index },
+  };
+};
+
 /** Sends what went wrong. A client that is gone, or has the beginning of a response, loses its connection instead. */
-export function sendError(req: Request, res: Response, error: unknown, log: Log): void {
+export function sendError(req: Request, res: Response, error: unknown, log: Log, form: ErrorForm): void {
   if (error instanceof ClientGone) return void abandon(req, 0);
   const refusal = error instanceof VaultError ? error : unexpected(error);
   const context = contextOf(req);
   context.code = refusal.code;
   if (res.headersSent) return void abandon(req, res.statusCode);
-  const { code, message, retryAfter, allow, credential, reason, index } = refusal;
-  const status = statusOf[code];
+  const { code, retryAfter, allow } = refusal;
   if (code === "UNAUTHORIZED") res.setHeader("WWW-Authenticate", "Bearer");
   if (retryAfter !== undefined) res.setHeader("Retry-After", retryAfter);
   if (allow !== undefined) res.setHeader("Allow", allow.join(", "));
   discardBody(req);
-  if (status < 500) {
-    sendJson(res, status, { error: message, code, credential, reason, index }); // without what is undefined
-    return;
-  }
+  const requestId = statusOf[code] < 500 ? undefined : logFailure(req, refusal, log);
+  const { status, body, type } = form(refusal, requestId);
+  sendJson(res, status, body, type);
+}
+
+/** Returns the id by which the log names the request. */
+function logFailure(req: Request, refusal: VaultError, log: Log): string {
+  const { code, cause } = refusal;
+  const context = contextOf(req);
   const requestId = randomUUID();
   context.requestId = requestId;
-  const level = code === "UNAVAILABLE" && refusal.cause === undefined ? "warn" : "error";
+  const level = code === "UNAVAILABLE" && cause === undefined ? "warn" : "error";
   // DANGER: the route's pattern, never the path.
   const route = context.found?.route.pattern ?? "unknown";
   log[level]({ event: "request-failed", requestId, method: req.method, route, code, error: refusal });
-  sendJson(res, status, { error: message, code, requestId, index });
+  return requestId;
 }
 
 function abandon(req: Request, status: number): void {

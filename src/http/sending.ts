@@ -20,12 +20,14 @@ const mostJoined = 64 * 1024;
 /** The usual head as Node wrote it in this second, around the body's length and the etag. */
 type UsualHead = { readonly second: number; readonly before: string; readonly between: string; readonly after: string };
 
-let usual: UsualHead | null = null;
+/** By content type, and whether there is an etag. */
+const usualHeads = { tagged: new Map<string, UsualHead>(), untagged: new Map<string, UsualHead>() };
 
-/** Status, headers in Node's flat form, length of the body, and the etag if there is one. */
+/** Status, headers in Node's flat form, the content type among them, length of the body, and the etag if there is one. */
 export type ResponseStart = {
   readonly status: number;
   readonly headers: readonly string[];
+  readonly type: string;
   readonly length: number;
   readonly etag: string | undefined;
 };
@@ -45,11 +47,13 @@ export function sendOwned(res: ServerResponse, start: ResponseStart, pieces: rea
 }
 
 /** Returns the head, which the response takes for sent; null when Node keeps it elsewhere. */
-function headOf(res: ServerResponse & Head, { status, headers, length, etag }: ResponseStart): string | null {
+function headOf(res: ServerResponse & Head, { status, headers, type, length, etag }: ResponseStart): string | null {
   const second = Math.trunc(Date.now() / 1000);
-  const isUsual = status === 200 && etag !== undefined && res.shouldKeepAlive && res.getHeaderNames().length === 0;
+  const isUsual = status === 200 && res.shouldKeepAlive && res.getHeaderNames().length === 0;
+  const heads = etag === undefined ? usualHeads.untagged : usualHeads.tagged;
+  const usual = heads.get(type);
   if (isUsual && usual?.second === second) {
-    const text = `${usual.before}${length}${usual.between}${etag}${usual.after}`;
+    const text = `${usual.before}${length}${usual.between}${etag ?? ""}${usual.after}`;
     res._header = text;
     res._headerSent = true;
     return text;
@@ -58,14 +62,16 @@ function headOf(res: ServerResponse & Head, { status, headers, length, etag }: R
   const { _header: text, _headerSent: isSent } = res;
   if (typeof text !== "string" || isSent !== false) return null;
   res._headerSent = true;
-  if (isUsual) usual = usualHead(text, second);
+  const found = isUsual ? usualHead(text, second, etag !== undefined) : null;
+  if (found !== null) heads.set(type, found);
   return text;
 }
 
 const aroundLengthAndEtag = /^(.*\r\nContent-Length: )\d+(\r\n.*\r\nETag: ")[^"]*("\r\n.*)$/s;
+const aroundLength = /^(.*\r\nContent-Length: )\d+(\r\n)(.*)$/s;
 
-function usualHead(text: string, second: number): UsualHead | null {
-  const [, before, between, after] = aroundLengthAndEtag.exec(text) ?? [];
+function usualHead(text: string, second: number, isTagged: boolean): UsualHead | null {
+  const [, before, between, after] = (isTagged ? aroundLengthAndEtag : aroundLength).exec(text) ?? [];
   return before === undefined || between === undefined || after === undefined
     ? null
     : { second, before, between, after };

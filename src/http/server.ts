@@ -9,10 +9,10 @@ import { sendBytes, sendJson, sendText } from "./response.js";
 
 /** With `require=unlocked`, the response's status says whether the vault is ready. */
 export async function status(service: Service, req: Request, res: Response): Promise<void> {
-  const { vault, version, port, broker, isShuttingDown } = service;
+  const { vault, version, port, vaultPort, broker, isShuttingDown } = service;
   const mustBeUnlocked = requiresUnlocked(req);
   const found = await vault.report.status();
-  const ports = { port, ...(broker && { brokerPort: broker.port }) };
+  const ports = { port, ...(vaultPort !== null && { vaultPort }), ...(broker && { brokerPort: broker.port }) };
   const body = { ...found, serverRunning: !isShuttingDown(), version, ...ports };
   sendJson(res, mustBeUnlocked && found.locked ? 503 : 200, body);
 }

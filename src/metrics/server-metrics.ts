@@ -109,12 +109,12 @@ export class ServerMetrics implements Observer {
 }
 
 const unknownRoute = "unknown";
-const methods = ["GET", "PUT", "POST", "DELETE"] as const;
+const methods = ["GET", "LIST", "PUT", "POST", "DELETE"] as const;
 const otherMethod = methods.length;
 const methodCount = methods.length + 1;
 
 /** 0: the client disconnected before its request was complete. */
-const statuses = [...new Set([0, 200, 304, ...Object.values(statusOf)])].sort((a, b) => a - b);
+const statuses = [...new Set([0, 200, 204, 304, 501, ...Object.values(statusOf)])].sort((a, b) => a - b);
 const otherStatus = statuses.length;
 const statusCount = statuses.length + 1;
 

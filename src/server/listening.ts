@@ -8,7 +8,7 @@ import { maxSocketPathBytes } from "../config/readers.js";
 import { StartError, systemCode } from "../errors.js";
 import { ignoring, missingAsNull } from "../files/durable.js";
 import { type Home, quoted } from "../files/home.js";
-import type { MessageClasses } from "../http/app.js";
+import { type Api, createMessageClasses, type MessageClasses } from "../http/app.js";
 import {
   createListener,
   createLocalListener,
@@ -24,23 +24,53 @@ import type { Certificate } from "./certificate.js";
 import type { ClaimedStore } from "./open-store.js";
 import type { AllDependencies } from "./server-handle.js";
 
-export type Listeners = { readonly secure: Listener; readonly local: Drainable };
+/** `forVault`: of the API for Vault's clients; null while it is off. */
+export type Listeners = {
+  readonly messages: MessageClasses;
+  readonly secure: Listener;
+  readonly local: Drainable;
+  readonly forVault: VaultListener | null;
+};
 
-export function createListeners(
+export async function createListeners(
   certificate: Certificate,
-  messages: MessageClasses,
-  { maxConnections }: Settings,
+  { maxConnections, vaultPort }: Settings,
   { limits, log }: AllDependencies,
-): Listeners {
+): Promise<Listeners> {
   const all = { ...defaultLimits, ...limits, maxConnections };
-  return { secure: createListener(certificate, messages, log, all), local: createLocalListener(messages, all) };
+  const messages = createMessageClasses();
+  const secure = createListener(certificate, messages, log, all);
+  const forVault = vaultPort === null ? null : await createVaultListener(certificate, log, all);
+  return { messages, secure, local: createLocalListener(messages, all), forVault };
 }
 
-/** @throws StartError when the port cannot be had. */
-export async function listenOnPort({ secure }: Listeners, { host, port }: Settings, log: Log) {
+/** `routes`: the patterns of its endpoints. */
+export type VaultListener = {
+  readonly api: Api;
+  readonly routes: readonly string[];
+  readonly listener: Listener;
+  readonly messages: MessageClasses;
+};
+
+/** Its code is loaded only where it is on: it costs the others neither time nor memory. */
+async function createVaultListener(
+  certificate: Certificate,
+  log: Log,
+  limits: Parameters<typeof createListener>[3],
+): Promise<VaultListener> {
+  const { vaultApi: api } = await import("../vault-api/api.js");
+  const messages = createMessageClasses();
+  const dialect = { takesList: true, errors: api.errors };
+  const listener = createListener(certificate, messages, log, limits, dialect);
+  return { api, routes: api.table.patterns, listener, messages };
+}
+
+/** Returns the address, and the ports as they were found. @throws StartError when one cannot be had. */
+export async function listenOnPorts({ secure, forVault }: Listeners, { host, port, vaultPort }: Settings, log: Log) {
+  const other = forVault && (await listen(forVault.listener, host, vaultPort ?? 0, "--vault-port"));
   const found = await listen(secure, host, port);
   if (!isLoopback(found.address)) log.warn({ event: "not-loopback", hint: "other machines can reach the vault" });
-  return found;
+  return { address: found.address, port: found.port, vaultPort: other?.port ?? null };
 }
 
 /** Returns the socket's path once it accepts connections. A file system without sockets does not prevent serving. */

@@ -27,6 +27,8 @@ export interface Strongroom {
   readonly url: string;
   readonly port: number;
   /** Null: it is off. */
+  readonly vaultPort: number | null;
+  /** Null: it is off. */
   readonly brokerPort: number | null;
   readonly tokenSource: string;
   readonly certificateFile: string;

@@ -10,10 +10,9 @@ import type { Settings } from "../config/definitions.js";
 import { openApiDocument } from "../contract/document.js";
 import { removeTemps, systemFiles } from "../files/durable.js";
 import { type Home, hintsOnNamedFiles } from "../files/home.js";
-import { createApp, createLockouts, createMessageClasses } from "../http/app.js";
+import { type Api, createApp, createLockouts, type Handle, type MessageClasses, nativeApi } from "../http/app.js";
 import type { Service } from "../http/endpoint.js";
-import { endpointTable } from "../http/endpoints.js";
-import { drain, handleRequests } from "../http/listener.js";
+import { type Drainable, drain, handleRequests } from "../http/listener.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
@@ -25,7 +24,7 @@ import {
   createListeners,
   findSocketPlace,
   type Listeners,
-  listenOnPort,
+  listenOnPorts,
   listenOnSocket,
   urlOf,
 } from "./listening.js";
@@ -48,33 +47,33 @@ export async function serveStore(
   const { token, certificate } = await prepareHome(home, settings, around);
   await refuseUnfinished(opened.store);
   const place = await findSocketPlace(settings, home, log);
-  const messages = createMessageClasses();
-  const listeners = createListeners(certificate, messages, settings, around);
-  const observed = await startTelemetry(home, settings, around);
+  const listeners = await createListeners(certificate, settings, around);
+  const observed = await startTelemetry(home, settings, around, listeners.forVault?.routes ?? []);
   const guarded = await openVault(opened, token, settings, observed, around);
   const { vault, credentials } = guarded;
   observed.vitals.setSources(vitalSources(vault, listeners, clock));
-  const { address, port } = await openOrRelease(vault, () => listenOnPort(listeners, settings, log));
+  const { address, ...ports } = await openOrRelease(vault, () => listenOnPorts(listeners, settings, log));
   const lockouts = createLockouts(clock, log, observed.audit, observed.observers);
   const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
   const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
     ...serviceOf(settings, guarded, observed),
-    ...{ ...lockouts, broker, log, port },
+    ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock),
     isShuttingDown: stopper.isStopping,
     shutDown: () => void stopper.stop(),
   };
-  const app = createApp(endpointTable, service, { ...settings, address }, clock, messages, observed.observers);
   reportStart(observed, clock);
-  for (const each of [listeners.secure, listeners.local]) handleRequests(each, app);
+  const appOf = (api: Api, classes: MessageClasses) =>
+    createApp(api, service, { ...settings, address }, clock, classes, observed.observers);
+  serveRequests(listeners, appOf);
   const socket = await openOrRelease({ close: stopper.stop }, () => listenOnSocket(listeners, place, log));
-  const url = urlOf(address, port);
+  const url = urlOf(address, ports.port);
   await announce(opened, { url, socket: place?.chosen ? socket : null }, log);
   return {
     url,
-    port,
+    ...ports,
     brokerPort: broker?.port ?? null,
     socket,
     tokenSource: token.source,
@@ -85,6 +84,14 @@ export async function serveStore(
     stopped: stopper.stopped,
     stop: stopper.stop,
   };
+}
+
+type AppMaker = (api: Api, classes: MessageClasses) => Handle;
+
+function serveRequests({ messages, secure, local, forVault }: Listeners, appOf: AppMaker): void {
+  const app = appOf(nativeApi, messages);
+  for (const each of [secure, local]) handleRequests(each, app);
+  if (forVault) handleRequests(forVault.listener, appOf(forVault.api, forVault.messages));
 }
 
 function reportStart({ audit, observers }: Telemetry, clock: Clock): void {
@@ -145,12 +152,16 @@ function reviewOf({ credentials }: GuardedVault, { observers }: Telemetry, clock
   return review;
 }
 
-function vitalSources(vault: Vault, { secure, local }: Listeners, clock: Clock): VitalSources {
+function vitalSources(vault: Vault, listeners: Listeners, clock: Clock): VitalSources {
   return {
     derivations: () => vault.report.derivations(),
-    connections: () => connectionsOf([secure, local]),
+    connections: () => connectionsOf(allOf(listeners)),
     now: () => clock.now(),
   };
+}
+
+function allOf({ secure, local, forVault }: Listeners): readonly Drainable[] {
+  return [secure, local, ...(forVault ? [forVault.listener] : [])];
 }
 
 async function connectionsOf(listeners: readonly { readonly server: Server }[]): Promise<number> {
@@ -186,7 +197,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics, 
 /** Locks first, and closes the audit log only after the running requests, so that it has them. */
 function stopServing(
   { vault }: GuardedVault,
-  { secure, local }: Listeners,
+  listeners: Listeners,
   broker: Broker | null,
   { observers, audit }: Telemetry,
   { release }: ClaimedStore,
@@ -194,7 +205,7 @@ function stopServing(
 ): Promise<void> {
   audit?.serverStopping();
   observers.vaultEvent({ event: "stop", at: clock.now() });
-  const drained = Promise.all([secure, local].map((each) => drain(each, stopMs)));
+  const drained = Promise.all(allOf(listeners).map((each) => drain(each, stopMs)));
   const lastRecords = () => within(lastRecordsMs, drained).then(() => audit?.close());
   return awaitEnds([vault.close(lastRecords).finally(release), drained, broker?.stop() ?? Promise.resolve()], log);
 }

@@ -81,16 +81,21 @@ export class VaultReport {
     return this.#parts.lockState.derivations;
   }
 
-  async status(): Promise<VaultStatus> {
-    const { store, header, lockState, sweep, expiry, idleTimeoutMs } = this.#parts;
+  state(): Pick<VaultStatus, "initialized" | "locked"> {
+    const { header, lockState } = this.#parts;
     lockState.lockIfIdle();
+    return { initialized: header.exists, locked: !lockState.unlocked };
+  }
+
+  async status(): Promise<VaultStatus> {
+    const { store, lockState, sweep, expiry, idleTimeoutMs } = this.#parts;
+    const state = this.state();
     const { count: secretCount, available } = await this.count();
     const rotation = sweep.progress(secretCount);
     const { reason, at } = lockState.lastLock;
     const expiring = expiry.count();
     return {
-      initialized: header.exists,
-      locked: !lockState.unlocked,
+      ...state,
       secretCount,
       vaultPath: store.vaultPath,
       idleTimeoutMs,

@@ -17,7 +17,7 @@ const byNode: Respond = (res, all, _length, pieces) => {
 };
 
 const owned: Respond = (res, all, length, pieces, etag) => {
-  expect(sendOwned(res, { status: 200, headers: all, length, etag }, pieces)).to.equal(true);
+  expect(sendOwned(res, { status: 200, headers: all, type: "text/plain", length, etag }, pieces)).to.equal(true);
 };
 
 describe("a response in a buffer of our own", () => {
@@ -41,7 +41,7 @@ describe("a response in a buffer of our own", () => {
   it("is not made for a HEAD request", async () => {
     const outcomes: boolean[] = [];
     const respond: Respond = (res, all, length, pieces) => {
-      outcomes.push(sendOwned(res, { status: 200, headers: all, length, etag: undefined }, pieces));
+      outcomes.push(sendOwned(res, { status: 200, headers: all, type: "text/plain", length, etag: undefined }, pieces));
       res.writeHead(200, all).end();
     };
     await received(respond, ["a"], undefined, "HEAD");

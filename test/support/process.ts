@@ -103,6 +103,7 @@ export async function startProcess(
     startLine,
     url,
     port: Number(new URL(url).port),
+    vaultPort: null,
     brokerPort: null,
     home,
     certificateFile,

@@ -177,7 +177,14 @@ export function secretTarget(path: string): string {
 }
 
 /** Writes bytes to a TLS connection and returns what is received until the server closes it or sends no more. */
-export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
+export async function sendRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
+  const received = await exchangeRaw(server, text, quietMs);
+  judgeRaw(received);
+  return received;
+}
+
+/** As `sendRaw`, of an API that the contract does not describe. */
+export function exchangeRaw(server: TestServer, text: string | Uint8Array, quietMs = 300): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectRaw(server);
     let received = "";
@@ -190,7 +197,6 @@ export function sendRaw(server: TestServer, text: string | Uint8Array, quietMs =
     });
     socket.on("close", () => {
       clearTimeout(quiet);
-      judgeRaw(received);
       resolve(received);
     });
     socket.once("secureConnect", () => socket.write(text));

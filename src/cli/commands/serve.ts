@@ -70,8 +70,10 @@ function droppedLine(count: number): string {
   });
 }
 
-function startLine({ url, tokenSource, certificateFile, vaultPath }: Strongroom): string {
-  return `strongroom listens on ${url}, token in ${tokenSource}, certificate ${certificateFile}, vault ${vaultPath}\n`;
+function startLine({ url, tokenSource, certificateFile, vaultPath, vaultPort }: Strongroom): string {
+  const forClients = vaultPort === null ? "" : `, Vault's clients on port ${vaultPort}`;
+  const places = `token in ${tokenSource}, certificate ${certificateFile}, vault ${vaultPath}${forClients}`;
+  return `strongroom listens on ${url}, ${places}\n`;
 }
 
 /** DANGER: Node prints the text of its warnings, which may quote a request. */

@@ -1,0 +1,53 @@
+/** The API for Vault's clients, as a listener needs it: its table, its token header and its errors. */
+import type { IncomingMessage } from "node:http";
+import { type ErrorCode, statusOf, VaultError } from "../errors.js";
+import type { Api } from "../http/app.js";
+import { bearerOf } from "../http/guards.js";
+import { onlyHeader } from "../http/request.js";
+import type { ErrorForm } from "../http/response.js";
+import { vaultTable } from "./endpoints.js";
+import { jsonType } from "./response.js";
+import type { VaultTable } from "./table.js";
+
+/** Namespaces that mean none. */
+const rootNamespaces = new Set(["", "/", "root", "root/"]);
+
+/** Where Vault's status is another one than the native API's. */
+const statuses: Partial<Record<ErrorCode, number>> = {
+  UNAUTHORIZED: 403,
+  VAULT_LOCKED: 503,
+  ALREADY_EXISTS: 400,
+  PRECONDITION_FAILED: 400,
+};
+
+const errors: ErrorForm = (error, requestId) => ({
+  status: error.credential === "passphrase" ? 400 : (statuses[error.code] ?? statusOf[error.code]),
+  body: { errors: messagesOf(error, requestId) },
+  type: jsonType,
+});
+
+/** Clients look for some of these texts, and take a 404 without any for an answer. */
+function messagesOf({ code, message }: VaultError, requestId: string | undefined): readonly string[] {
+  if (code === "NOT_FOUND") return [];
+  if (code === "VAULT_LOCKED") return ["Vault is sealed"];
+  if (code === "UNAUTHORIZED" || code === "FORBIDDEN") return ["permission denied", message];
+  return [requestId === undefined ? message : `${message} (request id ${requestId})`];
+}
+
+/** @throws VaultError BAD_REQUEST */
+function checkHeaders({ headers }: IncomingMessage): void {
+  const { "x-vault-namespace": namespace = "", "x-vault-wrap-ttl": wrapTtl = "" } = headers;
+  if (!rootNamespaces.has(String(namespace)))
+    throw new VaultError("BAD_REQUEST", "there are no namespaces: send no X-Vault-Namespace (unset VAULT_NAMESPACE)");
+  if (wrapTtl !== "" && wrapTtl !== "0")
+    throw new VaultError("BAD_REQUEST", "responses cannot be wrapped: send no X-Vault-Wrap-TTL (unset VAULT_WRAP_TTL)");
+}
+
+export const vaultApi: Api & { readonly table: VaultTable } = {
+  table: vaultTable,
+  methodOf: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
+  tokenOf: (req) => onlyHeader(req.rawHeaders, "x-vault-token") ?? bearerOf(req),
+  checkHeaders,
+  errors,
+  sendPage: () => false,
+};

@@ -1,0 +1,30 @@
+/** Responses in the forms of Vault. Their bytes are wiped once they are sent, as those of the native API. */
+import { randomUUID } from "node:crypto";
+import type { Response } from "express";
+import { sendBytes, sendJson, sendStatus } from "../http/response.js";
+
+/** Some clients compare it as a whole. */
+export const jsonType = "application/json";
+
+/** Sends what a key worker made, the JSON of `data`, in Vault's envelope. */
+export function sendData(res: Response, data: Uint8Array, status = 200): void {
+  const start = `{"request_id":"${randomUUID()}","lease_id":"","renewable":false,"lease_duration":0,"data":`;
+  const end = ',"wrap_info":null,"warnings":null,"auth":null}\n';
+  sendBytes(res, status, [Buffer.from(start), data, Buffer.from(end)], undefined, jsonType);
+}
+
+/** As `sendData`, of an object that is not secret. `beside`: members next to `data`, such as `auth`. */
+export function sendObject(res: Response, data: object | null, beside: object = {}): void {
+  const envelope = { request_id: randomUUID(), lease_id: "", renewable: false, lease_duration: 0, data };
+  sendJson(res, 200, { ...envelope, wrap_info: null, warnings: null, auth: null, ...beside }, jsonType);
+}
+
+/** Sends an object without an envelope, as some of `sys` are. */
+export function sendPlain(res: Response, body: object, status = 200): void {
+  sendJson(res, status, body, jsonType);
+}
+
+/** Sends 204: done, with nothing to say. */
+export function sendNothing(res: Response): void {
+  sendStatus(res, 204);
+}
