@@ -7,7 +7,7 @@ const dist = new URL("../", import.meta.url);
 export const packageDirectory = fileURLToPath(new URL("../", dist));
 
 /**
- * All code of the key worker's thread, in one file: its modules took 40 ms of processor time in each new thread. DANGER: it
+ * All code of the key worker's thread, in one file, which each new thread loads faster than modules. DANGER: it
  * must not be an ES module. A thread that is ended while `require` links one aborts the process (Node 20.20).
  */
 export const keyWorkerFile = new URL("workers/key-worker.cjs", dist).href;

@@ -23,9 +23,9 @@ declare global {
 
 /**
  * Zeroed bytes for keys, which must be gone even when the thread is killed before it can wipe them. V8 maps a page for a
- * resizable buffer, and unmaps it when the buffer is freed, with its thread at the latest. This and shared memory for the
- * bodies replaced blocks of 33 MiB, which malloc maps: V8 counted four for each derivation as memory pressure and stopped
- * both threads for full collections.
+ * resizable buffer, and unmaps it when the buffer is freed, with its thread at the latest. DANGER: not
+ * blocks of the size that malloc maps: V8 counts several for each derivation as memory pressure, and stops both threads for
+ * full collections.
  */
 export function allocateMapped(length: number): Bytes {
   return new Uint8Array(new ArrayBuffer(length, { maxByteLength: length }), 0, length);
@@ -39,7 +39,7 @@ export function mapped(key: Uint8Array): Bytes {
   return moved;
 }
 
-/** One block for all operations, which run one at a time: a separate buffer costs 0.8 µs, and an operation needs dozens. */
+/** One block for all operations, which run one at a time: an operation needs dozens of buffers. */
 const block = allocate(256 * 1024);
 let used = 0;
 let isOpen = false;

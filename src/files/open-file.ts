@@ -1,6 +1,6 @@
 /**
- * Open file or directory, as a bare descriptor. Node's FileHandle does the same at a higher cost: a durable replace takes
- * the main thread 128 µs with it, and 90 µs without.
+ * Open file or directory, as a bare descriptor. Node's FileHandle does the same, and costs the main thread more for each
+ * durable replace.
  */
 import { close, closeSync, fstat, fsync, ftruncate, open, read, rename, type Stats, write } from "node:fs";
 

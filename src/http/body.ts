@@ -17,7 +17,7 @@ export class ClientGone extends Error {}
 
 const firstAllocation = 4096;
 
-/** A chunk costs the event loop 2 µs, however short it is: in chunks of one byte, a batch's body would take half a minute. */
+/** Each chunk costs the event loop time, however short it is: a batch's body in chunks of one byte would block it. */
 const mostSmallPieces = 4096;
 const smallPieceBytes = 16;
 

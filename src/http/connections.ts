@@ -18,14 +18,14 @@ type Parse = (bytes: Buffer) => void;
 const pipeline = Symbol("pipeline");
 type Piped = Socket & { [pipeline]?: Pipeline };
 
-/** Without a valid token only a few requests make sense: 1,024 clients that send more would cost 260 MiB. */
+/** Without a valid token only a few requests make sense, and what strangers send is held in memory for each connection. */
 const maxUnauthenticatedBytes = 4_096;
 
 const headEnd = Buffer.from("\r\n\r\n");
 
 /**
- * Bytes of a body that are parsed at once, whatever is in them. Each call of the parser takes 5 µs: a body of empty lines
- * that was cut at each of them kept the event loop busy for 24 s.
+ * Bytes of a body that are parsed at once, whatever is in them. DANGER: cut at each line break, a body of empty lines would
+ * be a call of the parser for each byte, and keep the event loop busy.
  */
 const bodyPiece = 1_024;
 

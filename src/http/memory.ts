@@ -33,7 +33,7 @@ let isDue = false;
 /**
  * Overwrites the 16 KiB of stack into which Node decrypts. Arguments are pushed onto the stack, and from the event loop
  * these reach deeper than the plaintext did. They are passed to a V8 builtin, which reads only two of them and is never
- * optimized away; a function that reads all of them takes 15 µs more.
+ * optimized away; a function that reads all of them would cost more than the rest of a get.
  */
 export function overwriteStackSoon(): void {
   if (isDue) return;

@@ -1,6 +1,6 @@
 /**
- * Counters and histograms in typed arrays, and Prometheus' text format (version 0.0.4). An observation takes about 0.04 µs
- * and allocates nothing; instruments that look their labels up by a text take 0.6 to 1.0 µs.
+ * Counters and histograms in typed arrays, and Prometheus' text format (version 0.0.4). An observation allocates nothing and
+ * looks nothing up: every request makes several.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 

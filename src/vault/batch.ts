@@ -324,7 +324,7 @@ class ReplyBudget {
   }
 
   /**
-   * Makes a reply that may be large, after those before it: 32 at once, of a value of 1 MiB that has to be escaped, were 200 MB.
+   * Makes a reply that may be large, after those before it: together, replies whose values have to be escaped fill the memory.
    * @throws VaultError BAD_REQUEST
    */
   take<R extends { readonly reply: Bytes }>(make: () => Promise<R>): Promise<R> {

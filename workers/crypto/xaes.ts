@@ -20,7 +20,7 @@ const otherLabel = 0x4b;
 
 /**
  * A key that seals and opens, held only in OpenSSL's AES key schedule, out of JavaScript's reach. It is reused, because
- * making a cipher costs as much as a whole small GCM: one for each operation took the key worker 20 to 30 µs more a put.
+ * making a cipher costs as much as a whole small GCM.
  */
 export class XaesKey {
   readonly #cipher: Cipher;
@@ -210,8 +210,8 @@ export function openGcm(
 }
 
 /**
- * Node 24 throws and catches two errors for each key in raw bytes, whose stack traces took 15 to 20 µs of the 17 to 22 that a
- * cipher took. An error that comes out gets its trace here.
+ * Node 24 throws and catches two errors for each key in raw bytes, whose stack traces take most of the time that making a
+ * cipher takes. An error that comes out gets its trace here.
  */
 function withoutStackTraces<T>(make: () => T): T {
   const { stackTraceLimit } = Error;

@@ -41,7 +41,7 @@ export function readObject(
 /**
  * Returns where the elements of an array are that is a field of a JSON object, the last of that name; null when `source`
  * is not one JSON object, has no such array, or has one with more than `most` elements: it reads no further then. Nor when
- * there are far more values than such a list needs: 24 bodies of 16 MiB of brackets kept the thread busy for 15 s.
+ * there are far more values than such a list needs: bodies of nothing but brackets would keep the thread busy.
  */
 export function readElements(source: Uint8Array, name: string, most: number): readonly Span[] | null {
   let elements: Span[] | null = null;

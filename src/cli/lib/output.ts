@@ -116,7 +116,7 @@ function zoneOf(offset: number): string {
 const require = createRequire(import.meta.url);
 let widthOfAny: ((text: string) => number) | null = null;
 
-/** The library is loaded only for what it is needed for: that takes 40 ms. */
+/** The library is loaded only where it is needed: loading it is most of a short command's time. */
 export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   widthOfAny ??= (require("string-width") as typeof import("string-width")).default;

@@ -81,7 +81,7 @@ function isInMemory(place: string): boolean {
 
 const shape = /^strongroom-edit-(\d+)-(\d+)-(.+)-[A-Za-z0-9]{6}$/;
 
-/** On a disk: listing it may take 6 ms, so that only edits look for leftovers there. */
+/** On a disk, and slow to list where there is much in it: only edits look for leftovers there. */
 const diskPlace = tmpdir();
 
 /** Places that may be in memory, the best first. */
