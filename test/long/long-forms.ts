@@ -102,6 +102,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     ],
     numbers: { STRONGROOM_ROUNDS: "20", STRONGROOM_CRASHES: "100" },
   },
+  rights: {
+    meaning: "10,000 random requests of transit keys, none of which may show a private part",
+    files: ["transit/rights.slow.test"],
+    numbers: { STRONGROOM_TRANSIT_REQUESTS: "10000" },
+  },
   vectors: {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
     files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.slow.test"],
