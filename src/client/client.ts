@@ -367,8 +367,9 @@ export class StrongroomClient implements AsyncDisposable {
    * const { entries, next } = await client.list({ prefix: "app/", limit: 100 });
    * ```
    */
-  async list({ prefix, after, limit, ...options }: ListOptions = {}): Promise<SecretList> {
-    return this.#connection.send("GET", `/v1/secrets${queryOf({ prefix, after, limit })}`, options);
+  async list({ prefix, after, limit, background, ...options }: ListOptions = {}): Promise<SecretList> {
+    const query = queryOf({ prefix, after, limit, background: background && "true" });
+    return this.#connection.send("GET", `/v1/secrets${query}`, options);
   }
 
   /**

@@ -64,6 +64,8 @@ export type ListOptions = CallOptions & {
   readonly after?: string | undefined;
   /** Most entries to return, 1 to 1000. Default: all; of `pages`, 100. */
   readonly limit?: number | undefined;
+  /** The list does not count as activity, so it does not delay the lock after idle time. For looking for changes. */
+  readonly background?: true | undefined;
 };
 
 export type CreateTokenOptions = CallOptions & {

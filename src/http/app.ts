@@ -127,12 +127,13 @@ function dispatch({ api, service }: Checks, req: Request, res: Response, caller:
   if (service.isShuttingDown()) throw new VaultError("UNAVAILABLE", "the server is shutting down");
   if (caller !== "root") requireScope(caller.token, endpoint.scope);
   const run = () => endpoint.handle(service, req, res, found?.parameter ?? "");
-  if (endpoint.guard !== "unlocked") return run();
+  if (endpoint.guard !== "unlocked" && endpoint.guard !== "background") return run();
   const { secrets } = service.vault;
+  const isActivity = endpoint.guard === "unlocked";
   const mayReachAll = caller === "root" || caller.token.paths.length === 0;
-  secrets.admit(mayReachAll);
+  secrets.admit(isActivity && mayReachAll);
   service.audit?.mustAccept();
-  return mayReachAll ? run() : touchingUnlessRefused(secrets, run);
+  return mayReachAll || !isActivity ? run() : touchingUnlessRefused(secrets, run);
 }
 
 /** A path that the token may not reach is no activity: it must not delay the idle lock. */

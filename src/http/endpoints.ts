@@ -68,7 +68,9 @@ export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "revokeToken", at: "DELETE /v1/tokens/:name", scope: "root", guard: "none", audit: change("token-revoke"), handle: revokeToken },
 
   { operation: "list", at: "GET /v1/secrets", scope: "list", guard: "unlocked", audit: read("list"), handle: list },
+  { operation: "list", at: "GET /v1/secrets?background", scope: "list", guard: "background", audit: read("list"), handle: list },
   { operation: "list", at: "GET /v1/secrets/", scope: "list", guard: "unlocked", audit: read("list"), handle: list },
+  { operation: "list", at: "GET /v1/secrets/?background", scope: "list", guard: "background", audit: read("list"), handle: list },
   { operation: "get", at: "GET /v1/secrets/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: get },
   { operation: "put", at: "PUT /v1/secrets/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: put },
   { operation: "delete", at: "DELETE /v1/secrets/:path", scope: "delete", guard: "unlocked", audit: change("delete"), handle: remove },

@@ -133,8 +133,10 @@ export async function list(service: Service, req: Request, res: Response): Promi
 const maxListLimit = 1000;
 
 function listQuery(req: Request): ListQuery {
-  const parameters = queryOf(req, ["prefix", "after", "limit"]);
+  const parameters = queryOf(req, ["prefix", "after", "limit", "background"]);
   const limit = parameters.get("limit");
+  if ((parameters.get("background") ?? "true") !== "true")
+    throw new VaultError("BAD_REQUEST", "the parameter background is invalid: it must be true, or be left out");
   if (limit !== undefined && !/^(?:[1-9]\d{0,2}|1000)$/.test(limit)) {
     throw new VaultError("BAD_REQUEST", `the parameter limit must be a whole number from 1 to ${maxListLimit}`);
   }

@@ -1,5 +1,7 @@
 /** `strongroom run`: a command with secrets as environment variables. */
+import { constants } from "node:os";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { duration } from "../../config/readers.js";
 import { onlyWith, RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
 import { printLine } from "../lib/output.js";
@@ -18,6 +20,10 @@ type Flags = ConnectionFlags & {
   readonly envFile?: readonly string[];
   readonly mask?: true;
   readonly printNames?: true;
+  readonly watch?: true;
+  readonly interval?: number;
+  readonly grace?: number;
+  readonly signal?: NodeJS.Signals;
   readonly quiet?: true;
 };
 
@@ -52,6 +58,16 @@ do that: the second one then stays, with the values, until the command ends.)
 The command holds the values in its environment, where your own processes and
 root can read them.
 
+--watch restarts the command when one of its secrets changes: TERM, and after
+--grace KILL. With --prefix, a new or deleted secret in the folder is a change.
+A change is noticed within --interval, by etags in lists, so the token must be
+able to list; these lists do not delay the lock after idle time. Changes that
+follow each other within a second restart it once. While the server cannot be
+asked, or a secret is missing, the command keeps running. With --signal HUP it
+gets this signal instead, and keeps the environment that it has. When it ends by
+itself, strongroom ends with its exit status. The waiting process then holds the
+token, but no value.
+
 --mask replaces values of ${minMaskedBytes} bytes or more, and lines of 8 bytes or more of
 values with several lines, with *** in the command's output. Values printed in
 another encoding (base64, JSON) are not masked. The command's output is then a
@@ -72,9 +88,24 @@ export function define(command: Command): void {
     .addOption(set.argParser(readNamed))
     .addOption(envFile.argParser(append))
     .option("--print-names", "print the variables' names and sources, and run nothing")
+    .option("--watch", "restart the command when one of its secrets changes")
+    .addOption(
+      new Option("--signal <name>", "with --watch: send it this signal instead, such as HUP").argParser(readSignal),
+    )
+    .addOption(
+      new Option("--interval <duration>", "with --watch: time between two looks (default: 2s)").argParser(
+        duration(86_400_000),
+      ),
+    )
+    .addOption(
+      new Option("--grace <duration>", "with --watch: time to end after TERM (default: 10s)").argParser(
+        duration(86_400_000),
+      ),
+    )
     .option("--mask", "replace the values in the command's output with ***")
     .option("-q, --quiet", "print nothing but errors")
     .addHelpText("after", details);
+  for (const name of ["signal", "interval", "grace"]) onlyWith(command, name, "watch");
   withConnection(onlyWith(command, "name", "prefix"))
     .passThroughOptions()
     .action(run);
@@ -89,13 +120,29 @@ async function run(command: readonly string[], flags: Flags): Promise<void> {
     mask = false,
     quiet = false,
     printNames,
+    watch,
+    interval: intervalMs = 2_000,
+    grace: graceMs = 10_000,
+    signal = null,
     ...connection
   } = flags;
   const given = { prefix, naming, set, envFiles: envFiles.map((file) => ({ file })) };
   const sources = prefix === undefined && set.length === 0 && envFiles.length === 0 ? await ofProject() : given;
   if (printNames) return printVariables(sources, quiet ? { ...connection, quiet } : connection);
   if (command.length === 0) throw new CommandFailure("usage", "no command given: add it after --");
-  process.exitCode = await runChild(() => launch(command, { sources, connection, mask, quiet }));
+  const start = () => launch(command, { sources, connection, mask, quiet });
+  if (!watch) {
+    process.exitCode = await runChild(start);
+    return;
+  }
+  const { runWatched } = await import("../run/watch.js"); // with the client
+  process.exitCode = await runWatched(start, { sources, connection, quiet, signal, intervalMs, graceMs });
+}
+
+function readSignal(text: string): NodeJS.Signals {
+  const name = `SIG${text.toUpperCase().replace(/^SIG/, "")}`;
+  if (name in constants.signals) return name as NodeJS.Signals;
+  throw new InvalidArgumentError("must be a signal's name, such as HUP or USR1");
 }
 
 /** Loaded only when needed: the process that waits for a command stays small. */

@@ -1,0 +1,104 @@
+/** `strongroom run --watch`: restarts and signals after a change of a secret, and what does not stop the command. */
+import { expect } from "chai";
+import { shareTestServer } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, mustUnlock, send } from "../support/test-client.js";
+import { mustRefuseWith, type Started, start, strongroom } from "./run-command.js";
+
+/** What the command has printed so far, and a wait for more of it. */
+function outputOf({ child }: Started) {
+  const texts = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) child[name].on("data", (part) => (texts[name] += String(part)));
+  const until = async (name: "stdout" | "stderr", text: string) => {
+    while (!texts[name].includes(text)) await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  return { texts, until };
+}
+
+const quick = ["--watch", "--interval", "50ms"];
+const printing = 'echo "pid $$ key $KEY"; exec sleep 1000';
+
+describe("strongroom run --watch", () => {
+  const server = shareTestServer({}, async (started) => {
+    await mustInit(started);
+  });
+  const begin = async (folder: string, flags: readonly string[], script: string) => {
+    await mustPut(server(), `${folder}/KEY`, "first");
+    const started = start(server(), ["run", "--prefix", folder, ...quick, ...flags, "--", "sh", "-c", script]);
+    return { ...started, ...outputOf(started) };
+  };
+
+  it("restarts the command with the new value, and passes a signal on", async () => {
+    const { child, finished, until, texts } = await begin("restart", [], printing);
+    await until("stdout", "key first");
+    await mustPut(server(), "restart/KEY", "second");
+    await until("stdout", "key second");
+    expect(texts.stderr).to.equal("strongroom: restart/KEY changed: restarting the command\n");
+    await mustPut(server(), "restart/NEW", "in the folder");
+    await until("stderr", "restart/NEW changed");
+    child.kill("SIGTERM");
+    expect((await finished).code).to.equal(143);
+  });
+
+  it("kills a command that does not end", async () => {
+    const script = `trap "" TERM; echo "key $KEY"; while :; do sleep 0.05; done`;
+    const { child, finished, until } = await begin("stubborn", ["--grace", "100ms"], script);
+    await until("stdout", "key first");
+    await mustPut(server(), "stubborn/KEY", "second");
+    await until("stdout", "key second");
+    process.kill(-(child.pid ?? 0), "SIGKILL");
+    await finished;
+  });
+
+  it("sends a signal instead with --signal", async () => {
+    const script = `trap 'echo "got HUP"' HUP; echo ready; while :; do sleep 0.05; done`;
+    const { child, until, texts } = await begin("signal", ["--signal", "hup"], script);
+    await until("stdout", "ready");
+    await mustPut(server(), "signal/KEY", "second");
+    await until("stdout", "got HUP");
+    expect(texts.stdout.split("ready")).to.have.lengthOf(2);
+    process.kill(-(child.pid ?? 0), "SIGKILL");
+  });
+
+  it("keeps the command while the vault is locked or its secret is missing, and restarts it afterwards", async () => {
+    await mustPut(server(), "kept/key", "first");
+    const args = ["run", "--set", "KEY=kept/key", ...quick, "--", "sh", "-c", printing];
+    const started = start(server(), args);
+    const { until, texts } = outputOf(started);
+    await until("stdout", "key first");
+    await mustLock(server());
+    await until("stderr", "cannot look for changes: the vault is locked");
+    await mustUnlock(server());
+    await send(server(), { method: "DELETE", path: "/v1/secrets/kept/key" });
+    await until("stderr", "no secret at kept/key any more: the command keeps running");
+    expect(texts.stdout.split("key")).to.have.lengthOf(2);
+    await mustPut(server(), "kept/key", "second");
+    await until("stdout", "key second");
+    started.child.kill("SIGINT");
+    started.child.kill("SIGTERM");
+    await started.finished;
+  });
+
+  it("ends with the exit status of a command that ends by itself", async () => {
+    const { finished } = await begin("ends", [], "exit 42");
+    expect((await finished).code).to.equal(42);
+  });
+
+  it("does not delay the idle lock", async () => {
+    const before = (await mustStatus(server()))["lastActivity"];
+    for (const path of ["/v1/secrets?background=true", "/v1/secrets/?limit=1&background=true"])
+      expect((await send(server(), { path })).status).to.equal(200);
+    expect((await mustStatus(server()))["lastActivity"]).to.equal(before);
+    expect((await send(server(), { path: "/v1/secrets?background=no" })).status).to.equal(400);
+  });
+
+  for (const [args, words] of [
+    [
+      ["--signal", "HUP"],
+      ["--signal", "has no effect without --watch"],
+    ],
+    [["--watch", "--signal", "nonsense"], ["must be a signal's name"]],
+  ] as const)
+    it(`refuses ${args.join(" ")}`, async () => {
+      mustRefuseWith(await strongroom(server(), ["run", "--set", "A=b", ...args, "--", "true"]), 2, ...words);
+    });
+});
