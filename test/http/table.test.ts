@@ -50,7 +50,7 @@ describe("the table of endpoints", () => {
         return `${operationId} ${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`;
       }),
     );
-    const served = endpoints.map(({ operation, at }) => `${operation} ${at.replace(/\?.*|\/$/, "")}`);
+    const served = endpoints.map(({ operation, at }) => `${operation} ${at.replace(/\/?(?:\?.*)?$/, "")}`);
     expect([...new Set(served)].sort()).to.deep.equal(documented.sort());
   });
 
