@@ -49,6 +49,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   request to one of them, with the secret in it.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
+ * - `changeVersions` destroys versions in a blob, marks them as deleted, or removes that mark; a null blob: they are so already.
  * - `changeMetadata` seals the current value again with other metadata.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
@@ -136,6 +137,21 @@ interface Operations {
     request: { op: "changeMetadata"; path: string; body: Bytes; blob: Bytes | null; now: number };
     reply: SealReply | Refusal;
   };
+  changeVersions: {
+    request: {
+      op: "changeVersions";
+      path: string;
+      blob: Bytes;
+      versions: readonly number[];
+      change: VersionChange;
+      now: number;
+      mayDestroyCurrent: boolean;
+    };
+    reply:
+      | { readonly ok: true; readonly blob: null }
+      | { readonly ok: true; readonly blob: Bytes; readonly headLength: number; readonly etag: string }
+      | Refusal;
+  };
   prune: {
     request: { op: "prune"; path: string; blob: Bytes };
     reply: { readonly ok: true; readonly blob: Bytes; readonly removed: number } | Refusal;
@@ -165,7 +181,13 @@ interface Operations {
     reply: { readonly ok: true; readonly head: Bytes } | Refusal;
   };
   describe: {
-    request: { op: "describe"; paths: readonly string[]; heads: readonly Head[] };
+    /** `deletedAt`: milliseconds since 1970, of secrets in the trash. */
+    request: {
+      op: "describe";
+      paths: readonly string[];
+      heads: readonly Head[];
+      deletedAt?: readonly number[];
+    };
     reply: DescribeReply | Refusal;
   };
   expiries: {
@@ -225,6 +247,8 @@ interface Operations {
     reply: { readonly ok: true; readonly verdicts: readonly CheckpointVerdict[] } | Refusal;
   };
 }
+
+export type VersionChange = "destroy" | "delete" | "undelete";
 
 /** What a transit key is used for. */
 export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;

@@ -98,6 +98,16 @@ export function noSecret(path: string): Refusal {
   return refuse("NOT_FOUND", `there is no secret at ${path}`);
 }
 
+export function goneVersion(path: string, version: number, state: "deleted" | "destroyed"): Refusal {
+  const remedy = state === "deleted" ? ": POST /v1/versions/:path brings it back" : "";
+  return refuse("NOT_FOUND", `version ${version} of the secret at ${path} is ${state}${remedy}`);
+}
+
+export function newestVersion(path: string): Refusal {
+  const remedy = "move the secret to the trash, or delete it";
+  return badRequest(`the newest version of the secret at ${path} cannot be destroyed: ${remedy}`);
+}
+
 export function noVersion(path: string, version: number): Refusal {
   const remedy = "GET /v1/versions/:path lists those that are kept";
   return refuse("NOT_FOUND", `version ${version} of the secret at ${path} is not kept: ${remedy}`);

@@ -983,6 +983,10 @@ export interface SecretEntry {
 
 /** A version of a secret, without its value. */
 export interface SecretVersion {
+  /** Present if the version is deleted: when. An undo brings it back. ISO 8601, UTC, with milliseconds. */
+  readonly deletedAt?: string;
+  /** Present if the value was destroyed for good. */
+  readonly destroyed?: true;
   /** Present for a binary value. */
   readonly encoding?: "base64";
   readonly metadata: Metadata;
@@ -1010,6 +1014,47 @@ export interface SecretHistory {
 export interface SecretList {
   /** The matching secrets. */
   readonly entries: readonly SecretEntry[];
+  /** Present if more secrets follow: continue `after` this path. */
+  readonly next?: string;
+  /** Paths whose metadata cannot be decrypted. They are not among the entries. */
+  readonly damaged?: readonly string[];
+}
+
+/** Confirms that a secret is in the trash. */
+export interface Trashed {
+  /** Always true. A failure has an error and a code instead. */
+  readonly ok: true;
+  /** The secret's path in its canonical form (Unicode NFC). */
+  readonly path: string;
+  /** What happened, for people. */
+  readonly message: string;
+  /** When the secret was moved to the trash. ISO 8601, UTC, with milliseconds. */
+  readonly deletedAt: string;
+}
+
+/** A secret in the trash, without its value. */
+export interface TrashEntry {
+  /** The secret's path in its canonical form (Unicode NFC). */
+  readonly path: string;
+  /** When the secret was moved to the trash. ISO 8601, UTC, with milliseconds. */
+  readonly deletedAt: string;
+  /** Present for a binary value. */
+  readonly encoding?: "base64";
+  readonly metadata: Metadata;
+  /** When the secret was first stored at this path. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string;
+  /** When the secret was last stored. Never decreases. ISO 8601, UTC, with milliseconds. */
+  readonly updatedAt: string;
+  /** Number of the version: 1 at first, and one more after each put that changes something. */
+  readonly version: number;
+  /** Names this state of the secret, for If-Match and If-None-Match, which take it in quotes. */
+  readonly etag: string;
+}
+
+/** Secrets in the trash, in ascending order of the UTF-8 bytes of their paths. */
+export interface TrashList {
+  /** The matching secrets. */
+  readonly entries: readonly TrashEntry[];
   /** Present if more secrets follow: continue `after` this path. */
   readonly next?: string;
   /** Paths whose metadata cannot be decrypted. They are not among the entries. */

@@ -31,6 +31,8 @@ import type {
   TransitKeyList,
   TransitResult,
   TransitResults,
+  Trashed,
+  TrashList,
   UseList,
   UseRequest,
   UseSet,
@@ -348,7 +350,7 @@ export class StrongroomClient implements AsyncDisposable {
   }
 
   /**
-   * Deletes a secret.
+   * Deletes a secret for good: `trash` can be undone.
    * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; BAD_REQUEST for an invalid path
    * @example
    * ```ts
@@ -441,6 +443,73 @@ export class StrongroomClient implements AsyncDisposable {
   async prune(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
     const headers = conditionHeaders({ ifMatch });
     return this.#connection.send("DELETE", secretUrl(path, "versions"), options, { headers });
+  }
+
+  /**
+   * Destroys the value and the metadata of an earlier version for good; its number and times stay.
+   * @param version Number of the version, from 1; not the newest.
+   * @throws StrongroomError VAULT_LOCKED; NOT_FOUND; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for the newest
+   * version, an invalid path or version
+   * @example
+   * ```ts
+   * await client.destroyVersion("app/db/password", 3);
+   * ```
+   */
+  async destroyVersion(path: string, version: number, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
+    const url = `${secretUrl(path, "versions")}${queryOf({ version })}`;
+    return this.#connection.send("DELETE", url, options, { headers: conditionHeaders({ ifMatch }) });
+  }
+
+  /**
+   * Moves a secret with all its versions to the trash, in place of one that is there under the same path.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * const { deletedAt } = await client.trash("app/db/password");
+   * ```
+   */
+  async trash(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Trashed> {
+    const headers = conditionHeaders({ ifMatch });
+    return this.#connection.send("POST", secretUrl(path, "trash"), options, { headers });
+  }
+
+  /**
+   * Returns a page of what is in the trash, without values. `next` is the path to continue `after`.
+   * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST for an invalid prefix, path or limit
+   * @example
+   * ```ts
+   * const { entries } = await client.listTrash({ prefix: "app/" });
+   * ```
+   */
+  async listTrash({ prefix, after, limit, ...options }: ListOptions = {}): Promise<TrashList> {
+    return this.#connection.send("GET", `/v1/trash${queryOf({ prefix, after, limit })}`, options);
+  }
+
+  /**
+   * Brings a secret back from the trash, with all its versions.
+   * @throws StrongroomError ALREADY_EXISTS while there is another secret at the path; NOT_FOUND; VAULT_LOCKED;
+   * PRECONDITION_FAILED; INTEGRITY; INTERNAL; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * await client.untrash("app/db/password");
+   * ```
+   */
+  async untrash(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
+    const headers = conditionHeaders({ ifMatch });
+    return this.#connection.send("POST", secretUrl(path, "untrash"), options, { headers });
+  }
+
+  /**
+   * Destroys a secret in the trash for good.
+   * @throws StrongroomError NOT_FOUND; VAULT_LOCKED; PRECONDITION_FAILED; INTEGRITY; BAD_REQUEST for an invalid path
+   * @example
+   * ```ts
+   * await client.destroyTrashed("app/db/password");
+   * ```
+   */
+  async destroyTrashed(path: string, { ifMatch, ...options }: ChangeOptions = {}): Promise<Deleted> {
+    const headers = conditionHeaders({ ifMatch });
+    return this.#connection.send("DELETE", secretUrl(path, "trash"), options, { headers });
   }
 
   /**

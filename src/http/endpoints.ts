@@ -5,7 +5,19 @@ import { readAudit, verifyAudit } from "./audit.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
 import { createReview, reviewFacts, reviewStorm, tradeReviewCode, vitals } from "./review.js";
-import { batch, changeMetadata, get, history, list, prune, put, remove, undo, version } from "./secrets.js";
+import {
+  batch,
+  changeMetadata,
+  destroyVersion,
+  get,
+  history,
+  list,
+  prune,
+  put,
+  remove,
+  undo,
+  version,
+} from "./secrets.js";
 import { init, lock, metrics, openapi, shutdown, snapshot, status } from "./server.js";
 import { createToken, listTokens, revokeToken, rotateToken, showSelf } from "./tokens.js";
 import {
@@ -20,7 +32,7 @@ import {
   showTransitKey,
   usingTransitKey,
 } from "./transit.js";
-
+import { destroyTrashed, listTrash, trash, untrash } from "./trash.js";
 import {
   createAgent,
   decideApproval,
@@ -79,6 +91,11 @@ export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "versions", at: "GET /v1/versions/:path?version", scope: "get", guard: "unlocked", audit: read("get-version"), handle: version },
   { operation: "undo", at: "POST /v1/versions/:path", scope: "put", guard: "unlocked", audit: change("undo"), handle: undo },
   { operation: "prune", at: "DELETE /v1/versions/:path", scope: "delete", guard: "unlocked", audit: change("prune"), handle: prune },
+  { operation: "prune", at: "DELETE /v1/versions/:path?version", scope: "delete", guard: "unlocked", audit: change("destroy"), handle: destroyVersion },
+  { operation: "listTrash", at: "GET /v1/trash", scope: "list", guard: "unlocked", audit: read("list-trash"), handle: listTrash },
+  { operation: "trash", at: "POST /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("trash"), handle: trash },
+  { operation: "untrash", at: "POST /v1/untrash/:path", scope: "put", guard: "unlocked", audit: change("untrash"), handle: untrash },
+  { operation: "destroyTrashed", at: "DELETE /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("destroy"), handle: destroyTrashed },
   { operation: "batch", at: "POST /v1/batch", scope: ["get", "put", "delete"], guard: "unlocked", audit: change("batch"), handle: batch },
 
   { operation: "listTransitKeys", at: "GET /v1/transit/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listTransitKeys },

@@ -47,13 +47,29 @@ export async function history({ vault }: Service, req: Request, res: Response, p
 
 export async function version({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
+  const number = versionOf(req);
+  authorizePath(req, path);
+  sendBytes(res, 200, [await vault.secrets.version(path, number)]);
+}
+
+export async function destroyVersion(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = secretPathOf(req, parameter);
+  const condition = conditionOf(req);
+  const number = versionOf(req);
+  authorizePath(req, path);
+  const permit = stillValid(service, req);
+  await service.vault.secrets.changeVersions(path, [number], "destroy", { condition, permit });
+  sendJson(res, 200, { ok: true, path, message: `version ${number} is destroyed` });
+}
+
+/** Returns the number in the query, and notes it for the report. @throws VaultError BAD_REQUEST */
+function versionOf(req: Request): number {
   const number = queryOf(req, ["version"]).get("version") ?? "";
   if (!/^[1-9]\d{0,14}$/.test(number)) {
     throw new VaultError("BAD_REQUEST", "the parameter version must be a whole number from 1 to 999999999999999");
   }
   contextOf(req).version = Number(number);
-  authorizePath(req, path);
-  sendBytes(res, 200, [await vault.secrets.version(path, Number(number))]);
+  return Number(number);
 }
 
 export async function changeMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -118,12 +134,18 @@ function noted(req: Request): BatchPermit["permitted"] {
   return (step) => operations.push({ kind: step.kind, path: step.path, ...("to" in step && { to: step.to }) });
 }
 
+export function list(service: Service, req: Request, res: Response): Promise<void> {
+  return sendList(service, req, res, (query) => service.vault.secrets.list(query));
+}
+
+type Listing = (query: ListQuery) => AsyncGenerator<ListPart, void, void>;
+
 /** Streams a long list in parts. */
-export async function list(service: Service, req: Request, res: Response): Promise<void> {
+export async function sendList(service: Service, req: Request, res: Response, listing: Listing): Promise<void> {
   const context = contextOf(req);
   const query = listQuery(req);
   context.prefix = canBeginPath(query.prefix) ? query.prefix : "";
-  const parts = service.vault.secrets.list({ ...query, ...visibleRanges(req) });
+  const parts = listing({ ...query, ...visibleRanges(req) });
   const { pieces, last, count } = (await parts.next()).value ?? { pieces: [], last: true, count: 0 };
   context.count = count;
   if (last) sendBytes(res, 200, pieces);

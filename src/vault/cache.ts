@@ -7,7 +7,7 @@ import type { Basis, Change, CommitResult, Expected, SecretStore } from "../stor
 import { conflictAt, notFound, unconditional } from "./conditions.js";
 
 /** Enough of a blob for all of its sealed metadata, with room to spare. */
-const headBytes = 32 * 1024;
+export const headBytes = 32 * 1024;
 
 export type CachedStoreOptions = {
   readonly store: SecretStore;

@@ -1,10 +1,10 @@
 /** Lists: names from storage, metadata opened by the key worker in slices, and the reply in parts. */
 import pMap from "p-map";
-import type { Bytes, Head, ReplyOf } from "../../workers/protocol.js";
+import type { Bytes, Head, ReplyOf, RequestOf } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
 import { type NameRange, narrowed } from "../paths/path-scope.js";
 import type { SecretStore } from "../storage/secret-store.js";
-import { type CachedStore, headOf, type Keep } from "./cache.js";
+import { type CachedStore, type CiphertextCache, headOf, type Keep } from "./cache.js";
 import type { LockState } from "./lock-state.js";
 
 /** See `SecretStore.list`. `within`: only paths in these ranges, disjoint and ascending; all without it. */
@@ -30,12 +30,33 @@ type Heads = Map<string, Head>;
 
 type Described = Extract<ReplyOf<"describe">, { ok: true }>;
 
+/** What is listed: the secrets, or the trash. */
+export type ListSource = {
+  readonly count: () => Promise<number>;
+  /** As `SecretStore.list`; fills `heads` where storage returns them in the same round trip. */
+  readonly list: (prefix: string, after: string, limit: number, heads: Heads) => Promise<readonly string[]>;
+  readonly head: (path: string) => Promise<Head | null>;
+  readonly describe: (paths: readonly string[], heads: readonly Head[]) => RequestOf<"describe">;
+  /** Null: heads are not cached. */
+  readonly cache: CiphertextCache<Head> | null;
+};
+
+export function secretsIn(cached: CachedStore): ListSource {
+  return {
+    count: () => cached.store.count(),
+    list: (prefix, after, limit, heads) => cached.list(prefix, after, limit, heads),
+    head: (path) => cached.head(path),
+    describe: (paths, heads) => ({ op: "describe", paths, heads }),
+    cache: cached.heads,
+  };
+}
+
 export class Lister {
-  readonly #cached: CachedStore;
+  readonly #source: ListSource;
   readonly #lockState: LockState;
 
-  constructor(cached: CachedStore, lockState: LockState) {
-    this.#cached = cached;
+  constructor(source: ListSource, lockState: LockState) {
+    this.#source = source;
     this.#lockState = lockState;
   }
 
@@ -67,13 +88,13 @@ export class Lister {
     const { limit } = query;
     const most = limit ?? partEntries;
     const heads: Heads = new Map();
-    const list = (prefix: string, behind: string, atMost: number) => this.#cached.list(prefix, behind, atMost, heads);
+    const list = (prefix: string, behind: string, atMost: number) => this.#source.list(prefix, behind, atMost, heads);
     const found = await listNames({ list }, query, most + 1);
     const paths = found.slice(0, most);
     const more = found.length > most;
     const isLong = limit === null && (more || begun);
-    const all = isLong && heads.size === 0 ? await this.#cached.store.count() : found.length;
-    const slices = await this.#describeAll(paths, heads, this.#cached.heads.capacity / all);
+    const all = isLong && heads.size === 0 ? await this.#source.count() : found.length;
+    const slices = await this.#describeAll(paths, heads, (this.#source.cache?.capacity ?? 0) / all);
     return { slices, next: more ? paths.at(-1) : undefined, count: paths.length };
   }
 
@@ -85,11 +106,11 @@ export class Lister {
   #describeAll(paths: readonly string[], heads: Heads, share: number): Promise<Described[]> {
     const begun: Promise<Described>[] = [];
     const begin = (slice: readonly string[]) => {
-      const work = this.#cached.heads.reading((keep) =>
+      const describe = (keep: Keep<Head>) =>
         this.#describe(slice, heads, (path, head) => {
           if (hashOf(path) / 2 ** 32 < share) keep(path, head);
-        }),
-      );
+        });
+      const work = this.#source.cache?.reading(describe) ?? describe(() => {});
       begun.push(work);
       return work;
     };
@@ -101,7 +122,7 @@ export class Lister {
     const read = await Promise.all(reading).finally(() => Promise.allSettled(reading));
     const paths = wanted.filter((_, i) => read[i] !== null); // without secrets that were deleted since
     const heads = read.filter((head) => head !== null);
-    const described = await this.#lockState.ask({ op: "describe", paths, heads });
+    const described = await this.#lockState.ask(this.#source.describe(paths, heads));
     for (const [i, head] of heads.entries()) {
       const length = described.lengths[i] ?? 0;
       if (length > 0) keep(paths[i] ?? "", shortened(head, length));
@@ -112,7 +133,7 @@ export class Lister {
   /** A file that is no blob becomes an empty head, which cannot be opened either. */
   async #headOrNone(path: string): Promise<Head | null> {
     try {
-      return await this.#cached.head(path);
+      return await this.#source.head(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return "";
       throw error;

@@ -11,6 +11,7 @@ import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { VaultSecrets } from "./secrets.js";
 import type { VaultTransit } from "./transit.js";
+import type { VaultTrash } from "./trash.js";
 
 export type RotationProgress = { readonly done: number; readonly total: number };
 
@@ -18,6 +19,7 @@ export type RotationSweepOptions = {
   readonly store: SecretStore;
   readonly lockState: LockState;
   readonly secrets: VaultSecrets;
+  readonly trash: VaultTrash;
   readonly transit: VaultTransit;
   readonly header: Header;
   readonly clock: Clock;
@@ -41,7 +43,7 @@ const retryMs = 1_000;
 const longestRetryMs = 60_000;
 
 /** What the master key seals, in the order of the sweep. */
-const sweptSpaces = ["secrets", "keys"] as const;
+const sweptSpaces = ["secrets", "trash", "keys"] as const;
 type SweptSpace = (typeof sweptSpaces)[number];
 
 /** `after`: all paths of the space up to it are done. `run`: of the store, see `SharedStore.currentRun`; null before the first step. */
@@ -145,8 +147,9 @@ export class RotationSweep {
 
   /** Returns false for a damaged secret or key: it is left as it is, and the sweep continues. */
   async #reseal(space: SweptSpace, path: string): Promise<boolean> {
+    const { secrets, trash, transit: keys } = this.#options;
     try {
-      return await this.#options[space === "keys" ? "transit" : "secrets"].reseal(path);
+      return await { secrets, trash, keys }[space].reseal(path);
     } catch (error) {
       if (error instanceof VaultError && error.code === "INTEGRITY") return false;
       throw error;

@@ -2,7 +2,16 @@
  * Operations on the secrets of an unlocked vault: none runs beside a lock or a forced init, and changes of one path take
  * turns. Each is a sequence of storage and key worker calls; it never looks into a body, nor into a blob beyond its etag.
  */
-import type { Binding, Bytes, Head, ReplyOf, RequestToRender, SealReply, SharedBytes } from "../../workers/protocol.js";
+import type {
+  Binding,
+  Bytes,
+  Head,
+  ReplyOf,
+  RequestToRender,
+  SealReply,
+  SharedBytes,
+  VersionChange,
+} from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
@@ -28,9 +37,10 @@ import {
   unconditional,
 } from "./conditions.js";
 import { wipingAfter } from "./key-worker.js";
-import { Lister, type ListPart, type ListQuery, listNames, type NameQuery } from "./list.js";
+import { Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { KeyedMutex, type ReadWriteLock } from "./locks.js";
+import { VaultTrash } from "./trash.js";
 
 export type ReadDecision = Exclude<ReplyOf<"readDecision">, { readonly ok: false }>;
 
@@ -44,6 +54,8 @@ export type SecretsOptions = {
   readonly maxBatchBytes: number;
   /** Whether a put keeps what it replaces. */
   readonly keepsHistory: boolean;
+  /** Whether the master key is being rotated. */
+  readonly isRotating: () => boolean;
 };
 
 /** Throws when a change is no longer permitted. */
@@ -57,6 +69,7 @@ type Rewrite = "undo" | "changeMetadata";
 type Heads = Map<string, Head>;
 
 export class VaultSecrets {
+  readonly trash: VaultTrash;
   readonly #store: SecretStore;
   readonly #lockState: LockState;
   readonly #lock: ReadWriteLock;
@@ -77,9 +90,15 @@ export class VaultSecrets {
     this.#lock = lock;
     this.#clock = clock;
     this.#cached = cached;
-    this.#lister = new Lister(cached, lockState);
+    this.#lister = new Lister(secretsIn(cached), lockState);
     const open = (path: string) => this.#open(path);
-    this.#batches = new Batches({ ...options, cached, paths: this.#paths, open });
+    const paths = this.#paths;
+    this.#batches = new Batches({ ...options, cached, paths, open });
+    this.trash = new VaultTrash({
+      ...{ ...options, cached, paths },
+      change: (path, permit, change) => this.#change(path, permit, change),
+      inParts: (parts) => this.#inParts(parts),
+    });
   }
 
   /** How many operations there have been. */
@@ -216,6 +235,30 @@ export class VaultSecrets {
   }
 
   /**
+   * Destroys versions, marks them as deleted, or removes that mark: see `VersionChange`. Numbers that are not kept are
+   * ignored, unless all are.
+   * @throws VaultError NOT_FOUND, BAD_REQUEST for the newest version unless `mayDestroyCurrent`, … as put
+   */
+  changeVersions(
+    path: string,
+    versions: readonly number[],
+    change: VersionChange,
+    { condition = unconditional, permit = always, mayDestroyCurrent = false },
+  ): Promise<void> {
+    return this.#change(path, permit, async () => {
+      const previous = await this.#store.read(path);
+      requireOf(condition, path, previous);
+      if (previous === null) throw notFound(path);
+      const changed = { op: "changeVersions", path, blob: previous, versions, change, mayDestroyCurrent } as const;
+      const { blob, ...sealed } = await this.#lockState.ask({ ...changed, now: this.#clock.now() });
+      if (blob === null) return;
+      const kept = "headLength" in sealed ? [{ path, blob, headLength: sealed.headLength }] : [];
+      const { committed } = await this.#cached.commit([{ path, blob, expected: expectedAs(previous) }], kept);
+      if (!committed) throw conflictAt(condition, path);
+    });
+  }
+
+  /**
    * Carries out a batch of operations: each get by itself, or with changes all or nothing. The response holds values: wipe
    * it once it is sent.
    * @throws VaultError as put and get, with the index of the operation that is refused.
@@ -287,8 +330,11 @@ export class VaultSecrets {
    * Yields the reply in parts. Between two parts a lock or a forced init need not wait: it ends the list.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
-  async *list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
-    const parts = this.#lister.list(query);
+  list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    return this.#inParts(this.#lister.list(query));
+  }
+
+  async *#inParts(parts: AsyncGenerator<ListPart, void, void>): AsyncGenerator<ListPart, void, void> {
     const vaults = this.#vaults;
     for (;;) {
       const { value } = await this.#whileUnlocked(() => {

@@ -19,6 +19,7 @@ import { RotationSweep } from "./rotation.js";
 import { VaultSecrets } from "./secrets.js";
 import { VaultReport } from "./status.js";
 import { VaultTransit } from "./transit.js";
+import type { VaultTrash } from "./trash.js";
 import { UseIndex } from "./uses.js";
 
 export type VaultSettings = LockSettings & {
@@ -39,6 +40,7 @@ export type VaultOptions = {
 
 export class Vault {
   readonly secrets: VaultSecrets;
+  readonly trash: VaultTrash;
   readonly transit: VaultTransit;
   readonly uses: UseIndex;
   readonly keys: KeySlots;
@@ -63,7 +65,8 @@ export class Vault {
     const lock = new ReadWriteLock();
     const lockState = new LockState({ ...options, lock });
     const parts = { store, lockState, lock, clock, log };
-    const secrets = new VaultSecrets({ ...settings, ...parts, keepsHistory: keepVersions > 0 });
+    const isRotating = () => header.rotation !== null;
+    const secrets = new VaultSecrets({ ...settings, ...parts, keepsHistory: keepVersions > 0, isRotating });
     const transit = new VaultTransit({ ...settings, ...parts });
     const vaultReplaced = () => {
       secrets.vaultReplaced();
@@ -74,9 +77,10 @@ export class Vault {
     };
     const header = new Header({ ...parts, vaultReplaced });
     const resignRecords = async () => this.#recordStore?.resign();
-    const sweep = new RotationSweep({ ...parts, header, secrets, transit, resignRecords });
+    const sweep = new RotationSweep({ ...parts, header, secrets, trash: secrets.trash, transit, resignRecords });
     const expiry = new ExpiryIndex({ ...parts, secrets });
     this.secrets = secrets;
+    this.trash = secrets.trash;
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });

@@ -119,6 +119,20 @@ describe("the client library", () => {
     expect((await client.prune("history/é")).message).to.match(/^2 /);
   });
 
+  it("destroyVersion leaves number and times, and trash, listTrash, untrash and destroyTrashed work on the trash", async () => {
+    const client = clientOf(server());
+    for (const value of ["first", "second"]) await client.put("trash/é", value);
+    expect((await client.destroyVersion("trash/é", 1)).message).to.equal("version 1 is destroyed");
+    expect((await client.versions("trash/é")).versions[1]).to.include({ version: 1, destroyed: true });
+    const { deletedAt } = await client.trash("trash/é");
+    expect((await client.listTrash({ prefix: "trash/" })).entries[0]).to.include({ path: "trash/é", deletedAt });
+    expect(await client.untrash("trash/é")).to.include({ path: "trash/é" });
+    const { etag } = await client.get("trash/é");
+    await client.trash("trash/é", { ifMatch: etag });
+    expect((await client.destroyTrashed("trash/é", { ifMatch: etag })).message).to.equal("the secret is destroyed");
+    expect((await client.listTrash()).entries).to.deep.equal([]);
+  });
+
   it("changePassphrase, createKey, keys and deleteKey change the ways into the vault", async () => {
     const fresh = await startTestServer();
     const client = clientOf(fresh);

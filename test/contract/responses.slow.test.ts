@@ -1,5 +1,5 @@
 /** Every response in the OpenAPI document can be provoked: each operation with each status and code. */
-
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { get as httpGet } from "node:http";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import {
   mustLock,
   mustPut,
   mustStatus,
+  mustSucceed,
   mustUnlock,
   type Send,
   send,
@@ -59,6 +60,10 @@ const requests: Readonly<Record<string, Send>> = {
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
   batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },
+  listTrash: { path: "/v1/trash" },
+  trash: { method: "POST", path: "/v1/trash/a" },
+  untrash: { method: "POST", path: "/v1/untrash/a" },
+  destroyTrashed: { method: "DELETE", path: "/v1/trash/a" },
   changePassphrase: { method: "POST", path: "/v1/passphrase", body: { passphrase, newPassphrase: passphrase } },
   keys: { path: "/v1/keys" },
   createKey: { method: "POST", path: "/v1/keys", body: { passphrase, label: "recovery" } },
@@ -95,7 +100,8 @@ const requests: Readonly<Record<string, Send>> = {
 async function unlock(server: TestServer): Promise<void> {
   const { initialized } = await mustStatus(server);
   await (initialized === true ? mustUnlock(server) : mustInit(server));
-  await mustPut(server, "a", "v");
+  for (const path of ["trashed", "a"]) await mustPut(server, path, "v");
+  await send(server, { method: "POST", path: "/v1/trash/trashed" });
   await send(server, { method: "POST", path: "/v1/tokens", body: { name: "ci" } }); // unless it is there
   await send(server, { method: "POST", path: "/v1/transit/keys/a", body: { exportable: true } });
   await send(server, requests["configureTransitKey"] as Send); // a deletion of it is allowed
@@ -146,13 +152,23 @@ async function lockOut(server: TestServer): Promise<void> {
   for (let i = 0; i < 10; i++) await send(server, { path: "/v1/secrets", token: "wrong" });
 }
 
+/** What makes a request possible again. */
+const reverses = new Map([
+  [requests["trash"], requests["untrash"]],
+  [requests["untrash"], requests["trash"]],
+]);
+
 /** Runs `meanwhile` while clients repeat the request without pause, so that some are always running. */
 async function together(server: TestServer, request: Send, meanwhile: () => Promise<unknown>): Promise<void> {
   let done = false;
   let sent = 0;
   const isCreation = request === requests["createToken"];
+  const reverse = reverses.get(request);
   const client = async () => {
-    while (!done) await send(server, isCreation ? { ...request, body: { name: `${Date.now()}-${sent++}` } } : request);
+    while (!done) {
+      await send(server, isCreation ? { ...request, body: { name: `${Date.now()}-${sent++}` } } : request);
+      if (reverse !== undefined) await send(server, reverse);
+    }
   };
   const clients = Array.from({ length: 8 }, client);
   await sleep(30);
@@ -240,6 +256,9 @@ async function waitingApproval(server: TestServer): Promise<string> {
   }
 }
 
+/** Their secret is in the trash. */
+const ofTrashed = ["untrash", "destroyTrashed"];
+
 /** Some requests need an id that the server has given. */
 async function requestFor(server: TestServer, operation: string, request: Send): Promise<Send> {
   if (operation === "deleteKey") return deleting((await mustCreateKey(server)).id);
@@ -247,6 +266,7 @@ async function requestFor(server: TestServer, operation: string, request: Send):
     const { code } = (await send(server, requests["createReview"] as Send)).json;
     return { ...request, body: { code } };
   }
+  if (ofTrashed.includes(operation)) await send(server, requests["trash"] as Send);
   if (operation === "decideApproval") return { ...request, path: `/v1/approvals/${await waitingApproval(server)}` };
   return request;
 }
@@ -255,6 +275,19 @@ async function sendWithoutOptions(request: Send): Promise<Answer> {
   const server = await startTestServer();
   await unlock(server);
   return send(server, request);
+}
+
+/** Damages what the request works on. Some work on a corrupt blob, and only a directory in its place stops them. */
+async function corrupt(server: TestServer, operation: string, { path }: Send): Promise<void> {
+  const vault = join(server.home, "vault", "gen-1");
+  if (operation.endsWith("Token") || operation === "createAgent") return writeFile(join(vault, "tokens.document"), "{");
+  if (ofTrashed.includes(operation)) mustSucceed(await send(server, requests["trash"] as Send));
+  const others = path.startsWith("/v1/transit/") ? "keys" : "secrets";
+  const file = join(vault, ofTrashed.includes(operation) ? "trash" : others, "a.sealed");
+  while (!existsSync(file)) await sleep(1); // what is moved is written in the background
+  if (!["delete", "trash", "destroyTrashed"].includes(operation)) return writeFile(file, "not a blob");
+  await rm(file);
+  await mkdir(file);
 }
 
 /** Of these, a server without a broker or a review page has none. */
@@ -297,6 +330,7 @@ describe("the documented response", () => {
           return send(unlocked(), { ...request, path: request.path.replace(/\/a(?=\/|$)/, "/missing") });
         return send(unlocked(), { ...request, path: `${request.path}/b` });
       },
+      // A secret in the trash and none there: both fail the condition.
       PRECONDITION_FAILED: (request, operation) =>
         operation === "batch"
           ? send(unlocked(), { ...request, body: { operations: [{ delete: "a", ifMatch: "another" }] } })
@@ -305,7 +339,12 @@ describe("the documented response", () => {
         if (operation === "rotate") return send(await startRotating(), request);
         const bodies: Readonly<Record<string, object>> = { init: { passphrase }, createToken: { name: "ci" } };
         await send(unlocked(), { ...request, ...(bodies[operation] && { body: bodies[operation] }) });
-        return /^create(?:Transit)?Key$/.test(operation) && send(unlocked(), request);
+        if (operation === "untrash") {
+          await unlock(unlocked());
+          await send(unlocked(), requests["trash"] as Send);
+          await mustPut(unlocked(), "a", "again");
+        }
+        return /^(?:create(?:Transit)?Key|untrash)$/.test(operation) && send(unlocked(), request);
       },
       RATE_LIMITED: (request) => send(lockedOut(), request),
       async FORBIDDEN(request, operation) {
@@ -326,14 +365,7 @@ describe("the documented response", () => {
         if (derives.has(operation)) return send(await startOnChangedHeader(), request);
         const server = await startTestServer({ ...uncached, brokerPort: operation === "createAgent" ? 0 : null });
         await unlock(server);
-        const space = request.path.startsWith("/v1/transit/") ? "keys" : "secrets";
-        const file = join(server.home, "vault", "gen-1", space, "a.sealed");
-        if (operation.endsWith("Token") || operation === "createAgent") {
-          await writeFile(join(server.home, "vault", "gen-1", "tokens.document"), "{");
-        } else if (operation === "delete") {
-          await rm(file);
-          await mkdir(file); // a delete does not read a blob
-        } else await writeFile(file, "not a blob");
+        await corrupt(server, operation, request);
         return send(server, request);
       },
       UNAVAILABLE: () => sentDuringShutdown(),

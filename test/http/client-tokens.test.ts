@@ -563,6 +563,10 @@ describe("a client token's paths", () => {
     undo: (path) => ({ method: "POST", path: `/v1/versions/${path}`, body: { version: 1 } }),
     changeMetadata: (path) => ({ method: "PATCH", path: `/v1/metadata/${path}`, body: { type: null } }),
     prune: (path) => ({ method: "DELETE", path: `/v1/versions/${path}` }),
+    destroyVersion: (path) => ({ method: "DELETE", path: `/v1/versions/${path}?version=1` }),
+    trash: (path) => ({ method: "POST", path: `/v1/trash/${path}` }),
+    untrash: (path) => ({ method: "POST", path: `/v1/untrash/${path}` }),
+    destroyTrashed: (path) => ({ method: "DELETE", path: `/v1/trash/${path}` }),
   };
   for (const [name, request] of Object.entries(operations)) {
     it(`refuse ${name} outside of them with 403 FORBIDDEN, whether there is a secret or not`, async () => {

@@ -23,6 +23,10 @@ const waiting: readonly (readonly [name: string, request: Send])[] = [
   ["a delete", { method: "DELETE", path: secret }],
   ["an undo", { method: "POST", path: "/v1/versions/app/a", body: { version: 1 } }],
   ["a prune", { method: "DELETE", path: "/v1/versions/app/a" }],
+  ["a move to the trash", { method: "POST", path: "/v1/trash/app/a" }],
+  ["a move back", { method: "POST", path: "/v1/untrash/app/a" }],
+  ["a destruction in the trash", { method: "DELETE", path: "/v1/trash/app/a" }],
+  ["a destruction of a version", { method: "DELETE", path: "/v1/versions/app/a?version=1" }],
   ["a change of the metadata", { method: "PATCH", path: "/v1/metadata/app/a", body: { type: "other" } }],
   ["a batch", { method: "POST", path: "/v1/batch", body: { operations: [{ put: "app/a", value: "late" }] } }],
 ];

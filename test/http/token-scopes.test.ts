@@ -122,6 +122,31 @@ const rows: Readonly<Record<string, Row>> = {
     unlocked: "200",
     locked: isLocked,
   },
+  "DELETE /v1/versions/:path?version": {
+    request: { method: "DELETE", path: `${versions}?version=1` },
+    may: ["delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "GET /v1/trash": { request: { path: "/v1/trash" }, may: ["list"], unlocked: "200", locked: isLocked },
+  "POST /v1/trash/:path": {
+    request: { method: "POST", path: "/v1/trash/app/a" },
+    may: ["delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/untrash/:path": {
+    request: { method: "POST", path: "/v1/untrash/app/a" },
+    may: ["put"],
+    unlocked: "409 ALREADY_EXISTS",
+    locked: isLocked,
+  },
+  "DELETE /v1/trash/:path": {
+    request: { method: "DELETE", path: "/v1/trash/app/a" },
+    may: ["delete"],
+    unlocked: "200",
+    locked: isLocked,
+  },
   "POST /v1/batch": {
     request: batch(),
     may: ["get", "put", "delete"],
@@ -238,7 +263,8 @@ describe("a client token while the vault is", () => {
   async function prepare(state: string): Promise<void> {
     if (state === "locked") return void (await mustLock(server()));
     await mustUnlock(server());
-    await send(server(), { method: "DELETE", path: secret }); // with its versions, of which few are kept
+    await mustPut(server(), "app/a", "trashed");
+    await send(server(), { method: "POST", path: "/v1/trash/app/a" }); // with its versions, of which few are kept
     await mustPut(server(), "app/a", "v");
     await mustPut(server(), "app/a", "w");
   }

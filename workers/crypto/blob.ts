@@ -19,8 +19,10 @@
  * Plaintexts are UTF-8 JSON, except binary values, so that a reply is a concatenation:
  *   metadata  {"metadata":{…},"createdAt":"…","updatedAt":"…","version":N}, without "version" in format version 1; in format
  *             version 3 a line feed and a second object follow, the private attributes, which no response contains; it is
- *             {} where there are none, or only earlier versions have any. Of a binary value, "encoding":"base64" comes first
- *   value     a JSON string as JSON.stringify writes it; in format version 3, a binary value is a zero byte and its bytes
+ *             {} where there are none, or only earlier versions have any. Of a binary value, "encoding":"base64" comes first;
+ *             before it, "deletedAt":"…" of a version that is marked as deleted, and "destroyed":true of a destroyed one
+ *   value     a JSON string as JSON.stringify writes it; in format version 3, a binary value is a zero byte and its bytes;
+ *             "" of a destroyed version
  *
  * The AAD binds a box to its vault, part and path, and a value to the metadata it was written with:
  *   "strongroom v1 entry" ‖ vault id (16) ‖ "m" or "v" ‖ length of path (4, big endian) ‖ path ‖ (value) metadata nonce (24)
@@ -83,6 +85,11 @@ function piecesOf({ metadata, value }: SealedVersion): Uint8Array[] {
   return [...lengthAnd([metadata]), ...lengthAnd([value])];
 }
 
+/** Returns a blob with the same current version, and other earlier versions behind it. */
+export function withEarlier(blob: Uint8Array, { currentLength }: SplitBlob, earlier: readonly SealedVersion[]): Bytes {
+  return concat([blob.subarray(0, currentLength), ...earlier.flatMap(piecesOf)]);
+}
+
 /** Bytes that a version takes in a blob. */
 export function lengthOfVersion({ metadata, value }: SealedVersion): number {
   return 2 * lengthBytes + metadata.length + value.length;
@@ -110,7 +117,7 @@ export function privatePart(metadata: Uint8Array): Uint8Array | null {
   return end < 0 ? null : metadata.subarray(end + 1);
 }
 
-type SplitBlob = {
+export type SplitBlob = {
   readonly current: SealedVersion;
   /** Length of the blob without its earlier versions. */
   readonly currentLength: number;

@@ -8,6 +8,7 @@ import {
   lengthOfVersion,
   metadataEnd,
   type OpenedVersion,
+  openCurrent,
   openMetadata,
   openVersion,
   privatePart,
@@ -19,8 +20,8 @@ import {
 } from "../crypto/blob.js";
 import { writeString } from "../json/json-string.js";
 import { equal, scratchOf, textOf, utf8 } from "../memory.js";
-import type { Binding, Bytes, HistoryLimits, ReplyOf, SealReply } from "../protocol.js";
-import { damaged } from "../refusals.js";
+import type { Binding, Bytes, HistoryLimits, Refusal, ReplyOf, SealReply } from "../protocol.js";
+import { damaged, noSecret } from "../refusals.js";
 import { isoTime, type MetadataBody, type PutBody } from "./request-bodies.js";
 import { bytesOfValue, isBinary, jsonOfValue, sealedBase64, sealedText } from "./value.js";
 
@@ -66,6 +67,40 @@ export function metadataText(
 const encodingMember = '"encoding":"base64",';
 const binaryStart = utf8(`{${encodingMember}`);
 
+/**
+ * A version may be marked as deleted, which can be undone, or be destroyed, with an empty text in the place of its value. Its
+ * metadata begins with `"deletedAt":"…"` or `"destroyed":true` then; of a destroyed one, only number and times are left.
+ */
+export type VersionState = "kept" | "deleted" | "destroyed";
+
+export function stateOf(metadata: Uint8Array): VersionState {
+  if (deletedStart.every((byte, i) => metadata[i] === byte)) return "deleted";
+  return destroyedStart.every((byte, i) => metadata[i] === byte) ? "destroyed" : "kept";
+}
+
+const deletedStart = utf8('{"deletedAt":"');
+const destroyedStart = utf8('{"destroyed":true,');
+const isoTimeLength = 24;
+
+/** Returns the metadata of a kept version, marked as deleted, in scratch memory. */
+export function markedDeleted(metadata: Uint8Array, now: number): Uint8Array {
+  return scratchOf(deletedStart, new Date(now).toISOString(), '",', metadata.subarray(1));
+}
+
+/** Returns the metadata without that mark, where it has it. */
+export function withoutMark(metadata: Uint8Array): Uint8Array {
+  if (stateOf(metadata) !== "deleted") return metadata;
+  return scratchOf("{", metadata.subarray(deletedStart.length + isoTimeLength + 2));
+}
+
+/** Returns the metadata of the version once it is destroyed, in scratch memory. */
+export function markedDestroyed(metadata: Uint8Array): Uint8Array {
+  const { createdAt, updatedAt, version, attributes } = readMetadata(metadata);
+  const times = `"createdAt":"${createdAt}","updatedAt":"${updatedAt}"`;
+  const hidden = privatePart(metadata) === null ? "" : `\n${JSON.stringify(kept(attributes))}`;
+  return scratchOf(destroyedStart, `"metadata":{},${times},"version":${version}}${hidden}`);
+}
+
 /** Whether opened metadata is that of a binary value. */
 export function isOfBinary(metadata: Uint8Array): boolean {
   return binaryStart.every((byte, i) => metadata[i] === byte);
@@ -109,6 +144,17 @@ export function listEntry(path: string, metadata: Uint8Array, etag: string): (Ui
   return [`{"path":${JSON.stringify(path)},`, ...restOfEntry(metadata, etag)];
 }
 
+/** One entry of the list of the trash, in pieces. `deletedAt`: of the secret. */
+export function trashEntry(
+  path: string,
+  metadata: Uint8Array,
+  etag: string,
+  deletedAt: number,
+): (Uint8Array | string)[] {
+  const start = `{"path":${JSON.stringify(path)},"deletedAt":"${new Date(deletedAt).toISOString()}",`;
+  return [start, ...restOfEntry(withoutMark(metadata), etag)];
+}
+
 /** One entry of a list of versions, in pieces. */
 export function versionEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[] {
   return ["{", ...restOfEntry(metadata, etag)];
@@ -125,6 +171,13 @@ export type Content = { readonly value: Uint8Array; readonly valueBytes: number;
 
 /** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
 export type Place = { readonly path: string; readonly previous: Uint8Array | null; readonly now: number };
+
+/** Opens the current version; a secret whose current version is deleted or destroyed is missing. */
+export function openSecret(key: SealingKey, path: string, blob: Uint8Array): OpenedVersion | Refusal {
+  const current = openCurrent(key, path, blob);
+  if (current === null) return damaged(path);
+  return stateOf(current.metadata) === "kept" ? current : noSecret(path);
+}
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
 export function sealNext(key: SealingKey, place: Place, content: Content, limits: HistoryLimits): ReplyOf<"seal"> {
@@ -168,7 +221,8 @@ function history(
   const split = previous === null || limits.keepVersions === 0 ? null : splitBlob(previous);
   if (split === null) return { earlier: [], isSame: false };
   const replaced = openVersion(key, path, split.current);
-  const isSame = replaced !== null && lastSupplied === content.supplied && equal(replaced.value, content.value);
+  const isKept = replaced !== null && stateOf(replaced.metadata) === "kept";
+  const isSame = isKept && lastSupplied === content.supplied && equal(replaced.value, content.value);
   const versions = replaced === null || isSame ? split.earlier : [split.current, ...split.earlier];
   return { earlier: fitting(versions, limits), isSame };
 }

@@ -28,14 +28,14 @@ import {
   useTransitKey,
 } from "./transit.js";
 import { describeUses, readDecision, render, setUses } from "./uses.js";
-import { check, history, openVersion, prune, undo } from "./versions.js";
+import { changeVersions, check, history, openVersion, prune, undo } from "./versions.js";
 
 const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
   ...{ inspect, seal, describe, expiries, plan, move, copy, changeMetadata },
-  ...{ history, openVersion, undo, prune, check },
+  ...{ history, openVersion, undo, changeVersions, prune, check },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
   ...{ setUses, describeUses, readDecision, render },

@@ -2,9 +2,9 @@
 import { etagOfCurrent, type HalfOpen, openHalf, openValue, type SealingKey } from "../crypto/blob.js";
 import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts } from "../memory.js";
 import type { Bytes, Opened, Refusal } from "../protocol.js";
-import { damaged, unexpected } from "../refusals.js";
+import { damaged, noSecret, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
-import { getReplyAround, isOfBinary } from "./entry.js";
+import { getReplyAround, isOfBinary, stateOf } from "./entry.js";
 import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
 type Open = { readonly path: Uint8Array; readonly blob: Uint8Array };
@@ -46,8 +46,9 @@ function openAll(key: SealingKey, opens: readonly Open[]): Opened {
   const refusals = new Map<number, Refusal>();
   const prepared = opens.map(({ path, blob }, i) => {
     const half = openHalf(key, path, blob);
-    if (half === null) refusals.set(i, damaged(textOf(path)));
-    return half && prepare(path, blob, half);
+    if (half !== null && stateOf(half.metadata) === "kept") return prepare(path, blob, half);
+    refusals.set(i, half === null ? damaged(textOf(path)) : noSecret(textOf(path)));
+    return null;
   });
   const bytes = allocate(prepared.reduce((sum, one) => sum + (one === null ? 0 : fieldsLength + one.length), 0));
   let at = 0;

@@ -5,7 +5,6 @@ import {
   faultOf,
   isPrivate,
   metadataEnd,
-  openCurrent,
   openMetadata,
   openVersion,
   type PathAndBlob,
@@ -26,9 +25,12 @@ import {
   contentWith,
   listEntry,
   metadataText,
+  openSecret,
   readMetadata,
   sealNext,
   sealReply,
+  stateOf,
+  trashEntry,
 } from "./entry.js";
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
@@ -51,10 +53,13 @@ export function seal(
   }
 }
 
-export function describe({ keyring }: Context, { paths, heads }: RequestOf<"describe">): ReplyOf<"describe"> {
+export function describe(
+  { keyring }: Context,
+  { paths, heads, deletedAt }: RequestOf<"describe">,
+): ReplyOf<"describe"> {
   return keyring.withKey((key) => {
     const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
-    return describeBlobs(key, blobs);
+    return describeBlobs(key, blobs, deletedAt ?? null);
   });
 }
 
@@ -92,8 +97,8 @@ export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">)
 /** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
 export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
   return keyring.withKey((key) => {
-    const current = openCurrent(key, path, blob);
-    if (current === null) return damaged(path);
+    const current = openSecret(key, path, blob);
+    if ("ok" in current) return current;
     const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
     if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
     const content = contentOf(current);
@@ -114,8 +119,8 @@ export function changeMetadata(
     const read = readers.changeMetadata(body);
     if (!read.ok) return read;
     if (blob === null) return noSecret(path);
-    const current = openCurrent(key, path, blob);
-    if (current === null) return damaged(path);
+    const current = openSecret(key, path, blob);
+    if ("ok" in current) return current;
     return sealNext(key, { path, previous: blob, now }, contentWith(current, read.fields), settings);
   });
 }
@@ -123,13 +128,18 @@ export function changeMetadata(
 /** As a put of the current value and metadata at the other path, where nothing is. */
 export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ReplyOf<"copy"> {
   return keyring.withKey((key) => {
-    const current = openCurrent(key, path, blob);
-    if (current === null) return damaged(path);
+    const current = openSecret(key, path, blob);
+    if ("ok" in current) return current;
     return sealNext(key, { path: to, previous: null, now }, contentOf(current), settings);
   });
 }
 
-function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): DescribeReply {
+/** @param deletedAt of secrets in the trash, null for others: one whose current version is deleted or destroyed is left out */
+function describeBlobs(
+  key: SealingKey,
+  blobs: readonly PathAndBlob[],
+  deletedAt: readonly number[] | null,
+): DescribeReply {
   const opened = openMetadata(key, blobs);
   const parts: (Uint8Array | string)[] = [];
   const unreadable: string[] = [];
@@ -138,9 +148,18 @@ function describeBlobs(key: SealingKey, blobs: readonly PathAndBlob[]): Describe
     const metadata = opened[i] ?? null;
     lengths.push(metadata === null ? 0 : metadataEnd(blob));
     if (metadata === null) unreadable.push(path);
-    else parts.push(parts.length > 0 ? "," : "", ...listEntry(path, metadata, etagOfCurrent(blob)));
+    else parts.push(...separated(parts, entryOf(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null)));
   }
   return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
+}
+
+function entryOf(path: string, metadata: Uint8Array, etag: string, deletedAt: number | null): (Uint8Array | string)[] {
+  if (deletedAt !== null) return trashEntry(path, metadata, etag, deletedAt);
+  return stateOf(metadata) === "kept" ? listEntry(path, metadata, etag) : [];
+}
+
+function separated(before: readonly unknown[], entry: readonly (Uint8Array | string)[]): (Uint8Array | string)[] {
+  return before.length > 0 && entry.length > 0 ? [",", ...entry] : [...entry];
 }
 
 function resealed(key: SealingKey, path: string, to: string, sealed: SealedVersion): SealedVersion | null {

@@ -1,8 +1,8 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
-import { etagOfCurrent, metadataEnd, openCurrent, type SealingKey } from "../crypto/blob.js";
+import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
 import type { Bytes, DescribeReply, Refusal, ReplyOf, RequestOf, SealReply } from "../protocol.js";
-import { badRequest, damaged, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
+import { badRequest, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { Fields, Invalid, inputsOf } from "../transit/body.js";
 import {
@@ -31,6 +31,7 @@ import {
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
 import { countsMessages, randomReply, uses } from "../transit/uses.js";
 import type { Context } from "./context.js";
+import { openSecret } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** What a request for a new key or a new version asks for; `material`: the client brings it. */
@@ -207,8 +208,8 @@ export function oneTimeCode(
   { path, blob, now }: RequestOf<"oneTimeCode">,
 ): ReplyOf<"oneTimeCode"> {
   return keyring.withKey((key) => {
-    const opened = openCurrent(key, path, blob);
-    if (opened === null) return damaged(path);
+    const opened = openSecret(key, path, blob);
+    if ("ok" in opened) return opened;
     const code = codeOf(bytesOfValue(opened.value), now);
     if (code !== null) return { ok: true, reply: utf8(JSON.stringify({ path, ...code })) };
     return badRequest(`the secret at ${path} is neither an otpauth://totp/ URL nor a seed in base32`);

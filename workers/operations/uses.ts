@@ -1,14 +1,14 @@
 /** Operations on uses: the hosts a secret is bound to, and heads of requests to them, the only place that its value goes. */
-import { openCurrent, openMetadata, openVersion, sealBlob, splitBlob } from "../crypto/blob.js";
+import { openMetadata, sealBlob, splitBlob } from "../crypto/blob.js";
 import { type JsonValue, readObject } from "../json/json-reader.js";
 import { JsonText } from "../json/json-string.js";
 import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
 import type { Binding, Refusal, ReplyOf, RequestOf, RequestToRender } from "../protocol.js";
-import { badRequest, damaged, forbidden } from "../refusals.js";
+import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { whyNot } from "../use-rules.js";
 import type { Context } from "./context.js";
-import { contentOf, metadataText, readMetadata, sealReply } from "./entry.js";
+import { contentOf, metadataText, openSecret, readMetadata, sealReply } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** Of one secret. */
@@ -20,9 +20,8 @@ export function setUses(
   { path, blob, add, removeHost }: RequestOf<"setUses">,
 ): ReplyOf<"setUses"> {
   return keyring.withKey((key) => {
-    const split = splitBlob(blob);
-    const current = split && openVersion(key, path, split.current);
-    if (split === null || current === null) return damaged(path);
+    const current = openSecret(key, path, blob);
+    if ("ok" in current) return current;
     const { version, attributes, ...times } = readMetadata(current.metadata);
     const { uses: before = [], ...rest } = attributes.secret ?? {};
     const uses = changed(before, add, removeHost);
@@ -31,7 +30,7 @@ export function setUses(
     const secret = uses.length === 0 ? rest : { ...rest, uses };
     const content = contentOf(current);
     const metadata = metadataText(content, times, version, { ...attributes, secret });
-    const sealed = sealBlob(key, path, metadata, content.value, split.earlier);
+    const sealed = sealBlob(key, path, metadata, content.value, splitBlob(blob)?.earlier);
     return sealReply(path, sealed, { ...content, version });
   });
 }
@@ -85,8 +84,8 @@ function durationOf(value: JsonValue | undefined): number | "request" | "session
 
 export function render({ keyring }: Context, { path, blob, ...request }: RequestOf<"render">): ReplyOf<"render"> {
   return keyring.withKey((key) => {
-    const current = openCurrent(key, path, blob);
-    if (current === null) return damaged(path);
+    const current = openSecret(key, path, blob);
+    if ("ok" in current) return current;
     const { uses = [] } = readMetadata(current.metadata).attributes.secret ?? {};
     const binding = uses.find(({ host, port }) => host === request.host && port === request.port);
     if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);

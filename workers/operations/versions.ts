@@ -1,20 +1,38 @@
-/** Operations on the versions of a secret: list them, open one, make one the newest, remove the earlier ones, check them all. */
+/** Operations on the versions of a secret: list them, open one, make one the newest, destroy some, remove the earlier ones, check them all. */
 import {
   etagOf,
+  etagOfCurrent,
+  metadataEnd,
+  type OpenedVersion,
   openCurrent,
   openMetadata,
   openVersion as openSealed,
   openVersionsMetadata,
+  privatePart,
   type SealedVersion,
   type SealingKey,
+  type SplitBlob,
+  sealBlob,
+  sealEarlier,
   splitBlob,
+  withEarlier,
 } from "../crypto/blob.js";
-import { concat } from "../memory.js";
+import { concat, scratchOf, utf8 } from "../memory.js";
 import type { Refusal, ReplyOf, RequestOf } from "../protocol.js";
-import { damaged, damagedVersion, noSecret, noVersion } from "../refusals.js";
+import { damaged, damagedVersion, goneVersion, newestVersion, noSecret, noVersion } from "../refusals.js";
 import { forTransit } from "../transit/key-format.js";
 import type { Context } from "./context.js";
-import { contentOf, getReply, readMetadata, sealNext, versionEntry } from "./entry.js";
+import {
+  contentOf,
+  getReply,
+  markedDeleted,
+  markedDestroyed,
+  readMetadata,
+  sealNext,
+  stateOf,
+  versionEntry,
+  withoutMark,
+} from "./entry.js";
 
 export function history({ keyring }: Context, { path, blob }: RequestOf<"history">): ReplyOf<"history"> {
   return keyring.withKey((key) => {
@@ -30,6 +48,8 @@ export function openVersion(
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
+    const state = stateOf(found.metadata);
+    if (state !== "kept") return goneVersion(path, version, state);
     const opened = openSealed(key, path, found.sealed);
     if (opened === null) return damagedVersion(path, version);
     return { ok: true, reply: concat(getReply(path, opened.value, opened.metadata, etagOf(found.sealed.metadata))) };
@@ -47,6 +67,7 @@ export function undo(
     const { version } = read.fields;
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
+    if (stateOf(found.metadata) === "destroyed") return goneVersion(path, version, "destroyed");
     const opened = openSealed(key, path, found.sealed);
     return opened
       ? sealNext(key, { path, previous: blob, now }, contentOf(opened), settings)
@@ -54,12 +75,78 @@ export function undo(
   });
 }
 
+/**
+ * Destroys versions, marks them as deleted, or removes that mark. Numbers that are not kept are ignored, unless all are. The
+ * etag of the secret changes only with its current version.
+ */
+export function changeVersions({ keyring }: Context, request: RequestOf<"changeVersions">): ReplyOf<"changeVersions"> {
+  const { path, blob, versions, change, mayDestroyCurrent } = request;
+  return keyring.withKey((key) => {
+    const known = knownVersions(key, path, blob);
+    if (known === null || !known.split.isWhole) return damaged(path);
+    const found = versions.map((version) => versionIn(known, path, version));
+    const wanted = found.filter((one) => "sealed" in one);
+    const [refusal] = found.filter((one) => "ok" in one);
+    if (wanted.length === 0 && refusal !== undefined) return refusal;
+    const current = wanted.find(({ sealed }) => sealed === known.split.current);
+    if (change === "destroy" && !mayDestroyCurrent && current !== undefined) return newestVersion(path);
+    return withChanged(key, request, known.split, wanted);
+  });
+}
+
+function withChanged(
+  key: SealingKey,
+  { path, blob, change, now }: RequestOf<"changeVersions">,
+  split: SplitBlob,
+  wanted: readonly Known[],
+): ReplyOf<"changeVersions"> {
+  const changes = new Map<SealedVersion, OpenedVersion>();
+  for (const one of wanted) {
+    const changed = changedVersion(key, path, one, change, now);
+    if (changed === "damaged") return damagedVersion(path, readMetadata(one.metadata).version);
+    if (changed !== "same") changes.set(one.sealed, changed);
+  }
+  if (changes.size === 0) return { ok: true, blob: null };
+  const earlier = split.earlier.map((sealed) => {
+    const changed = changes.get(sealed);
+    return changed === undefined ? sealed : sealEarlier(key, path, changed.metadata, changed.value);
+  });
+  const current = changes.get(split.current);
+  const next =
+    current === undefined
+      ? withEarlier(blob, split, earlier)
+      : sealBlob(key, path, withPrivatePart(current.metadata), current.value, earlier);
+  return { ok: true, blob: next, headLength: metadataEnd(next), etag: etagOfCurrent(next) };
+}
+
+function changedVersion(
+  key: SealingKey,
+  path: string,
+  { sealed, metadata }: Known,
+  change: RequestOf<"changeVersions">["change"],
+  now: number,
+): OpenedVersion | "same" | "damaged" {
+  const state = stateOf(metadata);
+  if (change === "destroy")
+    return state === "destroyed" ? "same" : { metadata: markedDestroyed(metadata), value: emptyText };
+  if (state !== (change === "delete" ? "kept" : "deleted")) return "same";
+  const opened = openSealed(key, path, sealed);
+  if (opened === null) return "damaged";
+  return { metadata: change === "delete" ? markedDeleted(metadata, now) : withoutMark(metadata), value: opened.value };
+}
+
+/** A program that knows no states must not take the current version for one that is there. */
+function withPrivatePart(metadata: Uint8Array): Uint8Array {
+  return privatePart(metadata) === null ? scratchOf(metadata, "\n{}") : metadata;
+}
+
+const emptyText = utf8('""');
+
 export function prune({ keyring }: Context, { path, blob }: RequestOf<"prune">): ReplyOf<"prune"> {
   return keyring.withKey((key) => {
-    const split = splitBlob(blob);
-    const known = split && knownVersions(key, path, blob);
-    if (split === null || known === null) return damaged(path);
-    return { ok: true, blob: concat([blob.subarray(0, split.currentLength)]), removed: split.earlier.length };
+    const known = knownVersions(key, path, blob);
+    if (known === null) return damaged(path);
+    return { ok: true, blob: withEarlier(blob, known.split, []), removed: known.split.earlier.length };
   });
 }
 
@@ -76,7 +163,7 @@ export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"ch
 type Known = { readonly sealed: SealedVersion; readonly metadata: Uint8Array };
 
 /** `damaged`: number of earlier versions whose metadata does not open; a damaged structure counts as one. */
-type KnownVersions = { readonly versions: readonly Known[]; readonly damaged: number };
+type KnownVersions = { readonly split: SplitBlob; readonly versions: readonly Known[]; readonly damaged: number };
 
 /** Returns the versions whose metadata opens, the current one first; null when that one does not open. */
 function knownVersions(key: SealingKey, path: string, blob: Uint8Array): KnownVersions | null {
@@ -89,7 +176,7 @@ function knownVersions(key: SealingKey, path: string, blob: Uint8Array): KnownVe
     const metadata = opened[i] ?? null;
     return metadata === null ? [] : [{ sealed, metadata }];
   });
-  return { versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
+  return { split, versions, damaged: all.length - versions.length + (split.isWhole ? 0 : 1) };
 }
 
 function historyReply(path: string, { versions, damaged: lost }: KnownVersions) {
@@ -101,17 +188,16 @@ function historyReply(path: string, { versions, damaged: lost }: KnownVersions) 
   return concat([`{"path":${JSON.stringify(path)},"versions":[`, ...entries, end]);
 }
 
-/** A version that is not found among damaged ones may be one of them. */
 function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: number): Known | Refusal {
   const known = knownVersions(key, path, blob);
-  if (known === null) return damaged(path);
-  const numbered = known.versions.map(({ sealed, metadata }) => ({
-    sealed,
-    metadata,
-    version: readMetadata(metadata).version,
-  }));
-  const found = numbered.find((one) => one.version === version);
+  return known === null ? damaged(path) : versionIn(known, path, version);
+}
+
+/** A version that is not found among damaged ones may be one of them. */
+function versionIn({ versions, damaged: lost }: KnownVersions, path: string, version: number): Known | Refusal {
+  const numbers = versions.map(({ metadata }) => readMetadata(metadata).version);
+  const found = versions[numbers.indexOf(version)];
   if (found !== undefined) return found;
-  const isEarlier = version < (numbered[0]?.version ?? 0);
-  return known.damaged > 0 && isEarlier ? damagedVersion(path, version) : noVersion(path, version);
+  const isEarlier = version < (numbers[0] ?? 0);
+  return lost > 0 && isEarlier ? damagedVersion(path, version) : noVersion(path, version);
 }

@@ -1,0 +1,235 @@
+/**
+ * The trash of an unlocked vault: deleted secrets with their whole history, as they were sealed, in a space of their own. A
+ * secret moves there and back in one durable commit. Changes take the turn of the secret's path.
+ */
+import type { Bytes, Head } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import { tagOf } from "../storage/blob-tag.js";
+import type { SecretStore } from "../storage/secret-store.js";
+import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
+import { type CachedStore, headBytes, headOf } from "./cache.js";
+import { conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
+import { Lister, type ListPart, type ListQuery, type ListSource } from "./list.js";
+import type { LockState } from "./lock-state.js";
+import type { KeyedMutex, ReadWriteLock } from "./locks.js";
+
+/** Throws when a change is no longer permitted. */
+type Permit = () => void;
+
+const always: Permit = () => {};
+
+type TrashOptions = {
+  readonly store: SecretStore;
+  readonly cached: CachedStore;
+  readonly lockState: LockState;
+  readonly lock: ReadWriteLock;
+  readonly clock: Clock;
+  readonly paths: KeyedMutex;
+  /** Whether the master key is being rotated. */
+  readonly isRotating: () => boolean;
+  /** Runs a change of an unlocked vault in the path's turn, again where another server came in between. */
+  readonly change: <T>(path: string, permit: Permit, change: () => Promise<T>) => Promise<T>;
+  /** Yields the parts of a list while the vault is unlocked and the same. */
+  readonly inParts: (parts: AsyncGenerator<ListPart, void, void>) => AsyncGenerator<ListPart, void, void>;
+};
+
+const space = "trash";
+
+const sweptAtOnce = 256;
+
+/**
+ * `stored`: as it is in its space. `blob`: the secret's. `resealed`: it was under the old master key. `intact`: all versions
+ * of it open.
+ */
+type Found = {
+  readonly stored: Bytes;
+  readonly blob: Bytes;
+  readonly resealed: boolean;
+  readonly intact: boolean;
+};
+
+export class VaultTrash {
+  readonly #options: TrashOptions;
+  readonly #lister: Lister;
+
+  constructor(options: TrashOptions) {
+    this.#options = options;
+    this.#lister = new Lister(sourceOf(options.store), options.lockState);
+  }
+
+  /**
+   * Moves a secret to the trash, in place of one that is there; returns when, in milliseconds since 1970.
+   * @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE
+   */
+  move(path: string, condition = unconditional, permit = always): Promise<number> {
+    const { cached, clock, change } = this.#options;
+    return change(path, permit, async () => {
+      const found = await this.#find(path, "secrets");
+      requireOf(condition, path, found?.stored ?? null);
+      if (found === null) throw notFound(path);
+      const deletedAt = clock.now();
+      const removed = { path, blob: null, expected: expectedAs(found.stored) };
+      const added = { space, path, blob: trashedBlob({ deletedAt, blob: found.blob }) } as const;
+      const { committed } = await cached.commit([removed, added], []);
+      if (!committed) throw conflictAt(condition, path);
+      return deletedAt;
+    });
+  }
+
+  /** Moves a secret back. @throws VaultError ALREADY_EXISTS where there is one again, INTEGRITY, … as move */
+  restore(path: string, condition = unconditional, permit = always): Promise<void> {
+    const { cached, change } = this.#options;
+    return change(path, permit, async () => {
+      const found = await this.#find(path, space);
+      requireOf(condition, path, found?.blob ?? null);
+      if (found === null) throw notInTrash(path);
+      const removed = { space, path, blob: null, expected: expectedAs(found.stored) } as const;
+      const result = await cached.commit([removed, { path, blob: found.blob, expected: "absent" }], []);
+      if (result.committed) return;
+      throw result.refused === 0 ? conflictAt(condition, path) : alreadyExists(path);
+    });
+  }
+
+  /** Destroys a secret in the trash. @throws VaultError as move */
+  destroy(path: string, condition = unconditional, permit = always): Promise<void> {
+    const { store, change } = this.#options;
+    return change(path, permit, async () => {
+      const head = await store.read(path, trashedTagBytes, space);
+      requireOf(condition, path, head && (readTrashed(head)?.blob ?? null));
+      if (head === null) throw notInTrash(path);
+      const { committed } = await store.commit([{ space, path, blob: null, expected: { tag: tagOf(head) } }]);
+      if (!committed) throw conflictAt(condition, path);
+    });
+  }
+
+  /** As `VaultSecrets.list`, of what is in the trash. */
+  list(query: ListQuery): AsyncGenerator<ListPart, void, void> {
+    return this.#options.inParts(this.#lister.list(query));
+  }
+
+  /** Destroys what was moved to the trash at this time or before; returns how many. Needs no key. @throws VaultError UNAVAILABLE */
+  async sweep(until: number): Promise<number> {
+    const { store, lock, paths } = this.#options;
+    let count = 0;
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const found: readonly string[] = await store.list("", after, sweptAtOnce, space);
+      for (const path of found) {
+        if ((await this.#agedHead(path, until)) === null) continue;
+        const swept = await lock.shared(() => paths.run([path], () => this.#sweepOne(path, until)));
+        if (swept) count++;
+      }
+      after = found.length < sweptAtOnce ? undefined : found.at(-1);
+    }
+    return count;
+  }
+
+  /** As `VaultSecrets.reseal`. */
+  reseal(path: string): Promise<boolean> {
+    const { lock, paths } = this.#options;
+    return lock.shared(() => paths.run([path], () => repeating(() => this.#reseal(path))));
+  }
+
+  /**
+   * Reads a secret that is to be moved. One that is damaged is read again: had the disk misread it, the move would remove what
+   * is still good. What stays damaged moves as it is.
+   */
+  async #find(path: string, from: "secrets" | "trash"): Promise<Found | null> {
+    const first = await this.#findOnce(path, from);
+    return first === null || first.intact ? first : this.#findOnce(path, from);
+  }
+
+  /** DANGER: what stays under the old master key of a rotation is lost, and the sweep may be past the place where it goes. */
+  async #findOnce(path: string, from: "secrets" | "trash"): Promise<Found | null> {
+    const { store, lockState, isRotating } = this.#options;
+    const stored = await store.read(path, undefined, from);
+    if (stored === null) return null;
+    const blob = from === "secrets" ? stored : innerOf(path, stored);
+    const intact = await this.#opens(path, blob);
+    if (!isRotating()) return { stored, blob, resealed: false, intact };
+    const { blob: sealed } = await lockState.ask({ op: "reseal", path, blob });
+    return { stored, blob: sealed ?? blob, resealed: sealed !== null, intact };
+  }
+
+  async #opens(path: string, blob: Bytes): Promise<boolean> {
+    try {
+      await this.#options.lockState.ask({ op: "check", path, blob });
+      return true;
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return false;
+      throw error;
+    }
+  }
+
+  async #reseal(path: string): Promise<boolean> {
+    const { store } = this.#options;
+    const found = await this.#find(path, space);
+    if (found === null) return true;
+    const { stored, blob, resealed, intact } = found;
+    if (!resealed) {
+      await store.settle(path, space); // or a power cut may bring back one that the old key sealed
+      return intact;
+    }
+    const { deletedAt } = readTrashed(stored) ?? { deletedAt: 0 };
+    const change = { space, path, blob: trashedBlob({ deletedAt, blob }), expected: expectedAs(stored) } as const;
+    if (!(await store.commit([change])).committed) throw conflictAt(unconditional, path);
+    return intact;
+  }
+
+  /** Returns the head of a trashed blob that was moved there at this time or before; null for another. */
+  async #agedHead(path: string, until: number): Promise<Bytes | null> {
+    const head = await this.#options.store.read(path, trashedHeadBytes, space);
+    const trashed = head && readTrashed(head);
+    return trashed !== null && trashed.deletedAt <= until ? head : null;
+  }
+
+  async #sweepOne(path: string, until: number): Promise<boolean> {
+    const head = await this.#agedHead(path, until);
+    if (head === null) return false;
+    const expected = { tag: tagOf(head) };
+    return (await this.#options.store.commit([{ space, path, blob: null, expected }])).committed;
+  }
+}
+
+function sourceOf(store: SecretStore): ListSource {
+  const headLength = trashedHeadBytes + headBytes;
+  return {
+    count: () => store.count(space),
+    list: async (prefix, after, limit, heads) => {
+      if (store.shared === undefined) return store.list(prefix, after, limit, space);
+      const found = await store.shared.listWithHeads(prefix, after, limit, headLength, space);
+      for (const { path, head } of found) heads.set(path, headOf(head, head.length));
+      return found.map(({ path }) => path);
+    },
+    head: async (path) => {
+      const head = await store.read(path, headLength, space);
+      return head && headOf(head, head.length);
+    },
+    describe: (paths, heads) => {
+      const trashed = heads.map((head) => readTrashed(new Uint8Array(Buffer.from(head, "latin1"))));
+      const inner = trashed.map((one): Head => (one === null ? "" : headOf(one.blob, one.blob.length)));
+      return { op: "describe", paths, heads: inner, deletedAt: trashed.map((one) => one?.deletedAt ?? 0) };
+    },
+    cache: null,
+  };
+}
+
+/** @throws VaultError INTEGRITY */
+function innerOf(path: string, stored: Bytes): Bytes {
+  const trashed: Trashed | null = readTrashed(stored);
+  if (trashed !== null) return trashed.blob;
+  const remedy = "restore its file from a backup, or destroy it";
+  throw new VaultError(
+    "INTEGRITY",
+    `the secret at ${path} in the trash is corrupt: ${remedy} (strongroom doctor shows more)`,
+  );
+}
+
+function notInTrash(path: string): VaultError {
+  return new VaultError("NOT_FOUND", `there is no secret at ${path} in the trash`);
+}
+
+function alreadyExists(path: string): VaultError {
+  const remedy = "move or delete that one first";
+  return new VaultError("ALREADY_EXISTS", `there is a secret at ${path} again: ${remedy}`);
+}
