@@ -7,11 +7,13 @@ import { type Loaders, startLoaders } from "./measure.js";
 import { type Options, readOptions, runCommand, sharedUsage, show } from "./options.js";
 import { measureScale } from "./scale.js";
 import { measureStorm } from "./storm.js";
+import { measureTransit } from "./transit.js";
 
 const questions = {
   get: "a get, beside a bare node:https, one with a key thread, and an Express app that does the same work",
   put: "a put, beside a bare durable loop, and one behind node:https",
   storm: "status and get while 16 clients unlock, beside a busy process",
+  transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
   scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
 } as const;
 
@@ -46,5 +48,6 @@ function answer(question: Question, loaders: Loaders, options: Options): AsyncGe
   if (question === "get") return compareGets(loaders, options);
   if (question === "put") return comparePuts(loaders, options);
   if (question === "storm") return measureStorm(loaders, options);
+  if (question === "transit") return measureTransit(loaders, options);
   return measureScale(options);
 }

@@ -13,7 +13,7 @@ export type Pace = { readonly rounds: number; readonly seconds: number };
 export type Workload = {
   readonly connections: number;
   readonly requests: readonly Request[];
-  readonly perSecond?: number;
+  readonly perSecond?: number | undefined;
 };
 
 /** One subject in one round; times in milliseconds, CPU in microseconds a request, memory in MiB. */

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { later, temporaryDirectory } from "../test/support/clean-up.js";
+import { temporaryDirectory } from "../test/support/clean-up.js";
 import { passphrase } from "../test/support/server.js";
 import { mustInit, mustPut } from "../test/support/test-client.js";
 import { type Finding, found, type Outcome, ratios } from "./figures.js";
@@ -12,7 +12,7 @@ import { type Loaders, pacedStream, sendLoad, sendPaced, settle } from "./measur
 import type { Options } from "./options.js";
 import { memoryOf } from "./process-usage.js";
 import type { PacedReport, PacedStream } from "./programs/paced-load.js";
-import { type StrongroomSubject, startProgram, startStrongroom } from "./subjects.js";
+import { type Hog, type StrongroomSubject, startHog, startStrongroom } from "./subjects.js";
 import { pathOf } from "./vaults.js";
 
 const unlocks = {
@@ -74,15 +74,6 @@ async function stormRound(
 function probesOf(subject: StrongroomSubject): PacedStream[] {
   const of = (path: string) => pacedStream(subject, { connections: 8, requests: [{ method: "GET", path }] }, perSecond);
   return [of("/v1/status"), of(`/v1/secrets/${pathOf(0)}`)];
-}
-
-type Hog = { go(): void; halt(): void };
-
-async function startHog(): Promise<Hog> {
-  const { child } = await startProgram("hog.js");
-  child.kill("SIGSTOP");
-  later(() => void child.kill("SIGCONT"));
-  return { go: () => void child.kill("SIGCONT"), halt: () => void child.kill("SIGSTOP") };
 }
 
 function findingsOf(rounds: readonly Round[]): Finding[] {

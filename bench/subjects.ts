@@ -119,3 +119,13 @@ async function describe(name: string, child: ChildProcess, url: string): Promise
     if ("engine" in answer) return { name, url, pid: child.pid ?? 0, threads: answer as Threads, child };
   }
 }
+
+/** Keeps one CPU busy between `go` and `halt`. */
+export type Hog = { go(): void; halt(): void };
+
+export async function startHog(): Promise<Hog> {
+  const { child } = await startProgram("hog.js");
+  child.kill("SIGSTOP");
+  later(() => void child.kill("SIGCONT"));
+  return { go: () => void child.kill("SIGCONT"), halt: () => void child.kill("SIGSTOP") };
+}
