@@ -60,6 +60,20 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/find.js"),
   },
   {
+    name: "browse",
+    group: "Secrets",
+    summary: "browse the vault in the terminal",
+    example: "browse app/",
+    load: () => import("./commands/browse.js"),
+  },
+  {
+    name: "pick",
+    group: "Secrets",
+    summary: "choose a secret in a menu and copy its value",
+    example: "pick --menu fzf",
+    load: () => import("./commands/pick.js"),
+  },
+  {
     name: "mv",
     group: "Secrets",
     summary: "move or rename a secret or a folder",

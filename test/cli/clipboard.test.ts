@@ -93,4 +93,39 @@ describe("the clipboard", () => {
     expect(made.stderr).to.contain("xclip failed").and.contain("gen/made is stored: show it with");
     expect(existsSync(fake.held)).to.equal(false);
   });
+
+  /** A menu that takes the first line with this text, as if it was chosen, and logs what it was given. */
+  function withMenu(fake: Fake, name: string, choice: string): Fake {
+    const directory = fake.environment["PATH"] ?? "";
+    const script = `#!/bin/sh\nPATH=/usr/bin:/bin\nenv >> ${fake.log}\ntee -a ${fake.log} | grep -m1 -- '${choice}'\n`;
+    writeFileSync(join(directory, name), script, { mode: 0o755 });
+    return fake;
+  }
+  const fakeX = () => fakeClipboard(["xsel"], { DISPLAY: ":0" });
+
+  it("receives the value of the secret that pick's menu chose; the menu gets paths only", async () => {
+    await mustPut(server(), "app/other", "other-canary");
+    for (const menu of ["fzf", "rofi", "wofi", "dmenu"]) {
+      const fake = withMenu(fakeX(), menu, "app/k");
+      const said = await must(here(fake), ["pick", "--menu", menu, "--clear-after", "0"]);
+      expect(said, menu).to.equal("app/key is in the clipboard\n");
+      expect(readFileSync(fake.held, "utf8"), menu).to.equal("s3cr3t-canary");
+      expect(readFileSync(fake.log, "utf8"), menu).to.contain("app/other").and.not.to.contain("canary");
+    }
+  });
+
+  it("stays as it is when pick's menu chooses nothing, or something else", async () => {
+    const none = withMenu(fakeX(), "rofi", "nowhere");
+    expect((await strongroom(here(none), ["pick"])).code).to.equal(13);
+    const typed = fakeX();
+    writeFileSync(join(typed.environment["PATH"] ?? "", "dmenu"), "#!/bin/sh\necho app/typed\n", { mode: 0o755 });
+    expect((await strongroom(here(typed), ["pick"])).code).to.equal(4);
+    for (const fake of [none, typed]) expect(existsSync(fake.held)).to.equal(false);
+  });
+
+  it("is refused to pick where there is no menu program, with what to install", async () => {
+    const { code, stderr } = await strongroom(here(fakeX()), ["pick"]);
+    expect(code).to.equal(2);
+    expect(stderr).to.contain("install fzf, rofi, wofi or dmenu");
+  });
 });

@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string>>;
  * at its end is what a shell behind it would get.
  */
 const script = `
-import fcntl, json, os, select, subprocess, sys, termios, time, tty
+import fcntl, json, os, select, struct, subprocess, sys, termios, time, tty
 order = json.loads(sys.stdin.read())
 master, slave = os.openpty()
 os.set_blocking(master, False)
@@ -23,18 +23,26 @@ def begin():
 def write(keys):
     try: return keys[os.write(master, keys[:65536]):]
     except BlockingIOError: return keys
+def resize(size): fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+if order["size"]: resize(order["size"])
 child = subprocess.Popen(order["command"], stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin)
 shown, asked, seen, steps, keys = b"", None, 0, order["steps"], b""
+last = time.monotonic()
 while True:
     ready, writable, _ = select.select([master], [master] if keys else [], [], 0.1)
     if ready:
-        shown += os.read(master, 65536)
+        shown, last = shown + os.read(master, 65536), time.monotonic()
+    if time.monotonic() - last > order["patience"]:
+        child.kill()
+        waited = steps[0]["question"] if steps else "the end"
+        sys.exit(f"nothing was shown for long, before {waited!r}; before that: {shown[-2000:]!r}")
     if writable and child.poll() is None:
         keys = write(keys)
     if steps and steps[0]["question"].encode() in shown[seen:]:
         step, seen = steps.pop(0), len(shown)
         asked = echoes() if asked is None else asked
         keys += bytes.fromhex(step["keys"])
+        if step["size"]: resize(step["size"])
         if step["signal"]:
             while keys and select.select([], [master], [], 0.5)[1]: keys = write(keys)
             child.send_signal(step["signal"])
@@ -70,17 +78,24 @@ export type OnTerminal = {
   readonly left: string;
 };
 
-/** What to do once the question is shown: type keys, send a signal, or close the terminal. */
+/** Rows and columns. */
+export type TerminalSize = readonly [number, number];
+
+/** What to do once the question is shown: type keys, send a signal, resize or close the terminal. */
 export type Reaction = {
   readonly question: string;
   readonly keys?: Uint8Array | string;
   readonly signal?: number;
+  readonly size?: TerminalSize;
   readonly hangsUp?: true;
 };
 
 export function hasPython(): boolean {
   return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
 }
+
+/** Below the time that a test may take, so that it says what never came. */
+const patienceSeconds = 120;
 
 /** Runs the real command. */
 export function runOnTerminal(
@@ -95,11 +110,12 @@ export async function runProgramOnTerminal(
   command: readonly string[],
   reactions: Reaction | readonly Reaction[],
   more: Environment = {},
+  size: TerminalSize | null = null,
 ): Promise<OnTerminal> {
-  const steps = [reactions].flat().map(({ question, keys = "", signal = 0, hangsUp = false }) => {
-    return { question, keys: Buffer.from(keys).toString("hex"), signal, hangsUp };
+  const steps = [reactions].flat().map(({ question, keys = "", signal = 0, hangsUp = false, size = null }) => {
+    return { question, keys: Buffer.from(keys).toString("hex"), signal, hangsUp, size };
   });
-  const order = JSON.stringify({ command, steps });
+  const order = JSON.stringify({ command, steps, size, patience: patienceSeconds });
   const child = spawn("python3", ["-c", script], { env: environment({ TERM: "xterm", ...more }) });
   child.stdin.end(order); // larger than an argument may be
   const { code, stdout, stderr } = await collect(child).ended;

@@ -1,10 +1,9 @@
 /** `strongroom otp`: the current one-time code (TOTP, RFC 6238) of a secret. The server computes it: the seed stays there. */
 import type { Command } from "commander";
-import { type OneTimeCode, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { type ClipboardFlags, copyAndClear, mustFindClipboard, withClipboard } from "../lib/clipboard.js";
+import { codeHereOrInside } from "../lib/one-time-code.js";
 import { type OutputFlags, printJson, printValue, report, withResult } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
-import { noSecretsAt } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & ClipboardFlags;
@@ -37,27 +36,4 @@ async function otp(path: string, flags: Flags): Promise<void> {
   if (flags.json) return printJson({ path: found.path, code, secondsLeft, period });
   printValue(Buffer.from(code));
   if (process.stdout.isTTY && !flags.quiet) process.stderr.write(`valid for ${secondsLeft} s\n`);
-}
-
-/** `import` stores an item's fields in a folder, beside which may be its password: `otp web/site` means `web/site/totp`. */
-async function codeHereOrInside(client: StrongroomClient, path: string): Promise<OneTimeCode> {
-  const here = await codeOrRefusal(client, path);
-  if (!(here instanceof StrongroomError) && here.isUrl) return here; // a password may be valid base32, too
-  const inside = await codeOrRefusal(client, `${path}/totp`);
-  if (!(inside instanceof StrongroomError)) return inside;
-  if (!(here instanceof StrongroomError)) return here;
-  if (here.code === "NOT_FOUND" && inside.code === "NOT_FOUND") throw await noSecretsAt(client, [path]);
-  throw here.code === "NOT_FOUND" ? inside : here;
-}
-
-/** Returns the refusal of a secret that is missing or no seed, or that the token does not cover. */
-async function codeOrRefusal(client: StrongroomClient, path: string): Promise<OneTimeCode | StrongroomError> {
-  try {
-    return await client.oneTimeCode(path);
-  } catch (error) {
-    const isRefusal =
-      error instanceof StrongroomError && ["NOT_FOUND", "BAD_REQUEST", "FORBIDDEN"].includes(error.code);
-    if (isRefusal) return error;
-    throw error;
-  }
 }

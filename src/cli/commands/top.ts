@@ -3,7 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
-import { counted, type OutputFlags, padded, painter, printJson, widthOf, withResult } from "../lib/output.js";
+import {
+  counted,
+  type OutputFlags,
+  type Paint,
+  padded,
+  painter,
+  printJson,
+  widthOf,
+  withResult,
+} from "../lib/output.js";
 import { breakable } from "../lib/progress.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import {
@@ -69,8 +78,6 @@ function draw(screen: NodeJS.WriteStream, lines: readonly string[]): void {
   const shown = lines.slice(0, Math.max(1, screen.rows - 1));
   screen.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
 }
-
-type Paint = ReturnType<typeof painter>;
 
 /** Lines without line feeds. `live`: the interval is the time since the text before, else since the server's start. */
 function loadText(load: ServerLoad, paint: Paint, live: boolean): string[] {

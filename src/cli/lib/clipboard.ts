@@ -25,15 +25,13 @@ export type ClearOrder = {
 export function withClipboard(command: Command): Command {
   const changed = command
     .option("-c, --copy", "copy the value to the clipboard instead of printing it")
-    .addOption(
-      new Option(
-        "--clear-after <duration>",
-        "clear the clipboard after this time, such as 30s or 2m, if it still holds the value; 0: never",
-      )
-        .argParser(clearingTime)
-        .default(45, "45s"),
-    );
+    .addOption(clearingOption());
   return onlyWith(changed, "clearAfter", "copy");
+}
+
+export function clearingOption(): Option {
+  const meaning = "clear the clipboard after this time, such as 30s or 2m, if it still holds the value; 0: never";
+  return new Option("--clear-after <duration>", meaning).argParser(clearingTime).default(45, "45s");
 }
 
 function clearingTime(text: string): number {

@@ -58,10 +58,12 @@ export function printValue(value: Uint8Array): void {
   if (process.stdout.isTTY && value.at(-1) !== 0x0a) process.stdout.write("\n");
 }
 
-type Colour = "red" | "green" | "yellow" | "dim";
+type Colour = "red" | "green" | "yellow" | "dim" | "inverse";
+
+export type Paint = (colour: Colour, text: string) => string;
 
 /** Returns a function that colours text if the stream shows colours. */
-export function painter(stream: NodeJS.WriteStream): (colour: Colour, text: string) => string {
+export function painter(stream: NodeJS.WriteStream): Paint {
   const { NO_COLOR, TERM } = process.env;
   const plain = stream.isTTY !== true || Boolean(NO_COLOR) || TERM === "dumb";
   return (colour, text) => (plain ? text : styleText(colour, text));

@@ -1,0 +1,121 @@
+/** The secrets that the screen lists: loaded page by page in the background, searched at each key. */
+import type { SecretEntry, StrongroomClient } from "../../client/client.js";
+
+type Row = { readonly entry: SecretEntry; readonly folded: string };
+
+/** A quick page for the first screen, then long ones. */
+const [firstPage, furtherPages] = [100, 1000];
+
+export class Catalog {
+  /** In the order of the server. */
+  #rows: Row[] = [];
+  #found: Row[] = [];
+  #query = "";
+  #loading = false;
+  #damaged = 0;
+
+  get total(): number {
+    return this.#rows.length;
+  }
+
+  get isLoading(): boolean {
+    return this.#loading;
+  }
+
+  /** How many secrets have damaged metadata, and are not listed. */
+  get damaged(): number {
+    return this.#damaged;
+  }
+
+  get query(): string {
+    return this.#query;
+  }
+
+  /** How many secrets the search finds. */
+  get count(): number {
+    return this.#found.length;
+  }
+
+  at(index: number): SecretEntry | undefined {
+    return this.#found[index]?.entry;
+  }
+
+  slice(from: number, to: number): SecretEntry[] {
+    return this.#found.slice(from, to).map(({ entry }) => entry);
+  }
+
+  /** Returns the place of a path among what was found, or that of the next one. */
+  indexOf(path: string): number {
+    return placeOf(this.#found, path);
+  }
+
+  /** Loads all anew; calls `onPage` after each page. @throws StrongroomError */
+  async load(client: StrongroomClient, prefix: string, signal: AbortSignal, onPage: () => void): Promise<void> {
+    this.#rows = [];
+    this.#found = [];
+    this.#damaged = 0;
+    this.#loading = true;
+    try {
+      let page = await client.list({ prefix, limit: firstPage, signal });
+      for (;;) {
+        this.#loading = page.next !== undefined;
+        this.#add(page.entries, page.damaged?.length ?? 0);
+        onPage();
+        if (page.next === undefined) return;
+        page = await client.list({ prefix, limit: furtherPages, after: page.next, signal });
+      }
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  /** Finds the secrets whose path or description has all the words, ignoring case. */
+  search(query: string): void {
+    const narrows = query.startsWith(this.#query);
+    this.#query = query;
+    this.#found = (narrows ? this.#found : this.#rows).filter(matching(query));
+  }
+
+  /** Shows what is known of a secret now: `entry` is null when it is gone. */
+  replace(path: string, entry: SecretEntry | null): void {
+    const at = placeOf(this.#rows, path);
+    const isThere = this.#rows[at]?.entry.path === path;
+    if (!isThere && this.#loading && at === this.#rows.length) return; // it comes with a later page
+    const rows = entry === null ? [] : [rowOf(entry)];
+    this.#rows = this.#rows.toSpliced(at, isThere ? 1 : 0, ...rows);
+    this.#found = this.#rows.filter(matching(this.#query));
+  }
+
+  #add(entries: readonly SecretEntry[], damaged: number): void {
+    const rows = entries.map(rowOf);
+    const found = rows.filter(matching(this.#query));
+    this.#rows.push(...rows);
+    this.#found.push(...found);
+    this.#damaged += damaged;
+  }
+}
+
+function rowOf(entry: SecretEntry): Row {
+  return { entry, folded: folded(`${entry.path}\n${entry.metadata.description ?? ""}`) };
+}
+
+function folded(text: string): string {
+  return text.normalize("NFC").toLowerCase();
+}
+
+function matching(query: string): (row: Row) => boolean {
+  const words = folded(query).split(/\s+/);
+  return (row) => words.every((word) => row.folded.includes(word));
+}
+
+/** The server orders paths by their bytes. */
+function placeOf(rows: readonly Row[], path: string): number {
+  const wanted = Buffer.from(path);
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (Buffer.compare(Buffer.from(rows[middle]?.entry.path ?? ""), wanted) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

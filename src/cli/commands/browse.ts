@@ -1,0 +1,51 @@
+/** `strongroom browse`: the vault in the terminal. */
+import { type Command, Option } from "commander";
+import { duration } from "../../config/readers.js";
+import { Browser } from "../browse/browser.js";
+import { OwnCommands } from "../browse/own-commands.js";
+import { mustHaveScreen } from "../browse/screen.js";
+import { painter } from "../lib/output.js";
+import { folderPrefix } from "../lib/paths.js";
+import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../lib/server.js";
+
+type Flags = ConnectionFlags & { readonly reveal: number };
+
+const details = `
+keys:
+  /                search paths and descriptions as you type; Esc shows all
+  arrows, j, k     move; PgUp, PgDn, Home and End too
+  r                reveal the value until the next key, for 10 seconds at most
+  c                copy the value to the clipboard for 45 seconds
+  o, O             show or copy the one-time code
+  v or Enter       versions, and what each changed of the metadata
+  u                undo the last change, or restore the selected version
+  e, n, g          edit, new secret, generate a value
+  d                delete
+  R                load the list again
+  Ctrl-Z           suspend; the screen is cleared first
+  L, q             lock the vault and quit, or only quit
+
+Values are shown on the alternate screen only, and erased when it is left: none
+stays in the terminal or its scrollback.`;
+
+export function define(command: Command): void {
+  const reveal = new Option("--reveal <duration>", "how long a value is shown at most, such as 5s");
+  command
+    .description("Shows the vault in the terminal: search, reveal, copy, edit and restore secrets.")
+    .argument("[folder]", "only what is in this folder")
+    .addOption(reveal.argParser(duration(600_000)).default(10_000, "10s"))
+    .addHelpText("after", details);
+  withConnection(command).action(browse);
+}
+
+async function browse(folder = "", flags: Flags): Promise<void> {
+  mustHaveScreen("strongroom ls and strongroom get work without one");
+  const farewell = await withClient({ ...flags, quiet: true }, async (client) => {
+    const { initialized, locked } = await client.status();
+    if (initialized && locked) await unlockOnTerminal(client, "the vault is locked\nPassphrase of the vault: ");
+    const commands = new OwnCommands(flags);
+    const [paint, prefix, revealMs] = [painter(process.stdout), folderPrefix(folder), flags.reveal];
+    return new Browser({ client, commands, paint, prefix, revealMs }).run();
+  });
+  if (farewell !== null) process.stdout.write(`${farewell}\n`);
+}
