@@ -60,7 +60,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null reply: more messages of the key must be reserved first, by storing the
  *   blob that `reserveMessages` makes.
  * - `randomBytes` and `oneTimeCode` make random bytes, and the current code of a secret that is a TOTP seed.
- * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear.
+ * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear; `resignRecords` makes
+ *   those of a rotation that waits for `adopt`.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
  */
 interface Operations {
@@ -237,6 +238,10 @@ interface Operations {
   verifyRecords: {
     request: { op: "verifyRecords"; texts: readonly string[]; macs: readonly string[] };
     reply: { readonly ok: true; readonly valid: readonly boolean[] } | Refusal;
+  };
+  resignRecords: {
+    request: { op: "resignRecords"; texts: readonly string[]; macs: readonly string[] };
+    reply: { readonly ok: true; readonly macs: readonly (string | null)[] } | Refusal;
   };
   signCheckpoint: {
     request: { op: "signCheckpoint"; text: string };

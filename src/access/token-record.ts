@@ -6,11 +6,12 @@
  *   {"format":"strongroom tokens","version":1,"tokens":[…],"ended":[…]}
  *
  *   a token: {"name","can":[…],"paths":[…],"createdAt","ttlSeconds","expiresAt","digest","former":[{"digest","until"}…],
- *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}
+ *             "mac","lastUsedAt"}; a child token also has "parent":{"name","digest"}; while the master key is being rotated
+ *             "nextMac", the MAC under the new key
  *   an ended token: {"digest","name","reason","at"}
  *
  * Times are milliseconds since 1970, or null; digests are SHA-256 of the token's value, and with the MAC base64url. The MAC
- * is over the text of `signedText`: all of a token's members but `mac` and `lastUsedAt`. An entry that is not a
+ * is over the text of `signedText`: all of a token's members but the MACs and `lastUsedAt`. An entry that is not a
  * valid record is kept unchanged, and does not authenticate.
  */
 import { type EndReason, endReasons } from "../errors.js";
@@ -40,7 +41,8 @@ export type UnsignedRecord = {
   readonly parent?: Parent;
 };
 
-export type TokenRecord = UnsignedRecord & { readonly mac: string };
+/** `nextMac`: from the start of a rotation of the master key until the records are written again at its end. */
+export type TokenRecord = UnsignedRecord & { readonly mac: string; readonly nextMac?: string };
 
 export type EndedToken = {
   readonly digest: string;
@@ -60,6 +62,13 @@ export type TokenDocument = {
 
 export const documentName = "tokens";
 
+/** The document to write over the one with the expected tag (null: there is none). */
+export type DocumentChange = {
+  readonly name: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly expected: string | null;
+};
+
 const header = { format: "strongroom tokens", version: 1 };
 
 /** Returns the text under the MAC, which does not depend on the order of the members in the file. */
@@ -69,6 +78,22 @@ export function signedText(record: UnsignedRecord): string {
   const members = [name, can, paths, createdAt, ttlSeconds, expiresAt, digest, texts];
   if (parent !== undefined) members.push([parent.name, parent.digest]);
   return JSON.stringify(["strongroom token 1", ...members]);
+}
+
+type VerifyRecords = (texts: readonly string[], macs: readonly string[]) => Promise<readonly boolean[]>;
+
+/** Returns each record with its valid MAC alone, or null where it has none. @throws VaultError VAULT_LOCKED */
+export async function validRecords(
+  records: readonly TokenRecord[],
+  verify: VerifyRecords,
+): Promise<readonly (TokenRecord | null)[]> {
+  const claims = records.flatMap(({ mac, nextMac, ...record }) =>
+    [mac, ...(nextMac === undefined ? [] : [nextMac])].map((each): TokenRecord => ({ ...record, mac: each })),
+  );
+  const macs = claims.map(({ mac }) => mac);
+  const valid = await verify(claims.map(signedText), macs);
+  const genuine = new Map(claims.flatMap((claim, i) => (valid[i] ? [[claim.name, claim] as const] : [])));
+  return records.map(({ name }) => genuine.get(name) ?? null);
 }
 
 export function writeDocument({ tokens, ended, refused, lastUsed }: TokenDocument): Uint8Array<ArrayBuffer> {
@@ -108,20 +133,21 @@ function documentOf(entries: readonly unknown[], endedEntries: readonly unknown[
 }
 
 const recordMembers = 10;
-const childMembers = recordMembers + 1;
 
 function isRecord(entry: unknown): entry is TokenRecord & { readonly lastUsedAt: number | null } {
-  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, lastUsedAt } = membersOf(entry);
-  const { parent } = membersOf(entry);
+  const members = membersOf(entry);
+  const { name, can, paths, createdAt, ttlSeconds, expiresAt, digest, former, mac, nextMac, lastUsedAt } = members;
+  const { parent } = members;
+  const optional = ["parent", "nextMac"].filter((member) => member in members);
   return (
-    Object.keys(membersOf(entry)).length === (parent === undefined ? recordMembers : childMembers) &&
+    Object.keys(members).length === recordMembers + optional.length &&
     (parent === undefined || isParent(parent)) &&
     isText(name, tokenName) &&
     isListOf(can, (one) => scopes.some((known) => known === one)) &&
     isListOf(paths, (one) => typeof one === "string") &&
     [createdAt, ttlSeconds].every(isTime) &&
     [expiresAt, lastUsedAt].every((time) => time === null || isTime(time)) &&
-    [digest, mac].every(isDigest) &&
+    [digest, mac, nextMac ?? mac].every(isDigest) &&
     isListOf(former, isFormer)
   );
 }

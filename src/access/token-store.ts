@@ -9,6 +9,7 @@ import { rangesOf } from "../paths/path-scope.js";
 import { type ClientEntry, type Credentials, rememberedMs } from "./credentials.js";
 import { oneAtATime, sharedRuns } from "./in-turn.js";
 import {
+  type DocumentChange,
   documentName,
   type EndedToken,
   type FormerValue,
@@ -17,6 +18,7 @@ import {
   type TokenDocument,
   type TokenRecord,
   type UnsignedRecord,
+  validRecords,
   writeDocument,
 } from "./token-record.js";
 
@@ -156,16 +158,29 @@ export class TokenLedger {
     return this.#vault.hold(() => this.#inTurn(verify));
   }
 
+  /** See `RecordStore.documentForRotation`. A damaged document has no genuine record. */
+  async documentForRotation(): Promise<DocumentChange | null> {
+    try {
+      if (await this.#stored.hasChanged()) this.#adopt(await this.#checkedIfUnlocked(await this.#read()));
+      const records = await this.#genuine.resigned(this.state);
+      return this.#stored.change({ ...this.state, tokens: records, lastUsed: this.#lastUsed });
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return null;
+      throw error;
+    }
+  }
+
   /**
-   * Makes new MACs, durably: the master key is being rotated. DANGER: a record that it does not see, because another server
-   * made it or because the document could not be read, is lost with the old key. A damaged document has none.
+   * Makes new MACs, durably, which replace those of the start of the rotation that now ends. DANGER: in a rotation that an
+   * earlier program began there are none, and a record that this does not see, because another server made it or because the
+   * document could not be read, is lost with the old key. A damaged document has none.
    * @throws VaultError VAULT_LOCKED, UNAVAILABLE
    */
   async resign(): Promise<void> {
     try {
       await this.refresh();
       if (!this.#stored.isStale && this.#state.tokens.length === 0) return;
-      await this.change(async (state) => ({ state: await this.#genuine.resigned(state), result: null }));
+      await this.change(async (state) => ({ state: await this.#genuine.signedAgain(state), result: null }));
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "INTEGRITY") throw error;
     }
@@ -344,6 +359,13 @@ export class StoredTokens {
     return !this.#isStale;
   }
 
+  /** Returns what a rotation writes, with whatever result: the document must be read again. Null: there is nothing to write. */
+  change(document: TokenDocument): DocumentChange | null {
+    if (document.tokens.length === 0) return null;
+    this.#isStale = true;
+    return { name: documentName, bytes: writeDocument(document), expected: this.#tag };
+  }
+
   fits(document: TokenDocument): boolean {
     return writeDocument(document).length <= maxBytes;
   }
@@ -363,6 +385,8 @@ export interface RecordVault {
   signRecords(texts: readonly string[]): Promise<readonly string[]>;
   /** @throws VaultError VAULT_LOCKED */
   verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]>;
+  /** Returns MACs under a proposed key; null for a text that the current one has not signed. @throws VaultError VAULT_LOCKED */
+  resignRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly (string | null)[]>;
 }
 
 export class GenuineRecords {
@@ -386,27 +410,36 @@ export class GenuineRecords {
     return this.#noted({ ...unsigned, mac });
   }
 
+  /** Returns the records; the genuine ones also with a MAC under the proposed key. @throws VaultError VAULT_LOCKED */
+  async resigned({ tokens }: TokenDocument): Promise<TokenRecord[]> {
+    const before = tokens.map(({ nextMac, ...record }): TokenRecord => record);
+    const macs = before.map(({ mac }) => mac);
+    const next = await this.#vault.resignRecords(before.map(signedText), macs);
+    return before.map((record, i) => ({ ...record, ...(next[i] && { nextMac: next[i] }) }));
+  }
+
   /** Returns the document with new MACs, without records that were not checked. @throws VaultError VAULT_LOCKED */
-  async resigned(document: TokenDocument): Promise<TokenDocument> {
+  async signedAgain(document: TokenDocument): Promise<TokenDocument> {
     const genuine = document.tokens.filter((record) => this.#known.has(record));
     const macs = await this.#vault.signRecords(genuine.map(signedText));
-    const tokens = genuine.map((record, i) => this.#noted({ ...record, mac: macs[i] ?? "" }));
+    const tokens = genuine.map(({ nextMac, ...record }, i) => this.#noted({ ...record, mac: macs[i] ?? "" }));
     return { ...document, tokens };
   }
 
   /** Checks the records not yet known, and moves the forged ones to `refused`. @throws VaultError VAULT_LOCKED */
   async withoutForged(document: TokenDocument, lastUsed: TokenDocument["lastUsed"]): Promise<TokenDocument> {
     const unknown = document.tokens.filter((record) => !this.#known.has(record));
-    const macs = unknown.map(({ mac }) => mac);
-    const valid = await this.#vault.verifyRecords(unknown.map(signedText), macs);
-    for (const [i, record] of unknown.entries()) if (valid[i]) this.#noted(record);
-    const forged = unknown.filter((_, i) => !valid[i]);
+    const genuine = await validRecords(unknown, (texts, macs) => this.#vault.verifyRecords(texts, macs));
+    const checked = new Map(unknown.map((record, i) => [record, genuine[i] ?? null]));
+    const tokens = document.tokens.flatMap((record) => checked.get(record) ?? (checked.has(record) ? [] : [record]));
+    for (const record of tokens) this.#noted(record);
+    const forged = unknown.filter((record) => checked.get(record) === null);
     const refused = [
       ...document.refused,
       ...forged.map((one) => ({ ...one, lastUsedAt: lastUsed.get(one.name) ?? null })),
     ];
     if (refused.length > 0) this.#log.warn({ event: "tokens-refused", count: refused.length, hint: refusedHint });
-    return { ...document, refused, tokens: document.tokens.filter((record) => this.#known.has(record)) };
+    return { ...document, refused, tokens };
   }
 
   #noted(record: TokenRecord): TokenRecord {

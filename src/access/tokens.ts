@@ -5,6 +5,7 @@ import { VaultError } from "../errors.js";
 import { type ClientCaller, type Credentials, maxDepth, type ParentValue } from "./credentials.js";
 import { type Scope, scopes } from "./scopes.js";
 import {
+  type DocumentChange,
   documentName,
   type EndedToken,
   type Parent,
@@ -170,6 +171,11 @@ export class ClientTokens {
   /** See `TokenLedger.verify`. */
   verify(): Promise<void> | undefined {
     return this.#ledger.verify();
+  }
+
+  /** See `RecordStore.documentForRotation`. */
+  documentForRotation(): Promise<DocumentChange | null> {
+    return this.#ledger.documentForRotation();
   }
 
   /** See `TokenLedger.resign`. */

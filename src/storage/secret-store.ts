@@ -8,6 +8,7 @@
  * alone.
  */
 import type { Bytes } from "../../workers/protocol.js";
+import { VaultError } from "../errors.js";
 
 /** `secrets`: what lists and counts show; `trash`: deleted secrets; `keys`: named keys that never leave the key worker. */
 export const spaces = ["secrets", "trash", "keys"] as const;
@@ -38,6 +39,9 @@ export type CommitResult = { readonly committed: true } | { readonly committed: 
 
 /** A document with its name. */
 export type NamedDocument = { readonly name: string; readonly bytes: Bytes };
+
+/** A document to write over the one with the expected tag (null: there is none). */
+export type DocumentChange = NamedDocument & { readonly expected: string | null };
 
 /** `tag` changes with the bytes. */
 export type StoredDocument = { readonly bytes: Bytes; readonly tag: string };
@@ -131,16 +135,18 @@ export interface SecretStore {
 
   /**
    * Atomically switches to a new vault without secrets, which has these documents; returns where the old one is kept, or null
-   * when there was none. A shared store writes the documents right after the switch.
+   * when there was none.
    * @throws VaultError UNAVAILABLE; the old vault is then untouched.
    */
   startNewVault(header: Bytes, documents?: readonly NamedDocument[]): Promise<string | null>;
 
   /**
-   * Atomically replaces the current vault's header; returns false, and changes nothing, unless it is `before`.
-   * @throws VaultError UNAVAILABLE; `header` then returns the old one or the new one, as the next start may.
+   * Atomically replaces the current vault's header; returns false, and changes nothing, unless it is `before`. A document is
+   * written durably before it, or in the same step.
+   * @throws VaultError UNAVAILABLE; `header` then returns the old one or the new one, as the next start may. Also when the
+   * document's tag is not the expected one: nothing has changed.
    */
-  replaceHeader(header: Bytes, before: Bytes): Promise<boolean>;
+  replaceHeader(header: Bytes, before: Bytes, document?: DocumentChange | null): Promise<boolean>;
 
   /** Returns a small document of the current vault; null when there is none. @throws VaultError UNAVAILABLE */
   readDocument(name: string): Promise<StoredDocument | null>;
@@ -168,6 +174,11 @@ export interface SecretStore {
 
   /** Releases the claim on the vault. */
   close(): Promise<void>;
+}
+
+/** Another program has changed a document that a header was to be replaced with. */
+export function documentChanged(): VaultError {
+  return new VaultError("UNAVAILABLE", "another program changed the vault's documents meanwhile: try again");
 }
 
 /** Names of documents: lower-case letters and dashes. */

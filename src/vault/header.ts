@@ -16,7 +16,7 @@ import type { Bytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import type { Log } from "../log.js";
-import type { NamedDocument, SecretStore } from "../storage/secret-store.js";
+import type { DocumentChange, NamedDocument, SecretStore } from "../storage/secret-store.js";
 import type { LockState } from "./lock-state.js";
 import type { ReadWriteLock } from "./locks.js";
 
@@ -49,6 +49,8 @@ type ParsedSlot = Partial<Omit<ShownSlot, "cost">> & {
   readonly kdf?: { readonly logN: number };
 };
 type ParsedHeader = ParsedSlot & { readonly slots?: readonly ParsedSlot[] };
+
+const noDocument = async () => null;
 
 export class Header {
   readonly #store: SecretStore;
@@ -180,18 +182,20 @@ export class Header {
 
   /**
    * Replaces the header with the one that the key worker has just proposed. DANGER: call it, or `discard`, after every
-   * proposal: the key worker derives nothing else before. When `permit` throws, nothing is changed.
+   * proposal: the key worker derives nothing else before. `permit` returns a document to write with it, if there is one; when
+   * it throws, nothing is changed.
    * @throws VaultError UNAVAILABLE; the header is then the old one, or the vault is locked under either
    */
-  replace(proposed: Bytes, permit = async () => {}): Promise<void> {
+  replace(proposed: Bytes, permit: () => Promise<DocumentChange | null> = noDocument): Promise<void> {
     return this.#lock.exclusive(async () => {
+      let document: DocumentChange | null;
       try {
-        await permit();
+        document = await permit();
       } catch (error) {
         await this.discard(proposed);
         throw error;
       }
-      await this.#replace(proposed);
+      await this.#replace(proposed, document);
     });
   }
 
@@ -217,11 +221,11 @@ export class Header {
     throw new VaultError("UNAVAILABLE", `${problem}: nothing was changed, try again`);
   }
 
-  async #replace(proposed: Bytes): Promise<void> {
+  async #replace(proposed: Bytes, document: DocumentChange | null): Promise<void> {
     this.#mustHold(proposed);
     const before = this.#bytes;
     if (before === null) throw new Error("a header was proposed before init");
-    const replacing = this.#store.replaceHeader(proposed, before);
+    const replacing = this.#store.replaceHeader(proposed, before, document);
     if (!(await replacing.catch((error: unknown) => this.#goBack(before, proposed, error)))) {
       await this.discard(proposed);
       await this.load(); // another server's header, perhaps another key

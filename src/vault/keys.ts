@@ -2,6 +2,7 @@
 import type { Bytes, Request, SharedBytes } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
+import type { DocumentChange } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
@@ -19,6 +20,8 @@ export type KeySlotsOptions = {
   readonly lockState: LockState;
   readonly header: Header;
   readonly sweep: RotationSweep;
+  /** See `RecordStore.documentForRotation`. */
+  readonly documentForRotation: () => Promise<DocumentChange | null>;
   readonly scryptLogN: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -85,7 +88,7 @@ export class KeySlots {
         await header.discard(proposed);
         throw error;
       }
-      await header.replace(proposed);
+      await header.replace(proposed, request.op === "rotate" ? this.#options.documentForRotation : undefined);
       log.info({ event: changeEvents[request.op] });
       return reply;
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Records in the vault's documents, such as client tokens, with MACs that only its key worker can make. */
 import type { Bytes, CheckpointVerdict, SignedCheckpoint } from "../../workers/protocol.js";
-import type { NamedDocument, SecretStore, StoredDocument } from "../storage/secret-store.js";
+import type { DocumentChange, NamedDocument, SecretStore, StoredDocument } from "../storage/secret-store.js";
 import type { Header } from "./header.js";
 import type { LockState } from "./lock-state.js";
 import type { ReadWriteLock } from "./locks.js";
@@ -9,7 +9,13 @@ import type { ReadWriteLock } from "./locks.js";
 export interface RecordStore {
   /** The key worker holds the key: checks what was read without it. Undefined: there is nothing to check. */
   verify(): Promise<void> | undefined;
-  /** Signs the records again during a rotation of the master key, durably. */
+  /**
+   * Returns the document for a rotation of the master key that has been proposed: genuine records also have MACs under the
+   * new key. Null: there is none. No operation on the vault may run meanwhile.
+   * @throws VaultError VAULT_LOCKED, UNAVAILABLE
+   */
+  documentForRotation(): Promise<DocumentChange | null>;
+  /** Removes the MACs under the old key, durably, at the end of a rotation. */
   resign(): Promise<void>;
   /** Returns the documents that a new vault begins with, which is about to replace this one. */
   documentsForNewVault(): readonly NamedDocument[];
@@ -70,6 +76,11 @@ export class VaultRecords {
   /** Whether each text has the MAC that `signRecords` makes. @throws VaultError VAULT_LOCKED */
   async verifyRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly boolean[]> {
     return (await this.#lockState.ask({ op: "verifyRecords", texts, macs })).valid;
+  }
+
+  /** Returns MACs under the proposed key; null for a text that the current one has not signed. @throws VaultError VAULT_LOCKED */
+  async resignRecords(texts: readonly string[], macs: readonly string[]): Promise<readonly (string | null)[]> {
+    return (await this.#lockState.ask({ op: "resignRecords", texts, macs })).macs;
   }
 
   /** Returns a MAC of the text for the audit log, and the name of its key. @throws VaultError VAULT_LOCKED */

@@ -168,8 +168,8 @@ export class RotationSweep {
   }
 
   /** DANGER: in another run of the database, what was re-sealed may be under the old key again. */
-  async #mustBeInSameRun({ run }: Sweep): Promise<void> {
-    if ((await this.#storeRun()) === run) return;
+  async #mustBeInSameRun({ run }: Sweep): Promise<null> {
+    if ((await this.#storeRun()) === run) return null;
     throw new VaultError("UNAVAILABLE", "the database was restarted: the sweep begins again");
   }
 

@@ -83,7 +83,8 @@ export class Vault {
     this.trash = secrets.trash;
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
-    this.keys = new KeySlots({ ...parts, header, sweep, scryptLogN });
+    const documentForRotation = async () => (await this.#recordStore?.documentForRotation()) ?? null;
+    this.keys = new KeySlots({ ...parts, header, sweep, documentForRotation, scryptLogN });
     this.records = new VaultRecords(store, lockState, lock, header);
     this.report = new VaultReport({ ...parts, header, secrets, sweep, expiry, idleTimeoutMs });
     this.#store = store;

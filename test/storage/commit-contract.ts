@@ -7,7 +7,17 @@ import type { Bytes } from "../../workers/protocol.js";
 import { bytes } from "../support/bytes.js";
 import { faults } from "../support/failing-files.js";
 import { write } from "../support/store-changes.js";
-import { begin, type Check, everyStep, header, mustRead, type Rule, text, type WithFault } from "./contract-engine.js";
+import {
+  begin,
+  type Check,
+  everyStep,
+  header,
+  mustRead,
+  type Rule,
+  refusal,
+  text,
+  type WithFault,
+} from "./contract-engine.js";
 
 export const commitRules: readonly Rule[] = [
   {
@@ -145,6 +155,35 @@ export const commitRules: readonly Rule[] = [
       expect(await again.readDocument("tokens")).to.equal(null);
     },
   },
+  {
+    name: "a header is replaced with a document, or neither is when another program has changed the document",
+    async check(engine) {
+      const store = await begin(engine);
+      const change = (expected: string | null) => ({ name: "tokens", bytes: bytes("2"), expected });
+      const tag = await store.writeDocument("tokens", bytes("1"), null);
+      for (const expected of [null, "no tag"]) {
+        expect(await refusal(() => store.replaceHeader(bytes("next"), header, change(expected)))).to.equal(true);
+        expect(await headerAndDocument(store)).to.deep.equal([text(header), "1"]);
+      }
+      expect(await store.replaceHeader(bytes("next"), bytes("another"), change(tag))).to.equal(false);
+      expect(await headerAndDocument(store)).to.deep.equal([text(header), "1"]);
+      expect(await store.replaceHeader(bytes("next"), header, change(tag))).to.equal(true);
+      for (const each of [store, await engine.open()])
+        expect(await headerAndDocument(each)).to.deep.equal(["next", "2"]);
+    },
+  },
+  {
+    name: "a new vault has its documents from its first moment on, also after reopening",
+    async check(engine) {
+      const store = await begin(engine);
+      await store.writeDocument("tokens", bytes("of the old vault"), null);
+      const documents = ["tokens", "others"].map((name) => ({ name, bytes: bytes(name) }));
+      await store.startNewVault(header.slice(), documents);
+      for (const each of [store, await engine.open()]) {
+        for (const { name } of documents) expect(text((await each.readDocument(name))?.bytes ?? null)).to.equal(name);
+      }
+    },
+  },
   ...faults.map(
     (fault): Rule => ({
       name: `a batch with ${fault} at any step is refused or complete, never a part, and the next changes work`,
@@ -155,6 +194,18 @@ export const commitRules: readonly Rule[] = [
     name: "a batch on a disk that fails permanently from any step on is refused or complete, never a part",
     check: (engine) => everyStep({ ...engine, failOnce: engine.failFrom }, "EIO", commitFaulty),
   },
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a header replaced together with a document, with ${fault} at any step, is never new beside an old document`,
+      check: (engine) => everyStep(engine, fault, replaceBothFaulty),
+    }),
+  ),
+  ...faults.map(
+    (fault): Rule => ({
+      name: `a new vault with documents, with ${fault} at any step, is never current without them`,
+      check: (engine) => everyStep(engine, fault, startFaulty),
+    }),
+  ),
   ...faults.map(
     (fault): Rule => ({
       name: `a header replaced with ${fault} at any step is the old or the new one, and so is a document`,
@@ -222,6 +273,33 @@ async function replaceFaulty(store: SecretStore, withFault: WithFault): Promise<
   return async (reopened) => {
     expect([text(await reopened.header()), await stateOf(reopened)]).to.deep.equal([now, before]);
     expect(text((await reopened.readDocument("tokens"))?.bytes ?? null)).to.equal(found);
+  };
+}
+
+async function headerAndDocument(store: SecretStore): Promise<readonly string[]> {
+  return [text(await store.header()), text((await store.readDocument("tokens"))?.bytes ?? null)];
+}
+
+async function replaceBothFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
+  await store.startNewVault(header);
+  const expected = await store.writeDocument("tokens", bytes("1"), null);
+  const change = { name: "tokens", bytes: bytes("2"), expected };
+  const refused = await withFault(() => store.replaceHeader(bytes("next"), header, change));
+  const possible = refused ? ["header 1", "header 2", "next 2"] : ["next 2"];
+  const is = async (each: SecretStore) => (await headerAndDocument(each)).join(" ").replace(text(header), "header");
+  expect(await is(store)).to.be.oneOf(possible);
+  return async (reopened) => {
+    expect(await is(reopened)).to.be.oneOf(possible);
+  };
+}
+
+async function startFaulty(store: SecretStore, withFault: WithFault): Promise<Check> {
+  await store.startNewVault(header);
+  const documents = [{ name: "tokens", bytes: bytes("1") }];
+  const refused = await withFault(() => store.startNewVault(bytes("next"), documents));
+  const possible = refused ? [`${text(header)} none`, "next 1"] : ["next 1"];
+  return async (reopened) => {
+    expect((await headerAndDocument(reopened)).join(" ")).to.be.oneOf(possible);
   };
 }
 

@@ -1,4 +1,4 @@
-/** A second decoder of the vault's header, written from the format's description: tests search memory for its keys. */
+/** A second decoder of the vault's header and keys, written from the format's description. */
 import { createCipheriv, createHmac, scryptSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,6 +51,11 @@ function decodeVersion2(file: string, passphrase: string): DecodedHeader {
   mustMatch(mac(derivedKey(masterKey, "header check"), signed), header.mac);
   const oldKey = header.oldKey === undefined ? null : xor(bytes(header.oldKey), derivedKey(masterKey, "old key wrap"));
   return { kek, masterKey, oldKey };
+}
+
+/** Returns the MAC of a client token's record. */
+export function recordMac(masterKey: Uint8Array, text: string): string {
+  return Buffer.from(mac(derivedKey(masterKey, "client token"), text)).toString("base64url");
 }
 
 function kekOf({ kdf: { logN, r, p, salt } }: Wrapping, passphrase: string): Uint8Array {

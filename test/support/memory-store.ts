@@ -9,6 +9,9 @@ import { tagOf } from "../../src/storage/blob-tag.js";
 import {
   type Change,
   type CommitResult,
+  type DocumentChange,
+  documentChanged,
+  type NamedDocument,
   type SecretStore,
   type Space,
   type StoredDocument,
@@ -74,16 +77,22 @@ export class MemoryStore implements SecretStore {
 
   async settle(): Promise<void> {}
 
-  async startNewVault(header: Bytes): Promise<string | null> {
+  async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
     await this.beginChange();
     const before = this.kept.header === null ? null : `generation ${this.kept.generations}`;
     Object.assign(this.kept, nothingKept(), { header: header.slice(), generations: this.kept.generations + 1 });
+    for (const { name, bytes } of documents) this.kept.documents.set(name, bytes.slice());
     return before;
   }
 
-  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+  async replaceHeader(header: Bytes, before: Bytes, document: DocumentChange | null = null): Promise<boolean> {
     await this.beginChange();
     if (this.kept.header === null || Buffer.compare(this.kept.header, before) !== 0) return false;
+    if (document !== null) {
+      const tag = (await this.readDocument(document.name))?.tag ?? null;
+      if (tag !== document.expected) throw documentChanged();
+      this.kept.documents.set(document.name, document.bytes.slice());
+    }
     this.kept.header = header.slice();
     return true;
   }

@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import { passphrase, startTestServer, type TestServer } from "../support/server.js";
+import { untilRotated } from "../support/key-requests.js";
+import { passphrase, restarted, startTestServer, type TestServer } from "../support/server.js";
 import { type Json, mustGet, mustList, mustPut, mustSucceed, mustUnlock, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 
@@ -108,6 +109,38 @@ const filesUnderKeys: Files = {
   ),
 };
 
+/** Of a rotation that a program from before `oldKeyFor` had begun: nothing is sealed or signed again yet. */
+const rotatingFiles: Files = {
+  current: Buffer.from("gen-1\n"),
+  "gen-1/header.json": Buffer.from(
+    `${[
+      '{"format":"strongroom","version":2,"vaultId":"QI-AsApSY-qIjMMOqT5Ljg","createdAt":"2026-11-23T03:16:',
+      '59.145Z","slots":[{"kind":"passphrase","createdAt":"2026-11-23T03:16:59.145Z","kdf":{"name":"scrypt"',
+      ',"logN":10,"r":8,"p":1,"salt":"-flqKDhrPVBNzqzxvvGwoA"},"wrappedKey":"TsCeiqJwaWTBsrlOVV6piOC8dljnCD',
+      'qOHQM5a7GUQAU","check":"awYdCUXxt6QA54A01p8ZO3HDviYHNcURJr7oafQFaNU"}],"oldKey":"bdjhy_bGVyQwUjAd11k',
+      '9BoQ7Tq8jRx25FR2-KzkzJTE","mac":"fD7WrJpk_MC3qUwVEtNLKhYck-n1UCevjBuzqJC0EWQ"}',
+    ].join("")}\n`,
+  ),
+  "gen-1/tokens.document": Buffer.from(
+    `${[
+      '{"format":"strongroom tokens","version":1,"tokens":[{"name":"ci","can":["get"],"paths":["a"],"create',
+      'dAt":1795403819185,"ttlSeconds":0,"expiresAt":null,"digest":"2brfUxLMn6o9HlERF1lrCrjapwnRDfAAQs5Mj8Z',
+      '80hk","former":[],"mac":"L3tLBc3F_hD9y3pUSlP6nlcHRIexyuCFi7lXVBoNAQw","lastUsedAt":null}],"ended":[]',
+      "}",
+    ].join("")}\n`,
+  ),
+  "gen-1/secrets/a.sealed": Buffer.from(
+    [
+      "U1JWQgIAAACRa7uUyY7kk6nkeuGnXsw2D6yAQRzKpqQDiRaqUCuRLlmRMbpZ0CqbjZAbsJdabWRQfUoUxeGpmgMB/Lu2fR/2zA8K",
+      "wKm4/x0ty8c4xCji/ahMLXdqFcZ/9Lj0Abv9RzEheHidrOE5BNxS2UYtCOWPMfBBSpeDX5bbbEYZ3nww+aDTmLBeaYz7ApzBg0vw",
+      "jRHYTAAAAES2374tlFbsRCv/Y/3JNxyMELmPZh3hx8Z2REAKH9x/sV9rr33fbvr3jYhh3cyUQtdVkvjvjqvf1Wu0E1G6F2uBcv5A",
+      "4w==",
+    ].join(""),
+    "base64",
+  ),
+};
+const rotatingToken = "src_tbcSbjwTWIIMtXkoZMq8SS_th9NNfnmZZ9I7PSuI35IV24WZA";
+
 async function unlockedServer(vault: Files, text = passphrase): Promise<TestServer> {
   const home = join(temporaryDirectory(), "home");
   for (const [name, bytes] of Object.entries(vault)) {
@@ -170,4 +203,16 @@ describe("a vault with a header of version 2, written on 2026-11-22", () => {
       expect(await mustGet(server, "grüße/Con")).to.deep.include({ path, value, metadata });
     });
   }
+});
+
+describe("a rotation that an earlier version of the program had begun", () => {
+  it("keeps the client tokens that the old key signed, and ends with them under the new one", async () => {
+    const server = await unlockedServer(rotatingFiles);
+    const get = { path: "/v1/secrets/a", token: rotatingToken };
+    expect(mustSucceed(await send(server, get))).to.include({ value: "sealed before the rotation" });
+    await untilRotated(server);
+    const again = await restarted(server);
+    await mustUnlock(again);
+    mustSucceed(await send(again, get));
+  });
 });

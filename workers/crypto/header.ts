@@ -4,13 +4,16 @@
  *
  * The file is one line of JSON with the members in this order; binary members are base64url without padding:
  *
- *   {"format":"strongroom","version":2,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,"mac":<32>}
+ *   {"format":"strongroom","version":2,"vaultId":<16>,"createdAt":<ISO 8601>,"slots":[…],"oldKey":<32>,
+ *    "oldKeyFor":"sealing","mac":<32>}
  *
  *   slots: 1 to 16; the passphrase's, if any, is the first
  *     {"kind":"passphrase","createdAt":<ISO 8601>,"kdf":{"name":"scrypt","logN":17,"r":8,"p":1,"salt":<16>},
  *      "wrappedKey":<32>,"check":<32>}
  *     {"kind":"key","id":<8 letters>,"label":<text>,"createdAt":<ISO 8601>,"salt":<16>,"wrappedKey":<32>,"check":<32>}
  *   oldKey: only while the master key is being rotated
+ *   oldKeyFor: the old key's MACs of records, such as client tokens, are not valid. Missing only in a rotation that an
+ *     earlier program began
  *
  *   KEK        = scrypt(passphrase, salt, N = 2^logN, r = 8, p = 1), 32 bytes (RFC 7914), or
  *                HMAC-SHA-256(key, "strongroom v2 key slot" ‖ salt)
@@ -57,6 +60,8 @@ export interface HeaderContent {
   readonly createdAt: string;
   readonly slots: readonly Slot[];
   readonly oldKey: Bytes | null;
+  /** Whether MACs of records under the old key are still valid, as in a rotation that an earlier version began. */
+  readonly oldKeySigns: boolean;
 }
 
 export interface Header extends HeaderContent {
@@ -114,10 +119,11 @@ export function parseHeader(bytes: Bytes, minLogN = 14): Header | null {
 }
 
 /** Returns the text that the MAC covers. */
-export function signedText({ vaultId, createdAt, slots, oldKey }: HeaderContent): string {
+export function signedText({ vaultId, createdAt, slots, oldKey, oldKeySigns }: HeaderContent): string {
+  const purpose = oldKeySigns ? "" : ',"oldKeyFor":"sealing"';
   return (
     `{"format":"strongroom","version":2,"vaultId":${base64(vaultId)},"createdAt":"${createdAt}",` +
-    `"slots":[${slots.map(slotText).join(",")}]${oldKey === null ? "" : `,"oldKey":${base64(oldKey)}`}`
+    `"slots":[${slots.map(slotText).join(",")}]${oldKey === null ? "" : `,"oldKey":${base64(oldKey)}${purpose}`}`
   );
 }
 
@@ -146,6 +152,7 @@ function parseVersion2(bytes: Bytes, members: Members, minLogN: number): Header 
     createdAt: isoTime(members["createdAt"]),
     slots,
     oldKey: members["oldKey"] === undefined ? null : fromBase64(members["oldKey"], masterKeyBytes),
+    oldKeySigns: members["oldKeyFor"] === undefined,
   };
   const header = signedHeader(content, fromBase64(members["mac"], macBytes));
   return equal(bytes, header.bytes) ? { ...header, bytes } : null; // one encoding only
@@ -214,5 +221,5 @@ function parseVersion1(bytes: Bytes, members: Members, minLogN: number): Header 
     `"kdf":${kdfText(kdf)},"wrappedKey":${base64(wrappedKey)}`;
   if (!equal(bytes, utf8(`${signed},"mac":${base64(mac)}}\n`))) return null;
   const slots = [{ kind: "passphrase", createdAt, kdf, wrappedKey, check: mac }] as const;
-  return { version: 1, bytes, vaultId, createdAt, slots, oldKey: null, mac };
+  return { version: 1, bytes, vaultId, createdAt, slots, oldKey: null, oldKeySigns: true, mac };
 }

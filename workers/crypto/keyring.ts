@@ -10,8 +10,13 @@ import type { SealingKey } from "./blob.js";
 import type { Header } from "./header.js";
 import { endKeys, type VaultKeys } from "./master-key.js";
 
-/** `keys`: null when they stay as they are, or a lock has ended them. */
-type Candidate = { readonly header: Header; keys: VaultKeys | null; readonly decided: () => void };
+/** `keys`: null when they stay as they are, or a lock has ended them. `unlocks`: whether the vault is unlocked with them. */
+type Candidate = {
+  readonly header: Header;
+  keys: VaultKeys | null;
+  readonly unlocks: boolean;
+  readonly decided: () => void;
+};
 
 export class Keyring {
   #header: Header | null | undefined;
@@ -83,10 +88,16 @@ export class Keyring {
    * Holds a new header aside, with the keys of a new vault or of a rotation; resolves once it is adopted or discarded, so
    * that nothing else derives meanwhile.
    */
-  propose(header: Header, keys: VaultKeys | null): Promise<void> {
+  propose(header: Header, keys: VaultKeys | null, unlocks = true): Promise<void> {
     return new Promise((decided) => {
-      this.#candidate = { header, keys, decided };
+      this.#candidate = { header, keys, unlocks, decided };
     });
+  }
+
+  /** Runs an operation with scratch memory and the keys of a proposed rotation. Refuses it after a lock, which ends them. */
+  withProposedKeys<T>(operation: (keys: VaultKeys) => T): T | Refusal {
+    const keys = this.#candidate?.keys ?? null;
+    return keys === null ? lockedMeanwhile : withScratch(() => operation(keys));
   }
 
   /**
@@ -97,7 +108,8 @@ export class Keyring {
     const candidate = this.#candidate;
     if (candidate === null) return false;
     this.#header = candidate.header;
-    if (candidate.keys !== null) this.unlock(candidate.keys);
+    if (candidate.keys !== null && candidate.unlocks) this.unlock(candidate.keys);
+    else endKeys(candidate.keys);
     if (candidate.header.oldKey === null) this.#endOldKey();
     this.#settle(candidate);
     return true;

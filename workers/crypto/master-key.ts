@@ -38,7 +38,7 @@ export async function createVault(
       const raw = randomize(allocateMapped(masterKeyBytes));
       const slot = wrap(raw, { kind: "passphrase", createdAt, kdf }, kek, vaultId);
       const masterKey = new XaesKey(raw);
-      const header = signHeader({ vaultId, createdAt, slots: [slot], oldKey: null }, masterKey);
+      const header = signHeader({ vaultId, createdAt, slots: [slot], oldKey: null, oldKeySigns: true }, masterKey);
       return { header, keys: { masterKey, oldKey: null } };
     });
   } finally {
@@ -96,7 +96,7 @@ export function rotateKey(
     const wrapped = slots.map(({ plan, kek }) => wrap(raw, plan, kek, vaultId));
     const masterKey = new XaesKey(raw);
     const oldKey = xor(old, masterKey.deriveKey("old key wrap"), allocate(masterKeyBytes));
-    const next = signHeader({ vaultId, createdAt, slots: wrapped, oldKey }, masterKey);
+    const next = signHeader({ vaultId, createdAt, slots: wrapped, oldKey, oldKeySigns: false }, masterKey);
     return { header: next, keys: { masterKey, oldKey: before.masterKey } };
   } finally {
     wipe(old);
@@ -105,13 +105,13 @@ export function rotateKey(
 
 /** Returns the header without the old key: nothing may be sealed under it any more. */
 export function withoutOldKey({ vaultId, createdAt, slots }: Header, masterKey: XaesKey): Header {
-  return signHeader({ vaultId, createdAt, slots, oldKey: null }, masterKey);
+  return signHeader({ vaultId, createdAt, slots, oldKey: null, oldKeySigns: true }, masterKey);
 }
 
 /** Returns the header with other slots. */
 export function withSlots(header: Header, slots: readonly Slot[], masterKey: XaesKey): Header {
-  const { vaultId, createdAt, oldKey } = header;
-  return signHeader({ vaultId, createdAt, slots, oldKey }, masterKey);
+  const { vaultId, createdAt, oldKey, oldKeySigns } = header;
+  return signHeader({ vaultId, createdAt, slots, oldKey, oldKeySigns }, masterKey);
 }
 
 function signHeader(content: HeaderContent, masterKey: XaesKey): Header {

@@ -49,8 +49,15 @@ export function isLate(keyring: Keyring, { lockings }: Opened): boolean {
   return lockings !== keyring.lockings;
 }
 
-export function propose(keyring: Keyring, changed: Header, keys: VaultKeys | null, reply: Bytes): HeaderOutcome {
-  const until = keyring.propose(changed, keys);
+/** See `Keyring.propose`. */
+export function propose(
+  keyring: Keyring,
+  changed: Header,
+  keys: VaultKeys | null,
+  reply: Bytes,
+  unlocks = true,
+): HeaderOutcome {
+  const until = keyring.propose(changed, keys, unlocks);
   return { reply: { ok: true, header: concat([changed.bytes]), reply }, until };
 }
 

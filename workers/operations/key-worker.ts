@@ -11,7 +11,7 @@ import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
 import { openPacked } from "./opens.js";
-import { signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
+import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
 import { bodyReaders } from "./request-bodies.js";
 import { finishRotation, reseal, rotate } from "./rotation.js";
 import { changeMetadata, copy, describe, expiries, inspect, move, plan, seal } from "./secrets.js";
@@ -39,7 +39,7 @@ const operations: OperationTable = {
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
   ...{ setUses, describeUses, readDecision, render },
-  ...{ signRecords, verifyRecords, signCheckpoint, verifyCheckpoints },
+  ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };
 
 /** What this thread needs of a MessagePort. */

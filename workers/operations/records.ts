@@ -2,8 +2,9 @@
  * MACs of what the vault keeps in the clear: records, such as client tokens, and the audit log's checkpoints. Only this thread,
  * and only while the vault is unlocked, can make or check them.
  *
- * While the master key is being rotated, MACs of the old one are valid, too. A checkpoint names its key, so that later, or in
- * the log of several vaults, a checkpoint under another key is distinguished from a forged one.
+ * A rotation of the master key signs the records again before its header is stored: from then on the old key signs no
+ * record. A checkpoint names its key, so that later, or in the log of several vaults, a checkpoint under another key is
+ * distinguished from a forged one.
  *
  *   mac = HMAC-SHA-256(K(use), the text)                use: "client token" or "audit checkp" (12 characters)
  *   name of a checkpoint's key = the first 9 bytes of HMAC-SHA-256(K("audit checkp"), "key name")
@@ -33,9 +34,19 @@ export function verifyRecords(
   { texts, macs }: RequestOf<"verifyRecords">,
 ): ReplyOf<"verifyRecords"> {
   return keyring.withKey(({ masterKey, oldKey }) => {
-    const isValid = (key: XaesKey) => macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
-    const older = oldKey === null ? [] : isValid(oldKey);
-    return { ok: true, valid: isValid(masterKey).map((is, i) => is || older[i] === true) };
+    const older = oldKey !== null && keyring.header?.oldKeySigns ? validUnder(oldKey, texts, macs) : [];
+    return { ok: true, valid: validUnder(masterKey, texts, macs).map((is, i) => is || older[i] === true) };
+  });
+}
+
+/** Signs records for the master key that a rotation proposes; null for one that the key before it has not signed. */
+export function resignRecords(
+  { keyring }: Context,
+  { texts, macs }: RequestOf<"resignRecords">,
+): ReplyOf<"resignRecords"> {
+  return keyring.withProposedKeys(({ masterKey, oldKey }) => {
+    const valid = oldKey === null ? [] : validUnder(oldKey, texts, macs);
+    return { ok: true, macs: macsOf(masterKey, texts).map((mac, i) => (valid[i] === true ? base64url(mac) : null)) };
   });
 }
 
@@ -73,6 +84,10 @@ function verdictsUnder(masterKey: XaesKey, checkpoints: readonly SignedCheckpoin
       return isSame(hmac(key, text), mac) ? "valid" : "wrong";
     });
   });
+}
+
+function validUnder(key: XaesKey, texts: readonly string[], macs: readonly string[]): boolean[] {
+  return macsOf(key, texts).map((mac, i) => isSame(mac, macs[i] ?? ""));
 }
 
 function macsOf(masterKey: XaesKey, texts: readonly string[]): Bytes[] {

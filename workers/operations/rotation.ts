@@ -3,7 +3,7 @@ import { endOfCurrent, metadataEnd, resealBlob } from "../crypto/blob.js";
 import type { Header, KeySlot } from "../crypto/header.js";
 import { isKeyText } from "../crypto/key-text.js";
 import type { Keyring } from "../crypto/keyring.js";
-import { endKeys, rotateKey, rotationOf, withoutOldKey } from "../crypto/master-key.js";
+import { rotateKey, rotationOf, withoutOldKey } from "../crypto/master-key.js";
 import {
   deriveKek,
   isKeySlot,
@@ -94,8 +94,7 @@ function proposeRotation(keyring: Keyring, opened: Opened, wrappings: readonly W
   const rotated = withScratch(() => rotateKey(header, access, wrappings));
   if (rotated === null) return { reply: changedHeader };
   const isUnlocked = keyring.sealingKey !== null;
-  if (!isUnlocked) endKeys(rotated.keys);
-  return propose(keyring, rotated.header, isUnlocked ? rotated.keys : null, rotateReply(header, rotated.header));
+  return propose(keyring, rotated.header, rotated.keys, rotateReply(header, rotated.header), isUnlocked);
 }
 
 function whyNotRotate({ header, access }: Opened): Refusal | null {

@@ -1,7 +1,7 @@
 /** Checks of the records that a key signs: the vault's client tokens, and the audit log with its checkpoints. */
 import { join } from "node:path";
 import type { Bytes } from "../../../workers/protocol.js";
-import { readDocument, signedText, type TokenRecord } from "../../access/token-record.js";
+import { readDocument, type TokenRecord, validRecords } from "../../access/token-record.js";
 import { auditDirectory, fileNumberOf, signedOf } from "../../audit/format.js";
 import { type AuditProblem, judgeCheckpoints, verifyLog } from "../../audit/verify.js";
 import { readFileBytes, systemFiles } from "../../files/durable.js";
@@ -30,9 +30,8 @@ export async function examineTokenDocument(
 }
 
 async function forgedAmong({ keys }: Inspection, tokens: readonly TokenRecord[]): Promise<readonly TokenRecord[]> {
-  const macs = tokens.map(({ mac }) => mac);
-  const valid = await keys.verifyRecords(tokens.map(signedText), macs);
-  return tokens.filter((_, i) => !valid[i]);
+  const valid = await validRecords(tokens, (texts, macs) => keys.verifyRecords(texts, macs));
+  return tokens.filter((_, i) => valid[i] === null);
 }
 
 function reportDamaged(inspection: Inspection, path: string): void {

@@ -15,15 +15,17 @@ import {
 } from "../../files/durable.js";
 import { Semaphore } from "../../files/semaphore.js";
 import { tagHeadBytes, tagOf } from "../blob-tag.js";
-import type {
-  Change,
-  CommitResult,
-  NamedDocument,
-  Reader,
-  SecretStore,
-  Space,
-  StoredDocument,
-  StoredSnapshot,
+import {
+  type Change,
+  type CommitResult,
+  type DocumentChange,
+  documentChanged,
+  type NamedDocument,
+  type Reader,
+  type SecretStore,
+  type Space,
+  type StoredDocument,
+  type StoredSnapshot,
 } from "../secret-store.js";
 import { Batches } from "./batches.js";
 import { type Announcement, type Claim, claimVault } from "./claim.js";
@@ -204,9 +206,13 @@ export class FileStore implements SecretStore {
     }
   }
 
-  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+  async replaceHeader(header: Bytes, before: Bytes, document: DocumentChange | null = null): Promise<boolean> {
     const vault = this.#mustBeWritable();
     if (Buffer.compare(await this.#headerOf(vault), before) !== 0) return false;
+    if (document !== null) {
+      const { name, bytes, expected } = document;
+      if ((await vault.documents.write(name, bytes, expected)) === null) throw documentChanged();
+    }
     try {
       await vault.batches.flushRemovals(); // the header may drop the key of what would come back
       await moveIntoPlace(this.#files, join(vault.directory, headerFile), header);

@@ -52,19 +52,22 @@ export class EpochGuard {
     throw new VaultError("VAULT_LOCKED", `${problem}: unlock it again, with its current passphrase`);
   }
 
-  /** Returns the number of the vault that was current; null when there was none. */
-  async startVault(header: Bytes): Promise<string | null> {
+  /** Returns the number of the vault that was current; null when there was none. `documents`: see `documentsParameters`. */
+  async startVault(header: Bytes, documents: readonly Value[]): Promise<string | null> {
     const [kept = null, made = null] = await this.#changeEpoch((next) =>
-      this.ask(statements.startVault, [next, header]),
+      this.ask(statements.startVault, [next, header, ...documents]),
     );
     this.#generation = made;
     return kept;
   }
 
-  async replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
+  /** `document`: its name, bytes, tag and expected tag. Returns null, and changes nothing, when it has another tag. */
+  async replaceHeader(header: Bytes, before: Bytes, document: readonly Value[] | null): Promise<boolean | null> {
+    const statement = document === null ? statements.replaceHeader : statements.replaceHeaderWith;
+    const values = [header, before, ...(document ?? [])];
     try {
-      const [replaced] = await this.#changeEpoch((next) => this.ask(statements.replaceHeader, [next, header, before]));
-      return replaced === "t";
+      const [replaced = null] = await this.#changeEpoch((next) => this.ask(statement, [next, ...values]));
+      return replaced === null ? null : replaced === "t";
     } catch (error) {
       if (error instanceof VaultError && error.code === "VAULT_LOCKED") return false;
       throw error;

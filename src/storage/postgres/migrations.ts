@@ -336,4 +336,38 @@ BEGIN
 END $$;
 `;
 
-export const migrations: readonly string[] = [first, second, third];
+/** Documents that change with the vault or its header change in the same transaction. */
+const fourth = `
+-- As start_vault; the new vault has these documents: document i is at starts[i] in bytes, counted from 1.
+CREATE FUNCTION strongroom.start_vault_with(
+  wanted uuid, next uuid, in_header bytea, names text[], tags text[], starts integer[], lengths integer[], bytes bytea,
+  OUT epoch uuid, OUT kept integer, OUT made integer
+) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT s.epoch, s.kept, s.made INTO epoch, kept, made FROM strongroom.start_vault(wanted, next, in_header) s;
+  IF made IS NULL THEN RETURN; END IF;
+  INSERT INTO strongroom.document
+    SELECT made, names[g.at], pg_catalog.substr(bytes, starts[g.at], lengths[g.at]), tags[g.at]
+    FROM pg_catalog.generate_subscripts(names, 1) AS g (at);
+END $$;
+
+-- As replace_header, and writes a document over the one with the expected tag; "replaced" is null, and nothing changed, when
+-- that one has another tag.
+CREATE FUNCTION strongroom.replace_header_with(
+  wanted uuid, next uuid, in_header bytea, before bytea, in_name text, in_bytes bytea, in_tag text, expected text,
+  OUT epoch uuid, OUT replaced boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+  is_written boolean;
+BEGIN
+  SELECT r.epoch, r.replaced INTO epoch, replaced FROM strongroom.replace_header(wanted, next, in_header, before) r;
+  IF NOT replaced THEN RETURN; END IF;
+  SELECT w.written INTO is_written FROM strongroom.write_document(next, in_name, in_bytes, in_tag, expected) w;
+  IF NOT is_written THEN RAISE EXCEPTION USING ERRCODE = 'SR001'; END IF;
+EXCEPTION WHEN SQLSTATE 'SR001' THEN
+  epoch := wanted;
+  replaced := NULL;
+END $$;
+`;
+
+export const migrations: readonly string[] = [first, second, third, fourth];

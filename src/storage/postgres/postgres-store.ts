@@ -1,11 +1,12 @@
 /** Secret store in a PostgreSQL database that any number of servers share. Nothing is cached. */
-import { createHash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
 import { VaultError } from "../../errors.js";
 import {
   type Basis,
   type Change,
   type CommitResult,
+  type DocumentChange,
+  documentChanged,
   type Listed,
   maxDocumentBytes,
   type NamedDocument,
@@ -22,7 +23,14 @@ import { EpochGuard } from "./epoch-guard.js";
 import { locks } from "./migrations.js";
 import { PostgresSnapshots } from "./postgres-snapshots.js";
 import { hasSchema, updateSchema } from "./schema.js";
-import { bytesOf, changesParameters, expectedText, pathsBelow } from "./statement-values.js";
+import {
+  bytesOf,
+  changesParameters,
+  documentsParameters,
+  documentTag,
+  expectedText,
+  pathsBelow,
+} from "./statement-values.js";
 import { statements, statementsIn } from "./statements.js";
 
 export type PostgresStoreOptions = DatabaseOptions & {
@@ -164,13 +172,15 @@ export class PostgresStore implements SecretStore, SharedStore {
   async settle(): Promise<void> {}
 
   async startNewVault(header: Bytes, documents: readonly NamedDocument[] = []): Promise<string | null> {
-    const kept = await this.#guard.startVault(header);
-    for (const { name, bytes } of documents) await this.writeDocument(name, bytes, null).catch(() => null);
+    const kept = await this.#guard.startVault(header, documentsParameters(documents));
     return kept === null ? null : `vault ${kept} in ${this.vaultPath}`;
   }
 
-  replaceHeader(header: Bytes, before: Bytes): Promise<boolean> {
-    return this.#guard.replaceHeader(header, before);
+  async replaceHeader(header: Bytes, before: Bytes, document: DocumentChange | null = null): Promise<boolean> {
+    const values = document && [document.name, document.bytes, documentTag(document.bytes), document.expected];
+    const replaced = await this.#guard.replaceHeader(header, before, values);
+    if (replaced === null) throw documentChanged();
+    return replaced;
   }
 
   async readDocument(name: string): Promise<StoredDocument | null> {
@@ -185,7 +195,7 @@ export class PostgresStore implements SecretStore, SharedStore {
 
   async writeDocument(name: string, bytes: Bytes, expected: string | null): Promise<string | null> {
     if (bytes.length > maxDocumentBytes) throw new Error(`a document has more than ${maxDocumentBytes} bytes`);
-    const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
+    const tag = documentTag(bytes);
     const [written] = await this.#guard.ask(statements.writeDocument, [name, bytes, tag, expected]);
     return written === "t" ? tag : null;
   }

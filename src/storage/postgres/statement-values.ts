@@ -1,7 +1,7 @@
 /** Parameters and results of statements: bytes, ranges of paths, and the changes of a batch. */
 import { hash } from "node:crypto";
 import type { Bytes } from "../../../workers/protocol.js";
-import type { Basis, Change, Expected } from "../secret-store.js";
+import type { Basis, Change, Expected, NamedDocument } from "../secret-store.js";
 import type { Value } from "./database.js";
 
 /** Returns the bytes of a `bytea` in text form (`\x` and hexadecimal digits), in a buffer of its own. */
@@ -27,6 +27,19 @@ export function pathsBelow(prefix: string): string | null {
     if (last === 0x10ffff) continue;
     return characters.join("") + String.fromCodePoint(last === 0xd7ff ? 0xe000 : last + 1);
   }
+}
+
+export function documentTag(bytes: Bytes): string {
+  return hash("sha256", bytes, "base64url").slice(0, 16);
+}
+
+/** See `start_vault_with`. */
+export function documentsParameters(documents: readonly NamedDocument[]): readonly Value[] {
+  const lengths = documents.map(({ bytes }) => bytes.length);
+  const starts = lengths.map((_, i) => 1 + lengths.slice(0, i).reduce((sum, length) => sum + length, 0));
+  const tags = documents.map(({ bytes }) => documentTag(bytes));
+  const bytes = Buffer.concat(documents.map((document) => document.bytes));
+  return [documents.map(({ name }) => name), tags, starts, lengths, bytes];
 }
 
 /** Lengths that stand for no blob, see `commit_spaces`. */

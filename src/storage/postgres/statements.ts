@@ -41,13 +41,18 @@ export const statements = {
   },
   startVault: {
     isChange: true,
-    name: "start-vault",
-    text: "SELECT epoch, kept, made FROM strongroom.start_vault($1, $2, $3)",
+    name: "start-vault-with",
+    text: "SELECT epoch, kept, made FROM strongroom.start_vault_with($1, $2, $3, $4, $5, $6, $7, $8)",
   },
   replaceHeader: {
     isChange: true,
     name: "replace-header",
     text: "SELECT epoch, replaced FROM strongroom.replace_header($1, $2, $3, $4)",
+  },
+  replaceHeaderWith: {
+    isChange: true,
+    name: "replace-header-with",
+    text: "SELECT epoch, replaced FROM strongroom.replace_header_with($1, $2, $3, $4, $5, $6, $7, $8)",
   },
   readDocument: {
     name: "read-document",

@@ -57,7 +57,7 @@ describe("servers on one database", () => {
     const [first] = await startUnlocked(2);
     await mustPut(first, "app/key", "one");
     const { cluster, name } = database();
-    const earlier = `DROP FUNCTION strongroom.commit_spaces, strongroom.keeps, strongroom.change_beside,
+    const earlier = `DROP FUNCTION strongroom.start_vault_with, strongroom.replace_header_with, strongroom.commit_spaces, strongroom.keeps, strongroom.change_beside,
         strongroom.is_as, strongroom.change; DROP TABLE strongroom.blob;
       ALTER FUNCTION strongroom.change_by_tag RENAME TO change; UPDATE strongroom.schema_version SET version = 1`;
     await cluster.sql(name, earlier);
