@@ -138,6 +138,8 @@ const entrances: readonly string[] = [
   "src/audit/verify",
   "src/broker/binding",
   "src/broker/broker",
+  "src/broker/host-name",
+  "src/broker/session-request",
   "src/client/batch",
   "src/client/client",
   "src/client/discovery",

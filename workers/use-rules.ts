@@ -16,6 +16,15 @@ export function whyNot(
   return paths.some((pattern) => matches(pattern, path)) ? null : "the binding does not allow this path";
 }
 
+/** Headers by which some servers take a request for one with another method or path, in lower case. */
+export const overridingHeaders = [
+  "x-http-method-override",
+  "x-http-method",
+  "x-method-override",
+  "x-original-url",
+  "x-rewrite-url",
+] as const;
+
 /** Whether the upstream could take the path for another one. */
 function isAmbiguous(path: string): boolean {
   return path.length > 4096 || /%(?:2e|2f|5c|25|00)|[\\;]|\/\/|\/\.{1,2}(?:\/|$)/i.test(path);

@@ -42,34 +42,11 @@ export function readRotation(body: Uint8Array): number {
   return readSeconds("overlapSeconds", overlapSeconds, maxOverlapSeconds);
 }
 
-/** `egress` any: hosts without a binding are tunnelled; `allowed`: these are in any case. */
-export type AgentRequest = Pick<TokenRequest, "paths" | "ttlSeconds"> & {
-  readonly allowed: readonly string[];
-  readonly egress: "any" | "listed";
-};
-
-const defaultAgentSeconds = 8 * 3600;
-
-/** @throws VaultError BAD_REQUEST that names the rule */
-export function readAgentRequest(body: Uint8Array): AgentRequest {
-  const members = body.length === 0 ? {} : membersOf(body);
-  const { paths = [], ttlSeconds = defaultAgentSeconds, allowHosts = [], egress = "listed" } = members;
-  if (egress !== "any" && egress !== "listed") throw invalid("egress must be any or listed");
-  const isHost = (text: unknown): text is string => typeof text === "string" && /^[0-9a-zA-Z_.:-]{1,253}$/.test(text);
-  if (!Array.isArray(allowHosts) || allowHosts.length > maxPaths || !allowHosts.every(isHost)) {
-    throw invalid(`allowHosts must list at most ${maxPaths} host names`);
-  }
-  const seconds = readSeconds("ttlSeconds", ttlSeconds, maxTtlSeconds);
-  return {
-    paths: readPaths(paths),
-    ttlSeconds: seconds,
-    allowed: allowHosts.map((name) => name.toLowerCase()),
-    egress,
-  };
-}
-
-/** DANGER: the parser's own error would quote the body. */
-function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
+/**
+ * Returns the members of a body that is one JSON object. DANGER: the parser's own error would quote the body.
+ * @throws VaultError BAD_REQUEST
+ */
+export function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
   try {
     const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return { ...parsed };
@@ -87,7 +64,7 @@ function readScopes(can: unknown): Scope[] {
   return scopes.filter((scope) => can.includes(scope));
 }
 
-function readPaths(paths: unknown): string[] {
+export function readPaths(paths: unknown): string[] {
   const isText = (path: unknown): path is string => typeof path === "string";
   if (!Array.isArray(paths) || paths.length > maxPaths || !paths.every(isText)) {
     throw invalid(`paths must be a list of at most ${maxPaths} paths`);
@@ -99,7 +76,7 @@ function readPaths(paths: unknown): string[] {
   return [...new Set(canonical)];
 }
 
-function readSeconds(name: string, value: unknown, max: number): number {
+export function readSeconds(name: string, value: unknown, max: number): number {
   if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max) return value as number;
   throw invalid(`${name} must be a whole number from 0 to ${max}`);
 }

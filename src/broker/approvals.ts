@@ -70,6 +70,11 @@ export class Approvals {
     for (const { shown, decide } of this.#waiting.values()) if (shown.token === token) decide(null);
   }
 
+  /** Refuses what waits: the requests are gone. */
+  cancel(): void {
+    for (const { decide } of this.#waiting.values()) decide(null);
+  }
+
   #wait(asked: Asked): Promise<Decision | null> {
     const id = randomUUID();
     const shown = { id, ...asked, since: new Date(this.#clock.now()).toISOString() };

@@ -1,9 +1,9 @@
 /** Bodies that bind a secret to a host. They carry no secret. */
-import { isIP } from "node:net";
-import { domainToASCII } from "node:url";
 import type { Binding } from "../../workers/protocol.js";
+import { membersOf } from "../access/token-request.js";
 import { VaultError } from "../errors.js";
 import { durationSeconds } from "./approvals.js";
+import { canonicalHost } from "./host-name.js";
 
 const maxItems = 64;
 const maxTextBytes = 256;
@@ -42,29 +42,8 @@ export function readBinding(body: Uint8Array): Binding {
   };
 }
 
-/** Returns a host in the form in which bindings have it; null when it is neither a DNS name nor an IP address. */
-export function bindingHost(text: string): string | null {
-  const literal = text.replace(/^\[(.*)\]$/, "$1");
-  if (isIP(literal) !== 0)
-    return literal.includes(":") ? new URL(`http://[${literal}]/`).hostname.slice(1, -1) : literal;
-  const name = domainToASCII(text.replace(/\.$/, "")).toLowerCase();
-  const isName = /^(?=.{1,253}$)(?!.*\.\d+$)(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_-]{1,63})*$/.test(name);
-  return isName ? name : null;
-}
-
-/** DANGER: the parser's own error would quote the body. */
-function membersOf(body: Uint8Array): { readonly [name: string]: unknown } {
-  try {
-    const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
-    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return { ...parsed };
-  } catch {
-    // refused as any other body that is not an object
-  }
-  throw invalid("the body must be one JSON object in UTF-8");
-}
-
 function readHost(host: unknown): string {
-  const found = typeof host === "string" ? bindingHost(host) : null;
+  const found = typeof host === "string" ? canonicalHost(host) : null;
   if (found === null) throw invalid("host must be a DNS name or an IP address, without scheme, port or wildcard");
   return found;
 }

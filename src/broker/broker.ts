@@ -53,7 +53,10 @@ export type BrokerAccess = {
 
 const host = "127.0.0.1";
 const onlyBound: SessionRules = { allowed: [], egress: "listed" };
-const restartMs = 1_000;
+
+/** Before a new thread is started, in milliseconds; doubled for each that did not listen. */
+const firstRestartMs = 1_000;
+const lastRestartMs = 60_000;
 
 type Permit = { readonly caller: Caller; readonly use: Use; readonly path: string };
 
@@ -68,6 +71,7 @@ export class Broker {
   readonly #permits = new Map<number, Permit>();
   readonly #certificates = new Map<number, (certificate: string | null) => void>();
   #count = 0;
+  #restartMs = firstRestartMs;
   #isStopped = false;
 
   private constructor(port: number, upstreamCa: string | null, deps: BrokerDependencies) {
@@ -83,7 +87,12 @@ export class Broker {
    */
   static async start(port: number, upstreamCa: string | null, deps: BrokerDependencies): Promise<Broker> {
     const broker = new Broker(port, upstreamCa === null ? null : await readCertificates(upstreamCa), deps);
-    await broker.#startThread();
+    try {
+      await broker.#startThread();
+    } catch (error) {
+      await broker.stop();
+      throw error;
+    }
     return broker;
   }
 
@@ -118,46 +127,60 @@ export class Broker {
     await this.#thread?.terminate();
   }
 
+  /** @throws StartError */
   #startThread(): Promise<void> {
     const start: BrokerStart = { host, port: this.#port, upstreamCa: this.#upstreamCa };
     const thread = new Worker(brokerThreadFile, { workerData: start, env: {}, execArgv: [], name: "broker" });
     this.#thread = thread;
-    thread.on("exit", () => this.#threadEnded());
     return new Promise((resolve, reject) => {
       thread.on("error", (error) => this.#deps.log.error({ event: "broker-failed", error }));
+      thread.on("exit", () => {
+        reject(new StartError("the broker's thread ended before it listened: see the log"));
+        this.#threadEnded();
+      });
       thread.on("message", (message: FromBroker) => {
-        if (message.kind === "failed") return reject(whyNotListening(message.code, this.#port));
-        if (message.kind === "listening") this.#port = message.port;
-        if (message.kind === "listening") return resolve();
-        this.#take(message);
+        if (message.kind === "failed") {
+          reject(whyNotListening(message.code, this.#port));
+          void thread.terminate();
+        } else if (message.kind === "listening") {
+          this.#port = message.port;
+          this.#restartMs = firstRestartMs;
+          resolve();
+        } else this.#take(thread, message);
       });
     });
   }
 
-  /** The vault goes on without it; programs get no response until the new thread listens. */
+  /** The vault continues without it; programs get no response until the new thread listens. */
   #threadEnded(): void {
+    this.#thread = null;
     for (const settle of this.#certificates.values()) settle(null);
-    this.#permits.clear();
+    this.approvals.cancel();
+    for (const permit of this.#permits.keys()) this.#used(permit, 502); // a credential may have gone out
     if (this.#isStopped) return;
     const { clock, log } = this.#deps;
     log.warn({
       event: "broker-restarts",
       hint: "running programs must be started again: they trust another certificate",
     });
-    clock.after(restartMs, () => {
+    clock.after(this.#restartMs, () => {
       if (!this.#isStopped) this.#startThread().catch((error: unknown) => log.error({ event: "broker-failed", error }));
     });
+    this.#restartMs = Math.min(this.#restartMs * 2, lastRestartMs);
   }
 
-  #take(message: FromBroker): void {
+  #take(thread: Worker, message: FromBroker): void {
     if (message.kind === "used") this.#used(message.permit, message.status);
     else if (message.kind === "certificate") this.#certificates.get(message.id)?.(message.certificate);
-    else if ("ask" in message) void this.#reply(message.id, message.kind, message.ask);
+    else if ("ask" in message) void this.#reply(thread, message.id, message.kind, message.ask);
   }
 
-  async #reply(id: number, kind: QuestionKind, ask: Ask<QuestionKind>): Promise<void> {
+  /** DANGER: each thread counts its questions from 0. A reply to another one's would permit another request. */
+  async #reply(thread: Worker, id: number, kind: QuestionKind, ask: Ask<QuestionKind>): Promise<void> {
     const answer = await this.#answer(kind, ask).catch((error: unknown) => this.#refusal(error));
-    this.#send({ kind: "answer", id, answer }, "head" in answer ? [answer.head.buffer] : []);
+    if (thread === this.#thread)
+      this.#send({ kind: "answer", id, answer }, "head" in answer ? [answer.head.buffer] : []);
+    else if ("head" in answer) answer.head.fill(0);
   }
 
   #answer(kind: QuestionKind, ask: Ask<QuestionKind>): Promise<Answer<QuestionKind>> {
@@ -246,6 +269,7 @@ export class Broker {
   async #certificateOf(session: string, hosts: readonly string[]): Promise<string> {
     const id = this.#count++;
     const certificate = await new Promise<string | null>((resolve) => {
+      if (this.#thread === null) return resolve(null);
       this.#certificates.set(id, resolve);
       this.#send({ kind: "authority", id, session, hosts });
     }).finally(() => this.#certificates.delete(id));

@@ -7,6 +7,7 @@ import type { Bytes } from "./messages.js";
 /** Meant for the connection to this proxy alone, or written by the broker itself (RFC 9110, section 7.6.1). */
 const dropped = new Set([
   "connection",
+  "content-length",
   "host",
   "http2-settings",
   "keep-alive",
@@ -14,6 +15,7 @@ const dropped = new Set([
   "proxy-connection",
   "te",
   "trailer",
+  "transfer-encoding",
   "upgrade",
 ]);
 
@@ -23,12 +25,7 @@ const dropped = new Set([
  */
 export function fieldsFor(head: RequestHead, alsoDropped: ReadonlySet<string>): Bytes {
   const kept = head.fields.filter(({ name }) => !dropped.has(name) && !alsoDropped.has(name));
-  const own = head.asksWebSocket
-    ? ["Connection: Upgrade", "Upgrade: websocket"]
-    : head.asksClose
-      ? ["Connection: close"]
-      : [];
-  const lines = [...kept.map(({ line }) => line), ...own.map((line) => Buffer.from(line))];
+  const lines = [...kept.map(({ line }) => line), ...ownFields(head).map((line) => Buffer.from(line))];
   const bytes = new Uint8Array(new ArrayBuffer(lines.reduce((sum, line) => sum + line.length + 2, 0)));
   let at = 0;
   for (const line of lines) {
@@ -37,6 +34,16 @@ export function fieldsFor(head: RequestHead, alsoDropped: ReadonlySet<string>): 
     at += line.length + 2;
   }
   return bytes;
+}
+
+/** What decides about the message is written by the broker itself, as it was understood. */
+function ownFields({ body, hasBody, asksWebSocket, asksClose }: RequestHead): string[] {
+  const length = body === "chunked" ? "Transfer-Encoding: chunked" : `Content-Length: ${body}`;
+  return [
+    ...(hasBody ? [length] : []),
+    ...(asksWebSocket ? ["Connection: Upgrade", "Upgrade: websocket"] : []),
+    ...(asksClose && !asksWebSocket ? ["Connection: close"] : []),
+  ];
 }
 
 /**

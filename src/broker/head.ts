@@ -22,6 +22,8 @@ export type RequestHead = {
   /** Value of the Host header; null where a CONNECT has none. */
   readonly host: string | null;
   readonly body: BodyLength;
+  /** Whether the head says how long the body is, which may be 0. */
+  readonly hasBody: boolean;
   readonly asksWebSocket: boolean;
   readonly asksClose: boolean;
   readonly asksContinue: boolean;
@@ -68,11 +70,13 @@ export function readRequestHead(bytes: Uint8Array): RequestHead {
   const { method, target } = readRequestLine(first ?? new Uint8Array());
   const fields = lines.map(readField);
   const connection = connectionOptions(fields);
+  const length = bodyLength(fields);
   return {
     method,
     target,
     host: method === "CONNECT" ? optional(fields, "host") : ascii(one(fields, "host").value),
-    body: bodyLength(fields) ?? 0,
+    body: length ?? 0,
+    hasBody: length !== null,
     asksWebSocket: connection.has("upgrade") && optional(fields, "upgrade")?.toLowerCase() === "websocket",
     asksClose: connection.has("close"),
     asksContinue: asksContinue(fields),

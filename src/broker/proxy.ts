@@ -2,12 +2,13 @@
  * The broker's connections: `CONNECT` to a bound host, whose TLS ends here and begins again at the upstream; `CONNECT` to
  * any other, which is tunnelled untouched or refused; and `/r/NAME/…`, for programs that take a base URL.
  */
-import { isIP, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { SessionAuthority } from "./authority.js";
 import { ByteStream } from "./byte-stream.js";
 import { fieldsFor, relay } from "./exchange.js";
 import { HeadError, latin1, type RequestHead, readRequestHead } from "./head.js";
+import { readAuthority } from "./host-name.js";
 import type { Answer, Ask, BoundHost, QuestionKind, Questions, Session } from "./messages.js";
 import { badRequest, forbidden, Refused, refusalOf, refuse } from "./refusal.js";
 import { openTunnel, type Upstreams } from "./upstream.js";
@@ -68,7 +69,7 @@ async function serveConnect(
   address: string,
   deps: ProxyDependencies,
 ): Promise<void> {
-  const { host, port } = readAuthority(head);
+  const { host, port } = connectTarget(head);
   const session = await sessionOf(proxyToken(head), address, deps);
   deps.track(session.id, socket);
   const bound = session.bound.find((one) => one.host === host && one.port === port);
@@ -309,29 +310,15 @@ function credentialOf(value: string): string {
 }
 
 /** @throws Refused */
-function readAuthority({ target, host: named }: RequestHead): { readonly host: string; readonly port: number } {
-  const [, bracketed, name, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(target) ?? [];
-  const host = canonicalHost(bracketed ?? name ?? "");
-  const port = Number(digits);
-  if (host === null || !(port >= 1 && port <= 65_535)) throw badRequest("the target of CONNECT must be HOST:PORT");
+function connectTarget({ target, host: named }: RequestHead): { readonly host: string; readonly port: number } {
+  const { host, port } = readAuthority(target) ?? { host: "", port: null };
+  if (port === null) throw badRequest("the target of CONNECT must be HOST:PORT");
   if (named !== null && !namesHost(named, host, port)) throw badRequest("the Host header is not the target of CONNECT");
   return { host, port };
 }
 
 /** Whether a Host header names this host and port; 443 may be left out. */
 function namesHost(header: string | null, host: string, port: number): boolean {
-  const [, bracketed, name, digits] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+))(?::(\d{1,5}))?$/.exec(header ?? "") ?? [];
-  return (
-    canonicalHost(bracketed ?? name ?? "") === host && (digits === undefined ? port === 443 : Number(digits) === port)
-  );
-}
-
-/** Lower case, without the dot of the root; null for what is neither a DNS name nor an IP address. */
-export function canonicalHost(text: string): string | null {
-  if (isIP(text) !== 0) return text.toLowerCase();
-  const name = text.toLowerCase().replace(/\.$/, "");
-  return name.length <= 253 && /^(?!\d+(?:\.|$)[\d.]*$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_-]{1,63})*$/.test(name)
-    ? name
-    : null;
+  const named = readAuthority(header ?? "");
+  return named !== null && named.host === host && (named.port ?? 443) === port;
 }

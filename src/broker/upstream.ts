@@ -1,6 +1,12 @@
 /** TLS connections to the hosts of bindings: verified certificates, checked addresses, no second look-up. */
 import { connect as connectTcp, isIP, type Socket } from "node:net";
-import { connect as connectTls, rootCertificates, type TLSSocket } from "node:tls";
+import {
+  connect as connectTls,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from "node:tls";
 import { ByteStream } from "./byte-stream.js";
 import { addressesOf, type Resolve } from "./egress.js";
 
@@ -27,12 +33,16 @@ export async function openTunnel({ host, port, allowsPrivate }: Target, resolve:
 
 export class Upstreams {
   readonly #resolve: Resolve;
-  readonly #roots: string[] | undefined;
+  readonly #secureContext: SecureContext;
 
-  /** @param ca PEM of roots beside the public ones, or null */
+  /**
+   * @param ca PEM of roots beside the public ones, or null. The public ones are Node's own, named here: those that
+   * NODE_EXTRA_CA_CERTS or an OpenSSL configuration adds would be trusted with secrets otherwise.
+   */
   constructor(resolve: Resolve, ca: string | null) {
     this.#resolve = resolve;
-    this.#roots = ca === null ? undefined : [...rootCertificates, ca];
+    const roots = ca === null ? [...rootCertificates] : [...rootCertificates, ca];
+    this.#secureContext = createSecureContext({ ca: roots, minVersion: "TLSv1.2" });
   }
 
   get resolve(): Resolve {
@@ -47,8 +57,7 @@ export class Upstreams {
       socket: tcp,
       host,
       ...(isIP(host) === 0 && { servername: host }),
-      ...(this.#roots && { ca: this.#roots }),
-      minVersion: "TLSv1.2",
+      secureContext: this.#secureContext,
       rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED must not send a secret to anyone
       ALPNProtocols: ["http/1.1"],
     });

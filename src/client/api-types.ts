@@ -609,6 +609,10 @@ export interface AuditRecord {
   readonly from?: number;
   /** For a lockout: which credential was wrong. */
   readonly credential?: string;
+  /** For a use: host to which the secret was sent. */
+  readonly host?: string;
+  /** For a use: method of the request. */
+  readonly method?: string;
   /** When the first record of a gap was lost. ISO 8601, UTC, with milliseconds. */
   readonly since?: string;
   /** Name of the signing key. */

@@ -1,9 +1,10 @@
 /** Handlers of the broker: bindings, sessions of agents, and approvals. */
 import { randomBytes } from "node:crypto";
 import type { Request, Response } from "express";
-import { readAgentRequest } from "../access/token-request.js";
-import { bindingHost, readBinding } from "../broker/binding.js";
+import { readBinding } from "../broker/binding.js";
 import type { Broker } from "../broker/broker.js";
+import { canonicalHost } from "../broker/host-name.js";
+import { readSessionRequest } from "../broker/session-request.js";
 import { VaultError } from "../errors.js";
 import { readBody } from "./body.js";
 import type { Service } from "./endpoint.js";
@@ -23,7 +24,7 @@ export async function setUse({ vault }: Service, req: Request, res: Response, pa
 
 export async function removeUse({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
   const path = secretPathOf(req, parameter);
-  const host = bindingHost(queryOf(req, ["host"]).get("host") ?? "");
+  const host = canonicalHost(queryOf(req, ["host"]).get("host") ?? "");
   if (host === null) throw new VaultError("BAD_REQUEST", "the parameter host must name the binding's host");
   await vault.secrets.setUses(path, null, host);
   sendJson(res, 200, { ok: true, path, message: `${path} is no longer bound to ${host}` });
@@ -52,7 +53,7 @@ export async function createAgent(service: Service, req: Request, res: Response)
   const { vault, tokens } = service;
   vault.mustBeUnlocked();
   const broker = mustHaveBroker(service);
-  const { paths, ttlSeconds, ...rules } = readAgentRequest(await readBody(req, res, maxBodyBytes, ownMemory));
+  const { paths, ttlSeconds, ...rules } = readSessionRequest(await readBody(req, res, maxBodyBytes, ownMemory));
   const name = `agent-${randomBytes(6).toString("hex")}`;
   const { text, shown: token } = await tokens.create({ name, can: ["use"], paths, ttlSeconds });
   contextOf(req).subject = name;

@@ -4,7 +4,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { temporaryDirectory } from "../support/clean-up.js";
-import type { TestServer } from "../support/server.js";
 import {
   type Json,
   mustCreateToken,
@@ -14,18 +13,9 @@ import {
   mustSucceed,
   send,
 } from "../support/test-client.js";
-import { bind, brokerRig, startUpstream, startWithBroker, value } from "./broker-rig.js";
+import { type Agent, bind, brokerRig, startAgent, startUpstream, startWithBroker, value } from "./broker-rig.js";
 
 const rig = brokerRig();
-
-type Agent = { readonly token: string; readonly port: number; readonly caFile: string };
-
-async function startAgent(server: TestServer, body: object = {}): Promise<Agent> {
-  const made = mustSucceed(await send(server, { method: "POST", path: "/v1/agents", body }));
-  const caFile = join(temporaryDirectory(), "ca.pem");
-  writeFileSync(caFile, String(made["certificate"]));
-  return { token: String(made["token"]), port: Number(made["port"]), caFile };
-}
 
 /** Runs curl through the broker; returns its output and the response's status behind it. */
 function curl({ token, port, caFile }: Agent, ...args: readonly string[]): Promise<string> {
@@ -170,7 +160,7 @@ print(o.open("https://localhost:${upstream.port}/py").read().decode())`;
 
   it("gets 503 while the vault is locked, and 407 once its token is revoked", async () => {
     const upstream = await startUpstream();
-    const server = await startWithBroker(upstream);
+    const server = await startWithBroker([upstream]);
     await mustPut(server, "app/key", { value });
     await bind(server, "app/key", { host: "localhost", port: upstream.port, private: true });
     const agent = await startAgent(server);

@@ -107,6 +107,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["transit/rights.slow.test"],
     numbers: { STRONGROOM_TRANSIT_REQUESTS: "10000" },
   },
+  broker: {
+    meaning: "sends all 1,200 requests of the broker's matrix of bindings, hosts, methods and paths",
+    files: ["broker/matrix.test"],
+    numbers: { STRONGROOM_BROKER_MATRIX: "1200" },
+  },
   vectors: {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",
     files: ["workers/crypto-vectors.test", "properties/model.test", "vault/damaged-header.slow.test"],

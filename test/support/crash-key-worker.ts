@@ -13,6 +13,13 @@ export function threadsAlive(): number {
   return alive.size;
 }
 
+/** The thread that was started last; of a server with a broker, the broker's. */
+export function lastThread(): Worker {
+  const last = [...alive].at(-1);
+  if (last === undefined) throw new Error("this process has no other thread");
+  return last;
+}
+
 /** Ends every thread of this process. */
 export async function crashKeyWorkers(): Promise<void> {
   await Promise.all([...alive].map((worker) => worker.terminate()));

@@ -6,7 +6,7 @@ import { concat, fromLatin1, scratchOf, withScratch } from "../memory.js";
 import type { Binding, Refusal, ReplyOf, RequestOf, RequestToRender } from "../protocol.js";
 import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
-import { whyNot } from "../use-rules.js";
+import { overridingHeaders, whyNot } from "../use-rules.js";
 import type { Context } from "./context.js";
 import { contentOf, metadataText, openSecret, readMetadata, sealReply } from "./entry.js";
 import { bytesOfValue } from "./value.js";
@@ -91,11 +91,20 @@ export function render({ keyring }: Context, { path, blob, ...request }: Request
     if (binding === undefined) return forbidden(`${path} is not bound to ${request.host}, port ${request.port}`);
     const reason = whyNot(binding, request);
     if (reason !== null) return forbidden(reason);
+    const lines = linesOf(request.fields);
+    const override = overrideIn(binding, lines);
+    if (override !== undefined)
+      return forbidden(`the binding limits methods or paths: send the request without ${override}`);
     const credential = credentialOf(binding, bytesOfValue(current.value));
     if (credential === null)
       return badRequest(`the value of ${path} cannot be sent in a header: it has control characters`);
-    return { ok: true, head: headOf(binding, request, credential) };
+    return { ok: true, head: headOf(binding, request, lines, credential) };
   });
+}
+
+function overrideIn({ methods, paths }: Binding, lines: readonly Uint8Array[]): string | undefined {
+  if (methods === null && paths === null) return undefined;
+  return overridingHeaders.find((name) => lines.some((line) => isNamed(line, name)));
 }
 
 /** The header's value, in scratch memory; null when it cannot stand in a header (RFC 9110, section 5.5). */
@@ -106,29 +115,33 @@ function credentialOf({ format, basic }: Binding, value: Uint8Array): Uint8Array
   return scratchOf(before, value, after);
 }
 
-function headOf(binding: Binding, { host, port, method, target, fields }: RequestToRender, credential: Uint8Array) {
+/** What the program sends under the credential's name never goes with it. */
+function headOf(
+  { header }: Binding,
+  { host, port, method, target }: RequestToRender,
+  lines: readonly Uint8Array[],
+  credential: Uint8Array,
+) {
   const name = host.includes(":") ? `[${host}]` : host;
   const authority = port === 443 ? name : `${name}:${port}`;
   return concat([
     `${method} ${target} HTTP/1.1\r\nHost: ${authority}\r\n`,
-    ...linesWithout(fields, binding.header),
-    `${binding.header}: `,
+    ...lines.filter((line) => !isNamed(line, header)),
+    `${header}: `,
     credential,
     "\r\n\r\n",
   ]);
 }
 
-/** What the program sends under the credential's name never goes with it. */
-function linesWithout(fields: Uint8Array, header: string): Uint8Array[] {
-  const kept: Uint8Array[] = [];
+function linesOf(fields: Uint8Array): Uint8Array[] {
+  const lines: Uint8Array[] = [];
   for (let start = 0; start < fields.length; ) {
     const feed = fields.indexOf(0x0a, start);
     const end = feed < 0 ? fields.length : feed + 1;
-    const line = fields.subarray(start, end);
-    if (!isNamed(line, header)) kept.push(line);
+    lines.push(fields.subarray(start, end));
     start = end;
   }
-  return kept;
+  return lines;
 }
 
 function isNamed(line: Uint8Array, header: string): boolean {

@@ -1,0 +1,150 @@
+/**
+ * Host names that resolve to other addresses, also at the second look-up (DNS rebinding). The tests run again inside a network
+ * and a table of hosts of their own, where public addresses are this machine: Linux, with unshare and ip.
+ */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { shared } from "../support/clean-up.js";
+import type { TestServer } from "../support/server.js";
+import { mustPut } from "../support/test-client.js";
+import {
+  type Agent,
+  bind,
+  openTunnel,
+  sendThrough,
+  startAgent,
+  startUpstream,
+  startWithBroker,
+  type Upstream,
+  value,
+} from "./broker-rig.js";
+
+/** The table of hosts inside; null outside. */
+const hosts = process.env["STRONGROOM_TEST_HOSTS"] ?? null;
+
+const [publicAddress, otherPublic, privateAddress] = ["93.184.216.34", "93.184.216.35", "10.1.2.3"];
+
+const inside = `mount --bind "$STRONGROOM_TEST_HOSTS" /etc/hosts && ip link set lo up &&
+for address in ${publicAddress} ${otherPublic} ${privateAddress}; do ip addr add $address/32 dev lo || exit; done
+exec "$0" "$@"`;
+
+const canIsolate = () =>
+  spawnSync("unshare", ["-rnm", "sh", "-c", "mount --bind /etc/hosts /etc/hosts && ip link set lo up"]).status === 0;
+
+if (hosts === null) {
+  describe("names that resolve to other addresses", () => {
+    it("lead no credential elsewhere", function () {
+      if (!canIsolate()) return this.skip();
+      this.timeout(0);
+      return runInside();
+    });
+  });
+} else describe("a host name that resolves", () => namesInside(hosts));
+
+async function runInside(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "strongroom-hosts-"));
+  const table = join(directory, "hosts");
+  writeFileSync(table, "127.0.0.1 localhost\n");
+  const mocha = fileURLToPath(new URL("../../../node_modules/mocha/bin/mocha.js", import.meta.url));
+  const hooks = fileURLToPath(new URL("../support/hooks.js", import.meta.url));
+  const tests = [mocha, "--no-config", "--timeout", "0", "--exit", "--require", hooks, fileURLToPath(import.meta.url)];
+  const args = ["-rnm", "sh", "-c", inside, process.execPath, ...tests];
+  try {
+    const report = await new Promise<string>((resolve) =>
+      execFile(
+        "unshare",
+        args,
+        { env: { ...process.env, STRONGROOM_TEST_HOSTS: table, RES_OPTIONS: "attempts:1 timeout:1" } },
+        (error, out, problems) => resolve(error === null ? out : `failed: ${out}${problems}`),
+      ),
+    );
+    expect(report)
+      .to.match(/ [1-9]\d* passing/)
+      .and.not.contain("failed");
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function namesInside(table: string): void {
+  type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly agent: Agent };
+  const rig = shared(async (): Promise<Rig> => {
+    const upstream = await startUpstream(["api.test", "own.test"], null, "0.0.0.0");
+    const server = await startWithBroker([upstream]);
+    for (const [path, more] of [
+      ["app/key", { host: "api.test" }],
+      ["own/key", { host: "own.test", private: true }],
+    ] as const) {
+      await mustPut(server, path, { value });
+      await bind(server, path, { port: upstream.port, ...more });
+    }
+    const agent = await startAgent(server, { egress: "any" });
+    return { server, upstream, agent };
+  });
+  const resolveTo = (name: string, ...addresses: readonly string[]) =>
+    writeFileSync(table, ["127.0.0.1 localhost", ...addresses.map((address) => `${address} ${name}`), ""].join("\n"));
+  const ask = (name: string) => {
+    const { agent, upstream } = rig();
+    const at = `${name}:${upstream.port}`;
+    return sendThrough(agent, at, `GET /ok HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n\r\n`);
+  };
+  beforeEach(() => {
+    rig().upstream.seen.length = 0;
+    rig().upstream.places.length = 0;
+  });
+
+  it("to a public address gets the credential", async () => {
+    resolveTo("api.test", publicAddress);
+    expect(await ask("api.test")).to.match(/^HTTP\/1.1 200 /);
+    expect(rig().upstream.seen[0]?.headers).to.include({ authorization: `Bearer ${value}` });
+  });
+
+  for (const addresses of [
+    [privateAddress],
+    ["127.0.0.1"],
+    ["169.254.169.254"],
+    [publicAddress, privateAddress],
+    [privateAddress, publicAddress],
+    ["::1"],
+    ["::ffff:10.1.2.3"],
+    [],
+  ]) {
+    it(`to ${addresses.join(" and ") || "nothing"} gets none`, async () => {
+      resolveTo("api.test", ...addresses);
+      expect(await ask("api.test")).to.match(/^HTTP\/1.1 403 /);
+      expect(await openTunnel(rig().agent, "api.test:22")).to.match(/^HTTP\/1.1 403 /);
+      expect(rig().upstream.seen).to.have.length(0);
+    });
+  }
+
+  it("to a private address at the next request gets none there", async () => {
+    resolveTo("api.test", publicAddress);
+    expect(await ask("api.test")).to.match(/^HTTP\/1.1 200 /);
+    resolveTo("api.test", privateAddress);
+    expect(await ask("api.test")).to.match(/^HTTP\/1.1 403 /);
+    expect(rig().upstream.seen).to.have.length(1);
+  });
+
+  it("to addresses that change at every look-up is never connected at a private one", async () => {
+    const { upstream } = rig();
+    let turn = 0;
+    const timer = setInterval(() => resolveTo("api.test", turn++ % 2 === 0 ? publicAddress : privateAddress), 1);
+    try {
+      for (let n = 0; n < 60; n++) await ask("api.test");
+    } finally {
+      clearInterval(timer);
+    }
+    expect(upstream.places.filter((address) => address !== publicAddress)).to.deep.equal([]);
+    expect(upstream.seen).to.have.length.above(0).and.below(60);
+  });
+
+  it("to a private address gets the credential where the binding says private", async () => {
+    resolveTo("own.test", privateAddress);
+    expect(await ask("own.test")).to.match(/^HTTP\/1.1 200 /);
+    expect(rig().upstream.seen).to.have.length(1);
+  });
+}
