@@ -4,10 +4,13 @@ import { once } from "node:events";
 import { chmodSync, copyFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { changing, rotating } from "../support/key-requests.js";
 import { mainFile, node, type ServerProcess, startProcess } from "../support/process.js";
-import { mustInit, mustLock, mustPut, mustStatus, secretTarget, send } from "../support/test-client.js";
+import { passphrase } from "../support/server.js";
+import { mustInit, mustLock, mustPut, mustStatus, type Send, secretTarget, send } from "../support/test-client.js";
 import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
 
 /** Short in the normal suite; 20 in the long form. */
@@ -109,28 +112,37 @@ async function proveAsNobody({ home, child }: ServerProcess): Promise<Proven> {
   return { code: command.exitCode, report: JSON.parse(output.toString()) as Proven["report"] };
 }
 
-/** Puts and gets all the time; a locked vault is no lost request. */
+/** Puts, gets and batches all the time, beside rotations and new passphrase slots; a locked vault is no lost request. */
 function startLoad(server: ServerProcess) {
   const lost: unknown[] = [];
   let count = 0;
   let isEnded = false;
+  const must = async (request: Send): Promise<void> => {
+    const { status, text } = await send(server, request);
+    if (status !== 200 && status !== 403) lost.push(`${status} ${text}`);
+    count++;
+  };
   const work = async (client: number): Promise<void> => {
     for (let i = 0; !isEnded; i++) {
       const path = `load/${client}/${i % 10}`;
-      const put = await send(server, {
-        method: "PUT",
-        path: secretTarget(path),
-        body: { value: `value ${i} of load` },
-      });
-      const get = await send(server, { path: secretTarget(path) });
-      for (const { status, text } of [put, get]) if (status !== 200 && status !== 403) lost.push(`${status} ${text}`);
-      count += 2;
+      await must({ method: "PUT", path: secretTarget(path), body: { value: `value ${i} of load` } });
+      await must({ path: secretTarget(path) });
+      const operations = [{ get: path }, { put: `load/${client}/batch`, value: `value ${i} of load` }];
+      await must({ method: "POST", path: "/v1/batch", body: { operations } });
     }
   };
-  const clients = [1, 2].map((client) => work(client).catch((error: unknown) => lost.push(error)));
+  const changeKeys = async (): Promise<void> => {
+    const changes = [changing(passphrase, passphrase), rotating()]; // the same passphrase gets another salt and KEK
+    for (let i = 0; !isEnded; i++) {
+      const { status, text } = await send(server, changes[i % 2] ?? rotating());
+      if (![200, 403, 409, 503].includes(status)) lost.push(`${status} ${text}`);
+      for (let waited = 0; waited < 30 && !isEnded; waited++) await sleep(50);
+    }
+  };
+  const all = [work(1), work(2), changeKeys()].map((each) => each.catch((error: unknown) => lost.push(error)));
   const end = async () => {
     isEnded = true;
-    await Promise.all(clients);
+    await Promise.all(all);
     return { lost, count };
   };
   later(async () => void (await end()));
