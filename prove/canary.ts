@@ -1,4 +1,4 @@
-/** A random value that is put, read, put again, restored and deleted: afterwards no copy of it may be left. */
+/** Random values that are put, read, restored and deleted, encrypted and decrypted: afterwards no copy of them may be left. */
 import { randomBytes } from "node:crypto";
 import type { Secret } from "./search.js";
 import { type Server, target } from "./server.js";
@@ -6,9 +6,9 @@ import { type Server, target } from "./server.js";
 /** Sends the values through the server's operations; returns them, to be searched for. */
 export async function followCanary(server: Server): Promise<Secret[]> {
   const path = `strongroom-prove/${randomBytes(8).toString("hex")}`;
-  const values = [1, 2].map(() => randomBytes(24).toString("base64url"));
+  const values = [1, 2, 3].map(() => randomBytes(24).toString("base64url"));
   const json = (object: object) => Buffer.from(JSON.stringify(object));
-  const [first = "", second = ""] = values;
+  const [first = "", second = "", plaintext = ""] = values;
   try {
     await server.must("PUT", target("/v1/secrets", path), json({ value: first }));
     await server.must("GET", target("/v1/secrets", path));
@@ -18,10 +18,26 @@ export async function followCanary(server: Server): Promise<Secret[]> {
   } finally {
     await server.send("DELETE", target("/v1/secrets", path));
   }
+  await followPlaintext(server, path, plaintext);
   return values.map((value) => ({
     name: "the value that was followed",
     bytes: Buffer.from(value),
     isText: false,
     pieceBytes: 8,
   }));
+}
+
+/** With a transit key of its own, which is deleted afterwards. */
+async function followPlaintext(server: Server, name: string, plaintext: string): Promise<void> {
+  const post = (root: string, body: object) =>
+    server.must("POST", target(`/v1/transit/${root}`, name), Buffer.from(JSON.stringify(body)));
+  await post("keys", { type: "aes256-gcm96" });
+  try {
+    const { ciphertext } = await post("encrypt", { plaintext: Buffer.from(plaintext).toString("base64") });
+    await post("decrypt", { ciphertext });
+  } finally {
+    const key = target("/v1/transit/keys", name);
+    await server.send("POST", `${key}/config`, Buffer.from('{"deletionAllowed":true}'));
+    await server.send("DELETE", key);
+  }
 }

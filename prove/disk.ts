@@ -1,8 +1,9 @@
-/** Search for secrets in the files of a home, and in the server's log where that is a file. */
+/** Search for secrets in the files of a home, in the rows of a database, and in the server's log where that is a file. */
 import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { join } from "node:path";
 import type { Check } from "./report.js";
 import { type Secret, SecretSearch } from "./search.js";
+import type { Source } from "./source.js";
 import { shown } from "./surroundings.js";
 
 const chunkBytes = 4 * 2 ** 20;
@@ -10,20 +11,36 @@ const chunkBytes = 4 * 2 ** 20;
 const overlapBytes = 4096;
 
 /**
- * Searches the home's files, the server's log, and heap snapshots and core dumps in its directory.
+ * Searches the home's files, the rows of its database, the server's log, and heap snapshots and core dumps in its directory.
  * @param secrets - values, passphrase and keys; those of one name are reported together
  */
-export function checkDisk(home: string, pid: number | null, secrets: readonly Secret[]): Check[] {
+export async function checkDisk(
+  home: string,
+  pid: number | null,
+  secrets: readonly Secret[],
+  source: Source,
+): Promise<Check[]> {
   const search = new SecretSearch(secrets.map((secret) => ({ ...secret, pieceBytes: 0 })));
   const found = new Map(secrets.map(({ name }) => [name, new Set<string>()]));
   for (const file of [...filesIn(home), ...filesOfProcess(pid)]) {
     for (const name of namesIn(file, search)) found.get(name)?.add(file);
   }
-  return [...found].map(([name, files]): Check => {
-    const where = files.size === 0 ? "no file" : shown([...files].join(", "));
-    const what = `files that hold ${name}`;
-    return { step: "disk", state: null, what, expected: "no file", found: where, holds: files.size === 0 };
-  });
+  const checks = [...found].map(([name, files]) => checkOf(`files that hold ${name}`, "no file", files));
+  if (source.rows === null) return checks;
+  const rows = new Map(secrets.map(({ name }) => [name, new Set<string>()]));
+  for await (const { name: row, bytes } of source.rows()) {
+    search.search(Buffer.concat([Buffer.from(`${row}\n`), bytes]), 0);
+    for (const name of foundBy(search)) rows.get(name)?.add(row);
+  }
+  return [
+    ...checks,
+    ...[...rows].map(([name, found]) => checkOf(`rows of the database that hold ${name}`, "no row", found)),
+  ];
+}
+
+function checkOf(what: string, expected: string, places: ReadonlySet<string>): Check {
+  const found = places.size === 0 ? expected : shown([...places].join(", "));
+  return { step: "disk", state: null, what, expected, found, holds: places.size === 0 };
 }
 
 function filesIn(directory: string): string[] {
@@ -86,5 +103,9 @@ function namesIn(file: string, search: SecretSearch): string[] {
   } catch {
     // replaced or removed since it was listed
   }
+  return foundBy(search);
+}
+
+function foundBy(search: SecretSearch): string[] {
   return search.take().flatMap(([{ name }, { copies }]) => (copies.length > 0 ? [name] : []));
 }

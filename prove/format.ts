@@ -184,13 +184,23 @@ function doubled(l: Buffer): Buffer {
 /** One version of a secret, opened. `etag`: by which the API knows it. */
 export type OpenedSecret = { readonly metadata: Members; readonly value: Buffer; readonly etag: string };
 
-/** Opens the current version of a secret's file; null when it opens under neither key. @throws FormatError */
-export function openBlob(header: Header, keys: Keys, path: string, file: Buffer): OpenedSecret | null {
+/** What a sealed file holds: a part of what its boxes are bound to. */
+export type Kind = "entry" | "key";
+
+/** Opens the current version of a secret or named key; null when it opens under neither key. @throws FormatError */
+export function openBlob(
+  { vaultId }: Header,
+  keys: Keys,
+  path: string,
+  file: Buffer,
+  kind: Kind = "entry",
+): OpenedSecret | null {
   const { metadata, value } = currentBoxes(file);
   const nonce = metadata.subarray(0, 24);
+  const aad = (part: "m" | "v") => aadOf(vaultId, kind, part, path);
   for (const key of keys.oldKey === null ? [keys.masterKey] : [keys.masterKey, keys.oldKey]) {
-    const openedMetadata = openBox(key, metadata, aadOf(header, "m", path));
-    const opened = openedMetadata && openBox(key, value, Buffer.concat([aadOf(header, "v", path), nonce]));
+    const openedMetadata = openBox(key, metadata, aad("m"));
+    const opened = openedMetadata && openBox(key, value, Buffer.concat([aad("v"), nonce]));
     if (openedMetadata && opened) {
       const etag = metadata.subarray(0, 12).toString("base64url");
       const [shown = ""] = openedMetadata.toString("utf8").split("\n"); // a second line holds attributes that no response has
@@ -227,10 +237,11 @@ function openBox(key: Uint8Array, box: Buffer, aad: Buffer): Buffer | null {
   }
 }
 
-function aadOf({ vaultId }: Header, part: "m" | "v", path: string): Buffer {
+function aadOf(vaultId: Buffer, kind: Kind, part: "m" | "v", path: string): Buffer {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(Buffer.byteLength(path));
-  return Buffer.concat([Buffer.from("strongroom v1 entry"), vaultId, Buffer.from(part), length, Buffer.from(path)]);
+  const label = Buffer.from(`strongroom v1 ${kind}`);
+  return Buffer.concat([label, vaultId, Buffer.from(part), length, Buffer.from(path)]);
 }
 
 function hmac(key: Uint8Array, ...parts: readonly (string | Uint8Array)[]): Buffer {

@@ -8,6 +8,7 @@ import { filesOfProgram } from "./program.js";
 import type { Check, VaultState } from "./report.js";
 import { type Found, type Secret, SecretSearch } from "./search.js";
 import type { Server } from "./server.js";
+import { isAsymmetricName } from "./transit-keys.js";
 
 /** A failure counts only when it is still there in the last of these copies: a request may hold a key for milliseconds. */
 const mostLooks = 3;
@@ -21,6 +22,8 @@ export type Wanted = {
   readonly keys: Keys | null;
   readonly passphrase: Uint8Array | null;
   readonly canary: readonly Secret[];
+  /** Private transit keys, in all their forms. */
+  readonly transit: readonly Secret[];
 };
 
 export type Look = {
@@ -35,7 +38,7 @@ type Circumstances = {
   readonly server: Server | null;
   readonly state: VaultState;
   /** Returns what to look for, under the header as it is now; null while the passphrase does not open that. */
-  readonly wanted: () => Wanted | null;
+  readonly wanted: () => Promise<Wanted | null>;
   readonly onProgress: OnProgress;
 };
 
@@ -69,12 +72,12 @@ function lasting(before: Look, after: Look): Look {
 /** Null when the vault's keys or state changed around the copy. */
 async function lookOnce({ pid, server, state, wanted, onProgress }: Circumstances): Promise<Look | null> {
   const before = await momentOf(server, state);
-  const sought = wanted();
+  const sought = await wanted();
   if (sought === null) return null;
   const copy = await copyMemory(pid);
   try {
     const after = await momentOf(server, state);
-    const isSameHeader = wanted()?.header.signed.equals(sought.header.signed) === true;
+    const isSameHeader = (await wanted())?.header.signed.equals(sought.header.signed) === true;
     if (before === null || before !== after || !isSameHeader) return null;
     const judged = judge(copy, sought, state, isPublicIn(pid), onProgress);
     return { ...judged, stoodStillMs: copy.stoodStillMs, copiedBytes: copy.bytes.length };
@@ -97,17 +100,29 @@ async function momentOf(server: Server | null, state: VaultState): Promise<strin
  */
 export function judge(
   copy: MemoryCopy,
-  { header, keys, passphrase, canary }: Wanted,
+  { header, keys, passphrase, canary, transit }: Wanted,
   state: VaultState,
   isPublic: ((piece: Buffer) => boolean) | null,
   onProgress: OnProgress,
 ): { readonly checks: Check[]; readonly attack: AttackResult } {
   const result = attack(header, copy, onProgress);
-  const search = new SecretSearch([...knownSecrets(keys, passphrase, isPublic === null), ...canary]);
+  const search = new SecretSearch([...knownSecrets(keys, passphrase, isPublic === null), ...transit, ...canary]);
   search.searchCopy(copy);
   const found = search.take(isPublic ?? undefined);
-  const known = found.filter(([secret]) => !canary.includes(secret));
-  const checks = [attackCheck(state, result), ...known.map(([secret, each]) => knownCheck(state, secret, each))];
+  const others = new Set([...transit, ...canary]);
+  const known = found.filter(([secret]) => !others.has(secret));
+  const transitChecks = [...new Set(transit.map(({ name }) => name))].map((name) => {
+    return transitCheck(
+      state,
+      name,
+      found.filter(([secret]) => secret.name === name),
+    );
+  });
+  const checks = [
+    attackCheck(state, result),
+    ...known.map(([secret, each]) => knownCheck(state, secret, each)),
+    ...transitChecks,
+  ];
   if (canary.length > 0)
     checks.push(
       canaryCheck(
@@ -167,6 +182,24 @@ function knownCheck(state: VaultState, { name }: Secret, { copies, pieces }: Fou
     holds,
     ...(holds ? {} : { detail: formsOf(copies, pieces) }),
   };
+}
+
+/** Unlocked, OpenSSL holds the numbers of asymmetric keys that were used; symmetric keys are opened for each use. */
+function transitCheck(state: VaultState, name: string, all: readonly (readonly [Secret, Found])[]): Check {
+  const copies = all.flatMap(([, each]) => each.copies);
+  const pieces = all.reduce((sum, [, each]) => sum + each.pieces, 0);
+  const found = copies.length + pieces;
+  const what = `copies of the ${name}, in any form, or pieces of 16 bytes`;
+  const isHeld = state !== "locked" && isAsymmetricName(name);
+  const holds = isHeld ? all.every(isOfNumber) : found === 0;
+  const expected = isHeld ? "raw numbers only, of keys in use" : 0;
+  const detail = found === 0 ? {} : { detail: formsOf(copies, pieces) };
+  return { step: "known-keys", state, what, expected, found, holds, ...detail };
+}
+
+/** Whether what was found is a number as OpenSSL holds it, and no text, DER or PEM. */
+function isOfNumber([{ pieceBytes }, { copies }]: readonly [Secret, Found]): boolean {
+  return copies.length === 0 || (pieceBytes > 0 && copies.every((form) => form === "raw"));
 }
 
 function formsOf(copies: readonly string[], pieces: number): string {

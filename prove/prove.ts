@@ -3,15 +3,17 @@ import type { OnProgress } from "./attacker.js";
 import { followCanary } from "./canary.js";
 import { findPlantedKey } from "./control.js";
 import { checkDisk } from "./disk.js";
-import { FormatError, type Header, type Keys, openHeader, wipeKeys } from "./format.js";
+import { FormatError, type Header, type Keys, openHeader, parseHeader, wipeKeys } from "./format.js";
 import { judge, type Look, lookAt, type Wanted } from "./looks.js";
 import { CouldNotLook, mustBeReadable, readDump } from "./memory.js";
 import { checkProgram, packageOf } from "./program.js";
 import type { Check, Report, Step, VaultState, Verdict } from "./report.js";
 import { fewestBytes, type Secret } from "./search.js";
-import { checkHeader, checkSecrets, headerFile, readHeader } from "./secrets.js";
+import { checkHeader, checkSecrets } from "./secrets.js";
 import { findServer, passphraseBody, RequestError, readToken, Server } from "./server.js";
+import { databaseSource, homeSource, type Query, type Source, Unreadable } from "./source.js";
 import { checkSurroundings, machineFacts, weaknessesOf } from "./surroundings.js";
+import { openTransitKeys, transitSecrets } from "./transit-keys.js";
 
 export type ProveOptions = {
   readonly home: string;
@@ -21,8 +23,10 @@ export type ProveOptions = {
   readonly dump: string | null;
   /** The vault's state when the dump was made; null when that is not known. */
   readonly state: VaultState;
-  /** Null: the home's. */
+  /** Null: the current vault's. */
   readonly header: string | null;
+  /** Asks the vault's database; null when the vault is in the home's files. */
+  readonly query: Query | null;
   /** Null: as an attacker, who has none. */
   readonly passphrase: Uint8Array | null;
   /** Takes the server through lock and unlock. */
@@ -53,7 +57,8 @@ const wrongPassphrase = "the passphrase does not open the header";
 
 /** Null for an unexpected error. */
 function reasonOf(error: unknown): string | null {
-  if (error instanceof CouldNotLook || error instanceof RequestError) return error.message;
+  if (error instanceof CouldNotLook || error instanceof RequestError || error instanceof Unreadable)
+    return error.message;
   if (error instanceof FormatError) return `the header cannot be read: ${error.message}`;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (["ENOENT", "EACCES", "EPERM", "ECONNREFUSED", "ECONNRESET"].includes(code)) return (error as Error).message;
@@ -71,11 +76,16 @@ class Run {
   #header: Header | null = null;
   #keys: Keys | null = null;
   #canary: readonly Secret[] = [];
+  #transit: readonly Secret[] = [];
+  #unsearchedKeys = 0;
+  readonly #source: Source;
   #listHash: string | null = null;
 
   constructor(options: ProveOptions) {
+    const { home, header, query, pid } = options;
     this.#options = options;
-    this.#pid = options.pid;
+    this.#pid = pid;
+    this.#source = query === null ? homeSource(home, header) : databaseSource(query, header);
   }
 
   async process(): Promise<void> {
@@ -87,7 +97,7 @@ class Run {
     this.#checkProgram(pid);
     const values = await this.#decode();
     await this.#lookAtMemory(pid);
-    this.#searchDisk(pid, values);
+    await this.#searchDisk(pid, values);
     this.#sayWhatIsNotShown();
   }
 
@@ -102,17 +112,19 @@ class Run {
     if (isLocked !== false) await this.#control();
   }
 
-  #searchDisk(pid: number, values: readonly Buffer[]): void {
+  async #searchDisk(pid: number, values: readonly Buffer[]): Promise<void> {
     const { home, passphrase } = this.#options;
     this.#progress("files");
     const known = passphrase === null ? [] : this.#secretsOnDisk(passphrase, values);
-    const secrets = [...known, ...this.#canary];
-    if (secrets.length > 0) this.#checks.push(...checkDisk(home, pid, secrets));
+    const secrets = [...known, ...this.#transit, ...this.#canary];
+    if (secrets.length > 0) this.#checks.push(...(await checkDisk(home, pid, secrets, this.#source)));
   }
 
   /** Judges a dump, where it is unknown whether the vault was locked. */
   async dump(file: string): Promise<void> {
-    const wanted = this.#wanted();
+    const { header, keys } = await this.#openHeader();
+    if (keys !== null) await this.#openTransit(header, keys);
+    const wanted = await this.#wanted();
     if (wanted === null) throw new CouldNotLook(wrongPassphrase);
     const copy = readDump(file);
     const judged = judge(copy, wanted, this.#options.state, null, this.#progress("memory"));
@@ -158,12 +170,12 @@ class Run {
     let checks: Check[] = [];
     let values: readonly Buffer[] = [];
     for (let attempt = 0; attempt < 3; attempt++) {
-      const { header, keys } = this.#openHeader();
+      const { header, keys } = await this.#openHeader();
       if (this.#options.passphrase !== null && keys === null) throw new CouldNotLook(wrongPassphrase);
       checks = await checkHeader(header, keys, this.#server);
       if (keys !== null) {
-        const compared = await checkSecrets(this.#options.home, header, keys, this.#server);
-        checks.push(...compared.checks);
+        const compared = await checkSecrets(this.#source, header, keys, this.#server);
+        checks.push(...compared.checks, ...(await this.#openTransit(header, keys)));
         values = compared.values;
       }
       if (checks.every(({ holds }) => holds)) break;
@@ -172,10 +184,17 @@ class Run {
     return values;
   }
 
+  async #openTransit(header: Header, keys: Keys): Promise<readonly Check[]> {
+    const transit = await openTransitKeys(this.#source, header, keys, this.#server);
+    this.#transit = transitSecrets(transit.keys);
+    this.#unsearchedKeys = transit.left;
+    return transit.checks;
+  }
+
   /** Reads the header as it is now, and opens it again only if it has changed. */
-  #openHeader(): { readonly header: Header; readonly keys: Keys | null } {
-    const { home, passphrase, header: file } = this.#options;
-    const header = readHeader(file ?? headerFile(home));
+  async #openHeader(): Promise<{ readonly header: Header; readonly keys: Keys | null }> {
+    const { passphrase } = this.#options;
+    const header = parseHeader(await this.#source.header());
     if (!this.#header?.signed.equals(header.signed)) {
       wipeKeys(this.#keys);
       this.#keys = passphrase && openHeader(header, passphrase);
@@ -185,11 +204,11 @@ class Run {
   }
 
   /** Null while the passphrase does not open the header: it may be changed, and changed back. */
-  #wanted(): Wanted | null {
+  async #wanted(): Promise<Wanted | null> {
     const { passphrase } = this.#options;
-    const opened = this.#openHeader();
+    const opened = await this.#openHeader();
     const isForeign = passphrase !== null && opened.keys === null;
-    return isForeign ? null : { ...opened, passphrase, canary: this.#canary };
+    return isForeign ? null : { ...opened, passphrase, canary: this.#canary, transit: this.#transit };
   }
 
   async #look(pid: number, state: VaultState): Promise<void> {
@@ -245,7 +264,7 @@ class Run {
 
   #secretsOnDisk(passphrase: Uint8Array, values: readonly Buffer[]): Secret[] {
     const keys = this.#keys && [this.#keys.masterKey, this.#keys.kek];
-    const texts = values.map((value) => value.subarray(1, -1)).filter(({ length }) => length >= 2 * fewestBytes);
+    const texts = values.filter(({ length }) => length >= 2 * fewestBytes);
     return [
       { name: "the passphrase", bytes: passphrase, isText: true, pieceBytes: 0 },
       ...(keys ?? []).map((bytes) => ({ name: "the master key or KEK", bytes, isText: false, pieceBytes: 0 })),
@@ -261,6 +280,8 @@ class Run {
       this.#notShown.push("Copies of the passphrase: one of less than 8 bytes cannot be told from other memory");
     if (!lock) this.#notShown.push("The other state of the vault: pass --lock to go through lock and unlock");
     if (!canary) this.#notShown.push("What becomes of a value: pass --with-canary");
+    if (this.#unsearchedKeys > 0)
+      this.#notShown.push(`${this.#unsearchedKeys} versions of transit keys: 20 of each type are searched for`);
     if (this.#header?.version === 1)
       this.#notShown.push("The master key in the attacker's scan: a header of version 1 has no check of it");
     this.#notShown.push(

@@ -4,12 +4,16 @@ import type { MemoryCopy } from "./memory.js";
 /** `whole`: an occurrence of the secret in some form; else a piece of 8 bytes. */
 type Pattern = { readonly secret: Secret; readonly bytes: Buffer; readonly form: string; readonly at: number };
 
-/** `isText`: a piece of it may stand in a program's files by chance. `pieceBytes`: 0 looks for whole copies only. */
+/**
+ * `isText`: a piece of it may stand in a program's files by chance. `pieceBytes`: 0 looks for whole copies only. `pieceStep`:
+ * bytes from one piece to the next, 1 unless given; long keys are searched for in steps.
+ */
 export type Secret = {
   readonly name: string;
   readonly bytes: Uint8Array;
   readonly isText: boolean;
   readonly pieceBytes: number;
+  readonly pieceStep?: number;
 };
 
 /** `copies`: whole ones, with their forms. `pieces`: runs of `pieceBytes` or more that belong to no whole copy. */
@@ -121,7 +125,10 @@ function withoutLast(base64: string): string {
 
 function piecesOf(secret: Secret): Pattern[] {
   const bytes = Buffer.from(secret.bytes);
-  return Array.from({ length: Math.max(0, bytes.length - secret.pieceBytes + 1) }, (_, at) => {
-    return { secret, bytes: bytes.subarray(at, at + secret.pieceBytes), form: "", at };
+  const { pieceBytes, pieceStep = 1 } = secret;
+  const count = Math.max(0, Math.floor((bytes.length - pieceBytes) / pieceStep) + 1);
+  return Array.from({ length: count }, (_, i) => {
+    const at = i * pieceStep;
+    return { secret, bytes: bytes.subarray(at, at + pieceBytes), form: "", at };
   });
 }

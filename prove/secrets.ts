@@ -1,38 +1,11 @@
-/** Secrets of a home as the independent decoder sees them, and as the server returns them. */
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { FormatError, type Header, isSigned, type Keys, type OpenedSecret, openBlob, parseHeader } from "./format.js";
+/** Header, secrets and trash as the independent decoder sees them, and as the server returns them. */
+import { FormatError, type Header, isSigned, type Keys, type OpenedSecret, openBlob } from "./format.js";
 import type { Check } from "./report.js";
-import { type Server, target } from "./server.js";
+import { type Json, type Response, type Server, target } from "./server.js";
+import type { Sealed, Source, Space } from "./source.js";
 
 /** How many secrets are opened. */
 const sampleSize = 20;
-
-/** Returns the directory of the current vault. */
-export function currentVault(home: string): string {
-  return join(home, "vault", readFileSync(join(home, "vault", "current"), "latin1").trim());
-}
-
-export function headerFile(home: string): string {
-  return join(currentVault(home), "header.json");
-}
-
-/** @throws FormatError */
-export function readHeader(file: string): Header {
-  return parseHeader(readFileSync(file));
-}
-
-type Sealed = { readonly path: string; readonly file: string };
-
-function sealedFiles(directory: string, prefix: string): Sealed[] {
-  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
-    const file = join(directory, entry.name);
-    if (entry.name.startsWith(".")) return [];
-    if (entry.isDirectory()) return sealedFiles(file, `${prefix}${decodeURIComponent(entry.name)}/`);
-    if (!entry.name.endsWith(".sealed")) return [];
-    return [{ path: prefix + decodeURIComponent(entry.name.slice(0, -".sealed".length)), file }];
-  });
-}
 
 function sampleOf<T>(all: readonly T[]): T[] {
   const rest = [...all];
@@ -61,50 +34,79 @@ export async function checkHeader(header: Header, keys: Keys | null, server: Ser
 
 type Compared = { readonly checks: Check[]; readonly values: readonly Buffer[] };
 
-/** Opens random secrets without the server, and compares them with its responses while it is unlocked. */
-export async function checkSecrets(home: string, header: Header, keys: Keys, server: Server | null): Promise<Compared> {
-  const sample = sampleOf(sealedFiles(join(currentVault(home), "secrets"), ""));
+/** Opens random secrets without the server, and compares them with its responses while it is unlocked; then the trash. */
+export async function checkSecrets(
+  source: Source,
+  header: Header,
+  keys: Keys,
+  server: Server | null,
+): Promise<Compared> {
   const isUnlocked = server !== null && !(await server.isLocked());
-  const results: Comparison[] = [];
-  for (const sealed of sample) {
-    const result = await compare(header, keys, sealed, isUnlocked ? server : null);
-    if (result !== null) results.push(result); // otherwise deleted or moved since it was listed
-  }
-  const opened = results.flatMap(({ secret }) => secret ?? []);
+  const results = await openSample(source, "secrets", header, keys, isUnlocked ? server : null);
   const equal = results.filter(({ isEqual }) => isEqual).length;
+  const opened = openedOf(results);
   const checks = [row("secrets opened from the documented format", results.length, opened.length)];
   if (isUnlocked) checks.push(row("of these, equal to what the server returns", results.length, equal));
-  return { checks, values: opened.map(({ value }) => value) };
+  const trash = await openSample(source, "trash", header, keys, null);
+  const openedTrash = openedOf(trash);
+  if (trash.length > 0)
+    checks.push(row("deleted secrets opened from the documented format", trash.length, openedTrash.length));
+  return { checks, values: [...opened, ...openedTrash].map(({ value }) => textOf(value)) };
+}
+
+async function openSample(source: Source, space: Space, header: Header, keys: Keys, server: Server | null) {
+  const results: Comparison[] = [];
+  for (const sealed of sampleOf(await source.list(space))) {
+    const result = await compare(header, keys, sealed, server);
+    if (result !== null) results.push(result); // otherwise deleted or moved since it was listed
+  }
+  return results;
+}
+
+function openedOf(results: readonly Comparison[]): OpenedSecret[] {
+  return results.flatMap(({ secret }) => secret ?? []);
 }
 
 type Comparison = { readonly secret: OpenedSecret | null; readonly isEqual: boolean };
 
 /** Reads the file again when a change came between it and the response; null when the secret is gone. */
-async function compare(header: Header, keys: Keys, { path, file }: Sealed, server: Server | null) {
+async function compare(header: Header, keys: Keys, { path, read }: Sealed, server: Server | null) {
   let result: Comparison = { secret: null, isEqual: false };
   for (let attempt = 0; attempt < 5; attempt++) {
-    const secret = openFile(header, keys, path, file);
-    if (secret === undefined) return null;
+    const file = await read();
+    if (file === null) return null;
+    const secret = opened(header, keys, path, file);
     if (server === null || secret === null) return { secret, isEqual: false };
-    const { status, json } = await server.send("GET", target("/v1/secrets", path));
-    result = { secret, isEqual: status === 200 && isSame(secret, json) };
+    result = { secret, isEqual: isSame(secret, await server.send("GET", target("/v1/secrets", path))) };
     if (result.isEqual) break;
   }
   return result;
 }
 
-/** Undefined: there is no such file. Null: it cannot be opened. */
-function openFile(header: Header, keys: Keys, path: string, file: string): OpenedSecret | null | undefined {
+function opened(header: Header, keys: Keys, path: string, file: Buffer): OpenedSecret | null {
   try {
-    return openBlob(header, keys, path, readFileSync(file));
+    return openBlob(header, keys, path, file);
   } catch (error) {
-    return error instanceof FormatError ? null : undefined;
+    if (error instanceof FormatError) return null;
+    throw error;
   }
 }
 
-function isSame({ value, metadata, etag }: OpenedSecret, json: Readonly<Record<string, unknown>>): boolean {
-  const text: unknown = JSON.parse(value.toString("utf8"));
+/** A secret whose newest version is marked as deleted, or destroyed, is missing for the server's clients. */
+function isSame({ value, metadata, etag }: OpenedSecret, { status, json }: Response): boolean {
+  if (metadata["deletedAt"] !== undefined || metadata["destroyed"] === true) return status === 404;
   const members = ["metadata", "createdAt", "updatedAt"];
   const isSameMetadata = members.every((name) => JSON.stringify(metadata[name]) === JSON.stringify(json[name]));
-  return text === json["value"] && etag === json["etag"] && isSameMetadata;
+  return status === 200 && isSameValue(value, json) && etag === json["etag"] && isSameMetadata;
+}
+
+/** The value box: a JSON string, or a zero byte and binary bytes. */
+function isSameValue(value: Buffer, json: Json): boolean {
+  if (value[0] !== 0) return json["encoding"] === undefined && JSON.parse(value.toString("utf8")) === json["value"];
+  return json["encoding"] === "base64" && value.subarray(1).toString("base64") === json["value"];
+}
+
+/** The bytes of a value without what marks its kind. */
+function textOf(value: Buffer): Buffer {
+  return value[0] === 0 ? value.subarray(1) : value.subarray(1, -1);
 }

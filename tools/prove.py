@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Searches a memory dump of a Strongroom server for keys that open its vault.
 
-    prove.py --header FILE --dump FILE [--passphrase-file FILE] [--state locked|unlocked] [--json]
+    prove.py --header FILE --dump FILE [--passphrase-file FILE] [--private-key TYPE=FILE] [--state locked|unlocked] [--json]
 
 This is `strongroom prove --dump` once more, in one file that needs Python 3.9 and its standard library only, written
 from docs/on-disk.md. It shares no code with Strongroom; both must agree on every dump.
@@ -11,16 +11,19 @@ from docs/on-disk.md. It shares no code with Strongroom; both must agree on ever
    expanded AES-256 key, which is found by the relation between its words. While the vault is unlocked, exactly one place
    must open it (otherwise the method has failed); while it is locked, none.
 2. With the passphrase, the header is opened, and the dump is searched for the master key, the KEK and the passphrase: as
-   raw bytes, hex, base64, base64url, all of them also in UTF-16, and in pieces.
+   raw bytes, hex, base64, base64url, all of them also in UTF-16, and in pieces. So it is for transit keys of which the
+   private part is given, which are also searched for as DER, PEM, and numbers in either byte order.
 
 Output: the number of places that open the vault, and the number of copies of each known secret.
 Exit code: 0 nothing contradicts the promises, 12 a promise fails, 13 the files cannot be judged.
 """
 import argparse
 import base64
+import collections
 import hashlib
 import hmac
 import json
+import pathlib
 import re
 import struct
 import sys
@@ -32,13 +35,8 @@ class Unreadable(Exception):
 
 # --- The header (docs/on-disk.md) -------------------------------------------------------------------------------------
 
-
-class Slot:
-    """A way into the vault: `checked` are the bytes that the check covers."""
-
-    def __init__(self, kind, salt, wrapped_key, check, checked, log_n):
-        self.kind, self.salt, self.wrapped_key = kind, salt, wrapped_key
-        self.check, self.checked, self.log_n = check, checked, log_n
+# A way into the vault: `checked` are the bytes that the check covers.
+Slot = collections.namedtuple("Slot", "kind salt wrapped_key check checked log_n")
 
 
 class Header:
@@ -70,14 +68,11 @@ class Header:
         return [self.read_slot(slot, checked[i]) for i, slot in enumerate(members["slots"])]
 
     def read_slot(self, slot, checked):
-        kdf = slot.get("kdf")
-        if slot["kind"] == "passphrase":
-            if not 1 <= kdf["logN"] <= 20 or (kdf["r"], kdf["p"]) != (8, 1):
-                raise Unreadable("the parameters of scrypt are out of bounds")
-            return Slot("passphrase", binary(kdf["salt"], 16), binary(slot["wrappedKey"], 32),
-                        binary(slot["check"], 32), checked, kdf["logN"])
-        return Slot("key", binary(slot["salt"], 16), binary(slot["wrappedKey"], 32),
-                    binary(slot["check"], 32), checked, 0)
+        kdf, kind = slot.get("kdf"), slot["kind"]
+        if kind == "passphrase" and not (1 <= kdf["logN"] <= 20 and (kdf["r"], kdf["p"]) == (8, 1)):
+            raise Unreadable("the parameters of scrypt are out of bounds")
+        salt, log_n = (kdf["salt"], kdf["logN"]) if kind == "passphrase" else (slot["salt"], 0)
+        return Slot(kind, binary(salt, 16), binary(slot["wrappedKey"], 32), binary(slot["check"], 32), checked, log_n)
 
     def slot_use(self):
         """The text whose HMAC under a KEK is the key of the slot's check."""
@@ -144,17 +139,13 @@ def key_of_text(text):
 
 
 def make_sbox():
-    box, p, q = bytearray(256), 1, 1
-    while True:
-        p ^= p << 1 & 255 ^ (0x1B if p & 128 else 0)  # times 3, a generator of the field
-        for shift in (1, 2, 4):
-            q ^= q << shift & 255  # divided by 3
-        q ^= 9 if q & 128 else 0
+    powers, box = [1], bytearray(b"\x63" * 256)
+    while len(powers) < 255:
+        powers.append(powers[-1] ^ powers[-1] << 1 & 255 ^ (0x1B if powers[-1] & 128 else 0))  # of 3, a generator of the field
+    for i, power in enumerate(powers):
+        q = powers[-i % 255]  # the inverse
         rotated = q ^ q << 1 ^ q << 2 ^ q << 3 ^ q << 4
-        box[p] = (rotated ^ rotated >> 8 ^ 0x63) & 255
-        if p == 1:
-            break
-    box[0] = 0x63
+        box[power] = (rotated ^ rotated >> 8 ^ 0x63) & 255
     return bytes(box)
 
 
@@ -235,7 +226,6 @@ def derive(keys, use):
 
 # --- The dump ---------------------------------------------------------------------------------------------------------
 
-
 def read_dump(file):
     """Returns (address, bytes) of each segment of a core dump (ELF, 64 bits, little endian), or of raw bytes."""
     if file[:6] != b"\x7fELF\2\1" or struct.unpack_from("<H", file, 16)[0] != 4:
@@ -251,7 +241,6 @@ def read_dump(file):
 
 
 # --- The attacker's scan ----------------------------------------------------------------------------------------------
-
 
 def candidates(memory):
     """Yields the offsets of all 32 bytes that could be a key."""
@@ -331,7 +320,6 @@ def attack(header, segments):
 
 # --- Known secrets ----------------------------------------------------------------------------------------------------
 
-
 def forms_of(secret, is_text):
     """Returns the bytes that a program might write a secret as; the last character of base64 depends on what follows."""
     texts = [secret.decode("latin-1"), secret.hex(), secret.hex().upper(),
@@ -348,46 +336,87 @@ def occurrences(memory, pattern):
         at = memory.find(pattern, at + 1)
 
 
-def count_known(segments, secret, is_text):
-    """Counts whole copies in any form, and runs of the secret's bytes outside its raw copies.
+def count_known(segments, secret, is_text, piece, step=1):
+    """Counts whole copies in any form, and runs of the secret's bytes outside its raw copies; also those of text alone.
 
     Runs count from 8 bytes on; of a passphrase from 12, since 8 may be a word that stands in a program."""
     if len(secret) < 8:
-        return 0  # cannot be told from other memory
-    copies, runs, piece = 0, set(), 12 if is_text else 8
+        return 0, 0  # cannot be told from other memory
+    copies, raws, runs = 0, 0, set()
     for address, memory in segments:
         raw = {address + at for at in occurrences(memory, secret)}
+        raws += len(raw)
         copies += sum(1 for form in forms_of(secret, is_text) for _ in occurrences(memory, form))
-        for offset in range(len(secret) - piece + 1):
+        for offset in range(0, len(secret) - piece + 1 if piece else 0, step):
             starts = {address + at - offset for at in occurrences(memory, secret[offset : offset + piece])}
             runs |= starts - raw
-    return copies + len(runs)
+    return copies + len(runs), copies - raws
+
+
+# --- Private transit keys ---------------------------------------------------------------------------------------------
+
+PREFIXES = {"ed25519": bytes.fromhex("302e020100300506032b657004220420"),
+            "ecdsa-p256": bytes.fromhex("3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420")}
+
+
+def items(der):
+    while der:
+        long = der[1] & 127 if der[1] & 128 else 0
+        start = 2 + long
+        end = start + (int.from_bytes(der[2:start], "big") if long else der[1])
+        yield der[start:end]
+        der = der[end:]
+
+
+def forms_of_key(kind, part):
+    """Returns the numbers of a private key, of some also backwards, and its whole forms: the DER and lines of the PEM."""
+    if kind in ("hmac", "aes256-gcm96"):
+        return [part[:32], part[32:]] if kind == "aes256-gcm96" else [part], []
+    der, numbers, private = part, [part[-32:]], 32
+    inner = [] if kind == "ed25519" or len(part) == 32 else list(items(next(items(list(items(next(items(der))))[2]))))
+    if kind.startswith("rsa"):
+        numbers, private = [number.lstrip(b"\0") for number in inner[3:6]], 256
+    else:
+        numbers = [inner[1]] if inner else numbers
+        der = PREFIXES[kind] + numbers[0]  # as it is sealed, without a public key
+    text = re.sub(".?=*$", "", base64.b64encode(der).decode())
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)
+             if min(at + 64, len(text)) - max(at, (len(der) - private) * 4 / 3) >= 12]
+    backwards = [number[::-1] for number in numbers if kind != "ed25519"]
+    return numbers + backwards, [der, *(line.encode() for line in lines)]
 
 
 # --- The command ------------------------------------------------------------------------------------------------------
 
-
 def judge(arguments):
-    header = Header(read(arguments.header))
-    segments = read_dump(read(arguments.dump))
+    header = Header(pathlib.Path(arguments.header).read_bytes())
+    segments = read_dump(pathlib.Path(arguments.dump).read_bytes())
     secrets = {}
     if arguments.passphrase_file:
-        secrets = open_header(header, re.sub(rb"\r?\n\Z", b"", read(arguments.passphrase_file)))
-    known = {name: count_known(segments, secret, name in ("passphrase", "recovery key")) for name, secret in secrets.items()}
-    return {"attacker": len(attack(header, segments)), "known": known}
+        secrets = open_header(header, re.sub(rb"\r?\n\Z", b"", pathlib.Path(arguments.passphrase_file).read_bytes()))
+    known = {}
+    for name, secret in secrets.items():
+        is_text = name in ("passphrase", "recovery key")
+        known[name], _ = count_known(segments, secret, is_text, 12 if is_text else 8)
+    encoded = 0
+    for kind, file in (given.split("=", 1) for given in arguments.private_key):
+        (numbers, whole), name = forms_of_key(kind, pathlib.Path(file).read_bytes()), f"private {kind} keys"
+        found = [count_known(segments, number, False, 16, 8) for number in numbers]
+        encodings = sum(count_known(segments, form, False, 0)[0] for form in whole)
+        known[name] = known.get(name, 0) + sum(count for count, _ in found) + encodings
+        encoded += sum(copies for _, copies in found) + encodings
+    return {"attacker": len(attack(header, segments)), "known": known}, encoded
 
 
-def holds(result, state):
-    """A master key is there exactly once while unlocked; nothing else ever is. A dump may be of either state."""
+def holds(result, encoded, state):
+    """A master key is there exactly once while unlocked, and OpenSSL then holds the numbers of asymmetric keys that were
+    used; nothing else ever is. A dump may be of either state."""
     allowed = {"locked": (0,), "unlocked": (1,), None: (0, 1)}[state]
-    masters = [count for name, count in result["known"].items() if name.startswith("master key")]
-    others = [count for name, count in result["known"].items() if not name.startswith("master key")]
-    return all(count in allowed for count in [result["attacker"], *masters]) and not any(others)
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
+    known = dict(result["known"])
+    masters = [known.pop(name) for name in list(known) if name.startswith("master key")]
+    if state != "locked":
+        known = {name: count for name, count in known.items() if not re.match("private (ed|ecdsa|rsa)", name)}
+    return all(count in allowed for count in [result["attacker"], *masters]) and not any([encoded, *known.values()])
 
 
 def main():
@@ -395,11 +424,13 @@ def main():
     parser.add_argument("--header", required=True, help="the vault's header.json")
     parser.add_argument("--dump", required=True, help="a core dump as gcore writes it, or raw bytes")
     parser.add_argument("--passphrase-file", help="also search for what this passphrase opens")
+    parser.add_argument("--private-key", action="append", default=[], metavar="TYPE=FILE",
+                        help="also search for a transit key: its bytes, or PKCS #8 in DER; may be repeated")
     parser.add_argument("--state", choices=["locked", "unlocked"], help="the vault's state when the dump was made")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     try:
-        result = judge(arguments)
+        result, encoded = judge(arguments)
     except (Unreadable, OSError) as error:
         print(f"prove.py: {error}", file=sys.stderr)
         return 13
@@ -409,7 +440,7 @@ def main():
         print(f"places that open the vault: {result['attacker']}")
         for name, count in result["known"].items():
             print(f"copies of the {name}: {count}")
-    return 0 if holds(result, arguments.state) else 12
+    return 0 if holds(result, encoded, arguments.state) else 12
 
 
 if __name__ == "__main__":

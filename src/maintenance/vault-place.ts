@@ -9,7 +9,7 @@ import { createLog } from "../log.js";
 import { claimVault } from "../storage/files/claim.js";
 import { FileStore } from "../storage/files/file-store.js";
 import { currentGeneration } from "../storage/files/generations.js";
-import { openDatabase } from "../storage/postgres/open-database.js";
+import { openDatabase, openQueries, type Queries } from "../storage/postgres/open-database.js";
 import type { PostgresStore } from "../storage/postgres/postgres-store.js";
 import type { SecretStore } from "../storage/secret-store.js";
 
@@ -69,6 +69,11 @@ export function openDatabaseAt(
 ): Promise<PostgresStore> {
   const settings = { store, storePasswordFile: passwordFile, storeConnections, snapshotsAt: null };
   return openDatabase({ ...settings, isServer: false, creates }, silent);
+}
+
+/** Opens a database for statements of one's own. @throws StartError */
+export function openQueriesAt(store: string, passwordFile: string | null): Promise<Queries> {
+  return openQueries(store, passwordFile, silent);
 }
 
 /** Returns the header of a vault that servers may be using; null when there is none. @throws StartError */

@@ -1,6 +1,6 @@
 /** Dumps: what `strongroom prove --dump` and `tools/prove.py` find in them, which must be the same. */
 import { execFile } from "node:child_process";
-import { createCipheriv, createHmac, randomBytes } from "node:crypto";
+import { createCipheriv, createHmac, generateKeyPairSync, randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,8 +11,8 @@ import { copyMemory } from "../../prove/memory.js";
 import { HmacLanes } from "../../prove/sha256-lanes.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { startProcess } from "../support/process.js";
-import { passphrase } from "../support/server.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { passphrase, startTestServer } from "../support/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
 import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
 import { needsForeignMemory, passphraseFile, prove } from "./run-prove.js";
 
@@ -159,6 +159,59 @@ describe("dumps", function () {
     expect(await proveDump(headerFile, dump)).to.deep.equal({ ...expected, code: 0 });
     expect(await pythonDump(headerFile, dump, "--state", "locked")).to.deep.equal({ ...expected, code: 12 });
   });
+});
+
+describe("dumps with private transit keys", function () {
+  this.timeout(0);
+  const pairs = {
+    ed25519: generateKeyPairSync("ed25519").privateKey,
+    "ecdsa-p256": generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
+    "rsa-2048": generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey,
+  };
+  const hmac = randomBytes(32);
+  const der = (type: keyof typeof pairs) => pairs[type].export({ format: "der", type: "pkcs8" });
+  const number = (type: keyof typeof pairs, name: "d" | "p") => {
+    return Buffer.from(pairs[type].export({ format: "jwk" })[name] ?? "", "base64url");
+  };
+
+  const pem = (type: keyof typeof pairs) => pairs[type].export({ format: "pem", type: "pkcs8" }).toString();
+  const held = [number("ed25519", "d"), number("ecdsa-p256", "d").reverse(), number("rsa-2048", "p").reverse()];
+  type Row = readonly [what: string, planted: readonly (Uint8Array | string)[], code: number];
+  const rows: readonly Row[] = [
+    ["numbers as OpenSSL holds them, which an unlocked server does", held, 0],
+    ["the DER of an RSA key", [der("rsa-2048")], 12],
+    ["most of a raw HMAC key, and the PEM of two keys", [hmac.subarray(3), pem("ed25519"), pem("rsa-2048")], 12],
+  ];
+  let vault = "";
+  let files: readonly string[] = [];
+  before(async () => {
+    const server = await startTestServer();
+    await mustInit(server);
+    const known = {
+      ...Object.fromEntries(Object.keys(pairs).map((type) => [type, der(type as keyof typeof pairs)])),
+      hmac,
+    };
+    for (const [type, bytes] of Object.entries(known)) {
+      const body = { type, key: Buffer.from(bytes).toString("base64") };
+      mustSucceed(await send(server, { method: "POST", path: `/v1/transit/keys/${type}`, body }));
+    }
+    vault = join(server.vaultPath, "gen-1");
+    files = Object.entries(known).flatMap(([type, bytes]) => ["--private-key", `${type}=${file(type, bytes)}`]);
+  });
+
+  for (const [what, planted, code] of rows) {
+    it(`find ${what}: the vault's own keys, and keys that prove.py is given`, async function () {
+      if (!hasPython) this.skip();
+      const memory = randomBytes(128 * 1024);
+      for (const [i, bytes] of planted.entries()) Buffer.from(bytes).copy(memory, 4099 + 8192 * i);
+      const [header, dump] = [join(vault, "header.json"), file("dump", memory)];
+      const ours = await proveDump(header, dump);
+      expect(await pythonDump(header, dump, ...files)).to.deep.equal(ours);
+      expect(ours.code).to.equal(code);
+      const found = Object.entries(ours.known).filter(([name, count]) => name.startsWith("private") && count > 0);
+      expect(found.length).to.equal(planted.length);
+    });
+  }
 });
 
 describe("the independent decoder", () => {

@@ -1,5 +1,6 @@
 /** `strongroom prove` on real servers: what it shows, its forms, and when it cannot look. */
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, copyFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +11,17 @@ import { later, shared, temporaryDirectory } from "../support/clean-up.js";
 import { changing, rotating } from "../support/key-requests.js";
 import { mainFile, node, type ServerProcess, startProcess } from "../support/process.js";
 import { passphrase } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustStatus, type Send, secretTarget, send } from "../support/test-client.js";
+import {
+  type Json,
+  mustInit,
+  mustLock,
+  mustPut,
+  mustStatus,
+  mustSucceed,
+  type Send,
+  secretTarget,
+  send,
+} from "../support/test-client.js";
 import { attackerFound, failuresOf, needsForeignMemory, type Proven, passphraseFile, prove } from "./run-prove.js";
 
 /** Short in the normal suite; 20 in the long form. */
@@ -21,7 +32,30 @@ async function startVault(): Promise<ServerProcess> {
   await mustInit(server);
   for (let i = 0; i < 5; i++)
     await mustPut(server, `app/Ünï code/${i}`, `value number ${i}, long enough to search for`);
+  const binary = { value: randomBytes(40).toString("base64"), encoding: "base64" };
+  await mustSend(server, "PUT", secretTarget("binary"), binary);
+  await useTransitKeys(server);
   return server;
+}
+
+const keyTypes = ["aes256-gcm96", "ed25519", "ecdsa-p256", "rsa-2048", "hmac"];
+
+/** Makes a key of each type, with two versions, and uses them. */
+async function useTransitKeys(server: ServerProcess): Promise<void> {
+  const post = (path: string, body: object) => mustSend(server, "POST", `/v1/transit/${path}`, body);
+  const [input, plaintext] = ["message", "plaintext"].map((text) => Buffer.from(text).toString("base64"));
+  for (const type of keyTypes) {
+    await post(`keys/${type}`, { type });
+    await post(`keys/${type}/rotate`, {});
+    if (type !== "aes256-gcm96") await post(`${type === "hmac" ? "hmac" : "sign"}/${type}`, { input });
+    if (!/^(?:aes|rsa)/.test(type)) continue;
+    const { ciphertext } = await post(`encrypt/${type}`, { plaintext });
+    await post(`decrypt/${type}`, { ciphertext });
+  }
+}
+
+async function mustSend(server: ServerProcess, method: string, path: string, body: object): Promise<Json> {
+  return mustSucceed(await send(server, { method, path, body }));
 }
 
 describe("strongroom prove", function () {
@@ -38,6 +72,12 @@ describe("strongroom prove", function () {
       expect(attackerFound(proven)).to.deep.equal(["unlocked 1", "locked 0", "unlocked 1"]);
       expect([proven.code, proven.report.verdict]).to.deep.equal([0, "holds"]);
       const steps = [...new Set(proven.report.checks.map(({ step }) => step))];
+      const searched = proven.report.checks.filter(
+        ({ state, what }) => state === "locked" && / private .* keys/.test(what),
+      );
+      expect(searched.map(({ what }) => / private (\S+) keys/.exec(what)?.[1])).to.have.members(keyTypes);
+      const opened = proven.report.checks.find(({ what }) => what.startsWith("transit keys opened"));
+      expect(opened?.found).to.equal(keyTypes.length);
       const all = ["surroundings", "program", "decoder", "known-keys", "attacker", "canary", "disk"];
       expect(steps).to.deep.equal(all);
       expect(count).to.be.above(0);

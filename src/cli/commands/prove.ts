@@ -4,27 +4,30 @@ import { prove as proveServer } from "../../../prove/prove.js";
 import { asHtml, asMarkdown, asText, exitOf, type Report } from "../../../prove/report.js";
 import { integer } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
+import { openQueriesAt } from "../../maintenance/vault-place.js";
 import { packageDirectory } from "../../program-files.js";
 import { nonEmpty, onlyWith, usageFailure } from "../lib/args.js";
 import { painter, printJson } from "../lib/output.js";
 import { type PassphraseSource, readPassphrase, withPassphrase } from "../lib/passphrase.js";
 import { phasedBar } from "../lib/progress.js";
 import { withHome } from "../lib/server.js";
+import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Form = "json" | "markdown" | "html";
 
-type Flags = PassphraseSource & {
-  readonly [F in Form]?: true;
-} & {
-  readonly home?: string;
-  readonly lock?: true;
-  readonly withCanary?: true;
-  readonly asAttacker?: true;
-  readonly pid?: number;
-  readonly dump?: string;
-  readonly state?: "unlocked" | "locked";
-  readonly header?: string;
-};
+type Flags = PassphraseSource &
+  StoreFlags & {
+    readonly [F in Form]?: true;
+  } & {
+    readonly home?: string;
+    readonly lock?: true;
+    readonly withCanary?: true;
+    readonly asAttacker?: true;
+    readonly pid?: number;
+    readonly dump?: string;
+    readonly state?: "unlocked" | "locked";
+    readonly header?: string;
+  };
 
 export function define(command: Command): void {
   withHome(command)
@@ -55,13 +58,15 @@ export function define(command: Command): void {
     .addOption(new Option("--json", "print one JSON object").conflicts(["markdown", "html"]))
     .addOption(new Option("--markdown", "print Markdown").conflicts("html"))
     .option("--html", "print one HTML file, without scripts");
-  withPassphrase(onlyWith(command, "state", "dump")).action((flags: Flags) => prove(flags, command));
+  withPassphrase(withStore(onlyWith(command, "state", "dump"))).action((flags: Flags) => prove(flags, command));
 }
 
 async function prove(flags: Flags, command: Command): Promise<void> {
   const passphrase = await passphraseFor(flags);
   if (flags.lock && passphrase === null)
     throw usageFailure(command, "--lock needs the passphrase, to unlock the vault again");
+  const { store, storePasswordFile } = storeSettings(flags);
+  const database = store === null ? null : await openQueriesAt(store, storePasswordFile);
   const bar = phasedBar<string>((phase) => (phase.startsWith("memory") ? "bytes" : "items"));
   try {
     const report = await proveServer({
@@ -70,6 +75,7 @@ async function prove(flags: Flags, command: Command): Promise<void> {
       dump: flags.dump ?? null,
       state: flags.state ?? null,
       header: flags.header ?? null,
+      query: database?.query ?? null,
       passphrase,
       lock: flags.lock === true,
       canary: flags.withCanary === true,
@@ -83,6 +89,7 @@ async function prove(flags: Flags, command: Command): Promise<void> {
   } finally {
     bar.end();
     passphrase?.fill(0);
+    await database?.close();
   }
 }
 

@@ -1,4 +1,4 @@
-/** Opening of a vault in a database. Loads the engine and its client library only when they are needed. */
+/** Opening of a vault in a database, and of a database for statements of one's own. Loads the engine and its client library only when they are needed. */
 import type { Clock } from "../../clock.js";
 import type { Settings } from "../../config/definitions.js";
 import type { Log } from "../../log.js";
@@ -24,4 +24,26 @@ export async function openDatabase(settings: DatabaseSettings, log: Log): Promis
   const password = await findPassword(target, storePasswordFile);
   const { PostgresStore } = await import("./postgres-store.js");
   return PostgresStore.open({ ...rest, target, ...(password !== undefined && { password }), poolSize, log });
+}
+
+export type Queries = {
+  /** Returns the rows of one statement, all columns in PostgreSQL's text format. */
+  readonly query: (
+    text: string,
+    values: readonly (string | number)[],
+  ) => Promise<readonly Readonly<Record<string, string | null>>[]>;
+  readonly close: () => Promise<void>;
+};
+
+/** Opens a database that servers may be using, without looking at its schema. @throws StartError for a wrong URL or password file */
+export async function openQueries(url: string, passwordFile: string | null, log: Log): Promise<Queries> {
+  const target = readConnectionUrl(url);
+  const password = await findPassword(target, passwordFile);
+  const { Database } = await import("./database.js");
+  const given = password === undefined ? {} : { password };
+  const database = await Database.open({ target, ...given, poolSize: 1, isServer: false, log });
+  return {
+    query: (text, values) => database.withClient(async (client) => (await client.query(text, [...values])).rows),
+    close: () => database.close(),
+  };
 }

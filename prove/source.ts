@@ -1,0 +1,159 @@
+/** Where a vault's sealed bytes are: in files of a home (docs/on-disk.md, Names), or in rows of a database. */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+export type Space = "secrets" | "trash" | "keys";
+
+/** `read`: null when it was deleted since it was listed. */
+export type Sealed = { readonly path: string; readonly read: () => Promise<Buffer | null> };
+
+export type Stored = { readonly name: string; readonly bytes: Buffer };
+
+export type Source = {
+  readonly header: () => Promise<Buffer>;
+  readonly list: (space: Space) => Promise<Sealed[]>;
+  /** All that a database holds, names included; the files of a home are searched as files. */
+  readonly rows: (() => AsyncIterable<Stored>) | null;
+};
+
+/** Runs one SQL statement; all columns come in PostgreSQL's text format. */
+export type Query = (text: string, values: readonly (string | number)[]) => Promise<readonly Row[]>;
+type Row = Readonly<Record<string, string | null>>;
+
+/** @param headerFile - null for the current vault's; the secrets and keys of another one are beside it */
+export function homeSource(home: string, headerFile: string | null): Source {
+  const current = () => join(home, "vault", readFileSync(join(home, "vault", "current"), "latin1").trim());
+  const vault = () => (headerFile === null ? current() : dirname(headerFile));
+  return {
+    header: async () => readFileSync(headerFile ?? join(vault(), "header.json")),
+    list: async (space) => sealedFiles(join(vault(), space), ""),
+    rows: null,
+  };
+}
+
+function sealedFiles(directory: string, prefix: string): Sealed[] {
+  return entriesOf(directory).flatMap((entry) => {
+    const file = join(directory, entry.name);
+    if (entry.name.startsWith(".")) return [];
+    if (entry.isDirectory()) return sealedFiles(file, `${prefix}${decodeURIComponent(entry.name)}/`);
+    if (!entry.name.endsWith(".sealed")) return [];
+    const path = prefix + decodeURIComponent(entry.name.slice(0, -".sealed".length));
+    return [{ path, read: async () => bytesOrNull(file) }];
+  });
+}
+
+/** The directories of the trash and of keys are made when they are needed. */
+function entriesOf(directory: string) {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+function bytesOrNull(file: string): Buffer | null {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+/** Rows that are read in one query. */
+const pageRows = 100;
+
+export function databaseSource(ask: Query, headerFile: string | null): Source {
+  const query: Query = (text, values) =>
+    ask(text, values).catch((error: unknown) => {
+      throw new Unreadable(`the database cannot be read: ${error instanceof Error ? error.message : "unknown error"}`);
+    });
+  const vault = "(SELECT vault FROM strongroom.current)";
+  return {
+    header: async () => {
+      if (headerFile !== null) return readFileSync(headerFile);
+      const [row] = await query(`SELECT header FROM strongroom.vault WHERE id = ${vault}`, []);
+      if (row === undefined) throw new Unreadable("the database has no vault yet");
+      return bytesOf(row["header"]);
+    },
+    list: async (space) => {
+      const [from, values] =
+        space === "secrets" ? ["secret WHERE ", []] : ["blob WHERE space = $1 AND ", [space] as const];
+      const rows = await query(`SELECT path FROM strongroom.${from} vault = ${vault}`, values);
+      return rows.map(({ path }) => ({
+        path: path ?? "",
+        read: async () => {
+          const text = `SELECT blob FROM strongroom.${from} vault = ${vault} AND path = $${values.length + 1}`;
+          const [row] = await query(text, [...values, path ?? ""]);
+          return row === undefined ? null : bytesOf(row["blob"]);
+        },
+      }));
+    },
+    rows: () => allRows(query),
+  };
+}
+
+type Table = readonly [table: string, keys: readonly (readonly [name: string, type: string])[], bytes: string];
+
+/** All tables that hold bytes, of earlier vaults as well, with the columns of their keys and of the bytes. */
+const tables: readonly Table[] = [
+  ["vault", [["id", "integer"]], "header"],
+  [
+    "secret",
+    [
+      ["vault", "integer"],
+      ["path", "text"],
+    ],
+    "blob",
+  ],
+  [
+    "blob",
+    [
+      ["vault", "integer"],
+      ["space", "text"],
+      ["path", "text"],
+    ],
+    "blob",
+  ],
+  [
+    "document",
+    [
+      ["vault", "integer"],
+      ["name", "text"],
+    ],
+    "bytes",
+  ],
+];
+
+async function* allRows(query: Query): AsyncGenerator<Stored> {
+  for (const table of tables) {
+    for (let last: readonly string[] | null = []; last !== null; ) {
+      const rows = await pageOf(query, table, last);
+      for (const { name, bytes } of rows) yield { name: `${table[0]} ${name.join(" ")}`, bytes };
+      last = rows.length < pageRows ? null : (rows.at(-1)?.name ?? null);
+    }
+  }
+}
+
+/** @param last - key of the row before; empty for the first page */
+async function pageOf(query: Query, [table, keys, bytes]: Table, last: readonly string[]) {
+  const names = keys.map(([name]) => name).join(", ");
+  const casts = keys.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
+  const where = last.length === 0 ? "" : `WHERE (${names}) > (${casts})`;
+  const text = `SELECT ${names}, ${bytes} AS bytes FROM strongroom.${table} ${where} ORDER BY ${names} LIMIT ${pageRows}`;
+  const rows = await query(text, last);
+  return rows.map((row) => ({ name: keys.map(([name]) => row[name] ?? ""), bytes: bytesOf(row["bytes"]) }));
+}
+
+/** The text format of `bytea`. */
+function bytesOf(text: string | null | undefined): Buffer {
+  return Buffer.from((text ?? "").replace(/^\\x/, ""), "hex");
+}
+
+/** A database that cannot be asked, or holds no vault. */
+export class Unreadable extends Error {}

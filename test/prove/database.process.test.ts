@@ -1,0 +1,48 @@
+/** `strongroom prove` on a server whose vault is in PostgreSQL: secrets, keys and rows, read by statements of its own. */
+import { expect } from "chai";
+import { needsPostgres, startPostgres, type TestPostgres, urlOf } from "../support/postgres.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { failuresOf, needsForeignMemory, prove } from "./run-prove.js";
+
+describe("strongroom prove of a vault in PostgreSQL", function () {
+  this.timeout(0);
+  let postgres: TestPostgres;
+  let server: ServerProcess;
+  let store = "";
+  before(async function () {
+    needsForeignMemory.call(this);
+    needsPostgres(this);
+    postgres = await startPostgres();
+    store = urlOf(postgres.port, await postgres.database());
+    server = await startProcess(["--store", store]);
+    await mustInit(server);
+    for (let i = 0; i < 3; i++) await mustPut(server, `app/${i}`, `value number ${i}, long enough to search for`);
+    const body = { type: "ed25519" };
+    mustSucceed(await send(server, { method: "POST", path: "/v1/transit/keys/app/key", body }));
+  });
+
+  it("opens secrets and keys, and finds nothing in memory or rows", async () => {
+    const proven = await prove(server.home, "--store", store);
+    expect([proven.code, failuresOf(proven)]).to.deep.equal([0, []]);
+    const found = Object.fromEntries(proven.report.checks.map((check) => [check.what, check.found]));
+    expect(found["secrets opened from the documented format"]).to.equal(3);
+    expect(found["of these, equal to what the server returns"]).to.equal(3);
+    expect(found["transit keys opened from the documented format"]).to.equal(1);
+    expect(found["rows of the database that hold a value"]).to.equal("no row");
+  });
+
+  it("finds a value that a row holds, and cannot look into a database that is not there", async () => {
+    const name = new URL(store).pathname.slice(1);
+    await postgres.sql(
+      name,
+      "INSERT INTO strongroom.document VALUES (1, 'note', 'value number 1, long enough to search for', 'x')",
+    );
+    const proven = await prove(server.home, "--store", store);
+    expect(proven.code).to.equal(12);
+    expect(failuresOf(proven)).to.deep.equal(["disk: rows of the database that hold a value: document 1 note"]);
+    const { code, report } = await prove(server.home, "--store", `${store}-missing`, "--as-attacker");
+    expect([code, report.verdict]).to.deep.equal([13, "unknown"]);
+    expect(report.reason).to.match(/^the database cannot be read: /);
+  });
+});
