@@ -28,6 +28,7 @@ export class Connection {
   readonly #options: ClientOptions;
   readonly #running = new Set<Lifetime>();
   #transport: Promise<Transport> | null = null;
+  #unlocking: Promise<boolean> | null = null;
   #closed = false;
   #warned = false;
 
@@ -66,7 +67,28 @@ export class Connection {
     this.#transport?.then((transport) => transport.close()).catch(() => {}); // the server was never found
   }
 
+  /** A refused request has done nothing, so it can be repeated. */
   async #exchange<T>(exchange: Exchange<T>, options: CallOptions): Promise<T> {
+    try {
+      return await this.#exchangeOnce(exchange, options);
+    } catch (error) {
+      if (!(error instanceof StrongroomError) || error.code !== "VAULT_LOCKED") throw error;
+      if (!(await this.#unlocked(error))) throw error;
+    }
+    return this.#exchangeOnce(exchange, options);
+  }
+
+  /** Asks the program once for all requests that are refused; after it has failed, not again. */
+  async #unlocked(refusal: StrongroomError): Promise<boolean> {
+    const { onLocked } = this.#options;
+    if (onLocked === undefined) return false;
+    this.#unlocking ??= onLocked(refusal);
+    const isUnlocked = await this.#unlocking;
+    if (isUnlocked) this.#unlocking = null;
+    return isUnlocked;
+  }
+
+  async #exchangeOnce<T>(exchange: Exchange<T>, options: CallOptions): Promise<T> {
     if (this.#closed) throw closed();
     const { signal, timeoutMs = this.#options.timeoutMs } = options;
     const lifetime = new Lifetime(exchange.request, { signal, timeoutMs });

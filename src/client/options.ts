@@ -1,6 +1,7 @@
 /** Options of the client's methods. Their types need no types of Node, like those of the whole package. */
 import type { PutRequest, TokenRequest } from "./api-types.js";
 import type { PlaceOptions } from "./discovery.js";
+import type { StrongroomError } from "./errors.js";
 
 export type CallOptions = {
   /** Cancels the request, which then throws ABORTED. */
@@ -19,6 +20,12 @@ export type ClientOptions = PlaceOptions &
      * `StrongroomWarning`; the request still succeeds.
      */
     readonly onTokenExpiring?: ((expiresAt: Date) => void) | undefined;
+
+    /**
+     * Called when requests are refused because the vault is locked, once for all that wait. Return true when it is unlocked:
+     * they are sent again, once. After false, or an error, which the requests then throw, it is not called again.
+     */
+    readonly onLocked?: ((refusal: StrongroomError) => Promise<boolean>) | undefined;
   };
 
 /** Kind of a secret. */

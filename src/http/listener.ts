@@ -14,7 +14,7 @@ import { refuseMalformedRequests } from "./malformed.js";
 import { cleansePlaintext, ownMemory } from "./memory.js";
 import type { ErrorForm } from "./response.js";
 
-export type Credentials = { readonly cert: string; readonly key: string };
+export type TlsPair = { readonly cert: string; readonly key: string };
 
 export type Listener = { readonly server: Server; readonly connections: OpenConnections };
 
@@ -63,7 +63,7 @@ export type ListenerApi = { readonly takesList?: boolean; readonly errors?: Erro
 
 /** @throws StartError when the certificate cannot be used. */
 export function createListener(
-  credentials: Credentials,
+  pair: TlsPair,
   messages: MessageClasses,
   log: Log,
   limits: Limits & { readonly maxConnections: number },
@@ -71,7 +71,7 @@ export function createListener(
 ): Listener {
   // requireHostHeader: Node's own refusal of a missing Host is not JSON; the host guard's is.
   const server = secureServer({
-    ...credentials,
+    ...pair,
     ...messages,
     ...limits,
     minVersion: "TLSv1.2",

@@ -7,13 +7,13 @@ import type { Settings } from "../config/definitions.js";
 import { StartError, systemCode } from "../errors.js";
 import { replaceFile, systemFiles } from "../files/durable.js";
 import type { Home } from "../files/home.js";
-import type { Credentials } from "../http/listener.js";
+import type { TlsPair } from "../http/listener.js";
 import { covers, day, endOf, isPair, isSelfMade, ownNames, renewWhenLeft, startOf } from "./certificate-rules.js";
 
 /** From a day before it is made: 366 days in all. */
 const lifetime = 365 * day;
 
-export type Certificate = Credentials & {
+export type Certificate = TlsPair & {
   readonly file: string;
   /** Made at this start: clients that kept the old one must fetch the new one. */
   readonly made: boolean;
@@ -36,8 +36,8 @@ export async function findCertificate(settings: Settings, home: Home, clock: Clo
   return describe(made, home.certificate, true);
 }
 
-function describe(credentials: Credentials, file: string, made: boolean): Certificate {
-  return { ...credentials, file, made };
+function describe(pair: TlsPair, file: string, made: boolean): Certificate {
+  return { ...pair, file, made };
 }
 
 /** Never overwrites what the user put there. @throws StartError */
@@ -65,17 +65,17 @@ function namesFor({ host, serverNames }: Settings): string[] {
   return [...new Set([...ownNames, ...listening, ...serverNames])];
 }
 
-async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<Credentials> {
-  const credentials = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
-  if (!fits(credentials, certFile, keyFile)) {
+async function readOwn(certFile: string, keyFile: string, clock: Clock): Promise<TlsPair> {
+  const pair = { cert: await mustRead(certFile), key: await mustRead(keyFile) };
+  if (!fits(pair, certFile, keyFile)) {
     throw new StartError(
       `${keyFile} is not the private key of ${certFile}, or one of them is damaged: name a matching pair`,
     );
   }
-  if (clock.now() >= endOf(new X509Certificate(credentials.cert))) {
+  if (clock.now() >= endOf(new X509Certificate(pair.cert))) {
     throw new StartError(`the certificate ${certFile} has expired: renew it, or unset it to have one made`);
   }
-  return credentials;
+  return pair;
 }
 
 async function mustRead(file: string): Promise<string> {
@@ -93,7 +93,7 @@ async function readIfThere(file: string): Promise<string | null> {
   }
 }
 
-function fits({ cert, key }: Credentials, certFile: string, keyFile: string): boolean {
+function fits({ cert, key }: TlsPair, certFile: string, keyFile: string): boolean {
   return isPair(
     parseCertificate(cert, certFile),
     parse(keyFile, () => createPrivateKey(key)),
@@ -112,14 +112,14 @@ function parse<T>(file: string, make: () => T): T {
   }
 }
 
-function isGood(credentials: Credentials, names: readonly string[], clock: Clock): boolean {
-  const certificate = new X509Certificate(credentials.cert);
+function isGood(pair: TlsPair, names: readonly string[], clock: Clock): boolean {
+  const certificate = new X509Certificate(pair.cert);
   // Made while the clock was ahead: no client accepts it. Someone else's becomes valid when its owner meant it to.
   if (isSelfMade(certificate) && startOf(certificate) > clock.now()) return false;
   return endOf(certificate) - clock.now() >= renewWhenLeft && names.every((name) => covers(certificate, name));
 }
 
-async function makeCertificate(names: readonly string[], clock: Clock): Promise<Credentials> {
+async function makeCertificate(names: readonly string[], clock: Clock): Promise<TlsPair> {
   const { generate } = await import("selfsigned"); // half of a start's time to load, and rarely needed
   const altNames = names.map((name) =>
     isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { expect } from "chai";
-import type { Secret } from "strongroom/client";
+import type { Secret, StrongroomClient } from "strongroom/client";
 import { operations } from "../../src/contract/operations.js";
 import { contract, ownCodesOf } from "../support/contract-judge.js";
 import { clientMethods, clientOf, mustFail } from "../support/library.js";
@@ -100,6 +100,35 @@ describe("the client library", () => {
       expect(warning.detail).to.contain("of the program");
     });
   }
+
+  it("onLocked is called once for all requests that a locked vault refuses, which are then sent again", async () => {
+    const asked: string[] = [];
+    const own: StrongroomClient = clientOf(server(), {
+      onLocked: async ({ code }) => {
+        asked.push(code);
+        return (await own.unlock(passphrase)).ok;
+      },
+    });
+    await own.put("while/locked", "v");
+    await own.lock();
+    const stored = Promise.all([own.get("while/locked"), own.put("while/locked", "w"), own.list()]);
+    expect((await stored)[0].path).to.equal("while/locked");
+    expect(asked).to.deep.equal(["VAULT_LOCKED"]);
+    await own.lock();
+    await own.get("while/locked");
+    expect(asked).to.have.length(2);
+  });
+
+  it("onLocked that does not unlock is called once, and the requests throw what the server said", async () => {
+    const calls: number[] = [];
+    const own = clientOf(server(), { onLocked: async () => calls.push(1) < 0 });
+    await own.lock();
+    for (let n = 0; n < 2; n++) {
+      expect(await own.get("any").catch((error: unknown) => error)).to.include({ code: "VAULT_LOCKED" });
+    }
+    expect(calls).to.have.length(1);
+    await own.unlock(passphrase);
+  });
 
   it("put needs a token that can list, unless it replaces the metadata", async () => {
     const { token } = await clientOf(server()).tokens.create("writer", { can: ["put"] });

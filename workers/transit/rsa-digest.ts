@@ -7,83 +7,20 @@ export const hashes = { "sha2-256": "sha256", "sha2-384": "sha384", "sha2-512": 
 export type Hash = (typeof hashes)[keyof typeof hashes];
 export const digestBytes: Readonly<Record<Hash, number>> = { sha256: 32, sha384: 48, sha512: 64 };
 
-/** DER of DigestInfo up to the digest (RFC 8017 section 9.2, note 1). */
-const digestInfo: Readonly<Record<Hash, Uint8Array>> = {
-  sha256: bytesOf(
-    0x30,
-    0x31,
-    0x30,
-    0x0d,
-    0x06,
-    0x09,
-    0x60,
-    0x86,
-    0x48,
-    0x01,
-    0x65,
-    0x03,
-    0x04,
-    0x02,
-    0x01,
-    5,
-    0,
-    4,
-    32,
-  ),
-  sha384: bytesOf(
-    0x30,
-    0x41,
-    0x30,
-    0x0d,
-    0x06,
-    0x09,
-    0x60,
-    0x86,
-    0x48,
-    0x01,
-    0x65,
-    0x03,
-    0x04,
-    0x02,
-    0x02,
-    5,
-    0,
-    4,
-    48,
-  ),
-  sha512: bytesOf(
-    0x30,
-    0x51,
-    0x30,
-    0x0d,
-    0x06,
-    0x09,
-    0x60,
-    0x86,
-    0x48,
-    0x01,
-    0x65,
-    0x03,
-    0x04,
-    0x02,
-    0x03,
-    5,
-    0,
-    4,
-    64,
-  ),
-};
+/** DER of the SHA-2 algorithms' object identifiers up to their last number (RFC 5754 section 2). */
+const sha2 = [6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2];
+const lastNumbers: Readonly<Record<Hash, number>> = { sha256: 1, sha384: 2, sha512: 3 };
 const trailer = 0xbc;
 
 /** RSASSA-PKCS1-v1_5. */
 export function signPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array): Uint8Array {
-  return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, concat([digestInfo[hash], digest]));
+  return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, digestInfo(hash, digest));
 }
 
 export function verifyPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array, signature: Uint8Array): boolean {
   const message = recovered(key, signature);
   if (message === null) return false;
-  const info = concat([digestInfo[hash], digest]);
+  const info = digestInfo(hash, digest);
   const padding = bytesOf(0, 1, ...Array.from({ length: message.length - info.length - 3 }, () => 0xff), 0);
   return equal(message, concat([padding, info]));
 }
@@ -111,6 +48,13 @@ export function verifyPss(key: KeyObject, hash: Hash, digest: Uint8Array, signat
   withoutTopBit(block);
   const one = block.findIndex((byte) => byte !== 0);
   return block[one] === 1 && equal(seed, pssHash(hash, digest, block.subarray(one + 1)));
+}
+
+/** DigestInfo in DER (RFC 8017 section 9.2, note 1). */
+function digestInfo(hash: Hash, digest: Uint8Array): Uint8Array {
+  const size = digest.length;
+  const head = bytesOf(0x30, 17 + size, 0x30, 13, ...sha2, lastNumbers[hash], 5, 0, 4, size);
+  return concat([head, digest]);
 }
 
 function withoutTopBit(block: Uint8Array): Uint8Array {

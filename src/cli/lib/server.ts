@@ -1,19 +1,7 @@
 /** Connection of a command to the server; on a terminal, it asks for the passphrase of a locked vault. */
 import type { Command } from "commander";
 import type { Bytes } from "../../../workers/protocol.js";
-import {
-  type Acknowledgement,
-  type BatchOperation,
-  type CallOptions,
-  type ChangeOptions,
-  type CreateTransitKeyOptions,
-  type EncryptOptions,
-  type ListOptions,
-  type PutOptions,
-  StrongroomClient,
-  StrongroomError,
-  type Text,
-} from "../../client/client.js";
+import { type Acknowledgement, StrongroomClient, StrongroomError } from "../../client/client.js";
 import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { findHolder } from "../../storage/files/claim.js";
@@ -82,9 +70,10 @@ async function withRunningServer<T>(
 ): Promise<T> {
   const { home, address, tokenFile, cacert: certificateFile, timeout: timeoutMs } = flags;
   const isSilent = flags.nonInteractive || flags.json || flags.quiet;
-  const Client = isSilent ? StrongroomClient : UnlockingClient;
   const onTokenExpiring = flags.quiet ? undefined : warnOfExpiry;
-  const client = new Client({ home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring });
+  const onLocked = isSilent ? undefined : () => unlockIfPossible(client);
+  const options = { home, address, tokenFile, certificateFile, timeoutMs, onTokenExpiring, onLocked };
+  const client: StrongroomClient = new StrongroomClient(options);
   try {
     return await work(client);
   } catch (error) {
@@ -112,84 +101,11 @@ function warnOfExpiry(expiresAt: Date): void {
 const tries = 3;
 const question = "Passphrase of the vault: ";
 
-/** A refused request has done nothing, so it can be repeated; other requests wait for the same prompt. */
-class UnlockingClient extends StrongroomClient {
-  #unlocking: Promise<void> | null = null;
-
-  override get(path: string, options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.get(path, options));
-  }
-
-  override put(path: string, value: Text, options: PutOptions = {}) {
-    return this.#whenUnlocked(() => super.put(path, value, options));
-  }
-
-  override delete(path: string, options: ChangeOptions = {}) {
-    return this.#whenUnlocked(() => super.delete(path, options));
-  }
-
-  override versions(path: string, options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.versions(path, options));
-  }
-
-  override version(path: string, version: number, options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.version(path, version, options));
-  }
-
-  override undo(path: string, version: number, options: ChangeOptions = {}) {
-    return this.#whenUnlocked(() => super.undo(path, version, options));
-  }
-
-  override prune(path: string, options: ChangeOptions = {}) {
-    return this.#whenUnlocked(() => super.prune(path, options));
-  }
-
-  override batch(operations: readonly BatchOperation[], options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.batch(operations, options));
-  }
-
-  override list(options: ListOptions = {}) {
-    return this.#whenUnlocked(() => super.list(options));
-  }
-
-  override createTransitKey(name: string, options: CreateTransitKeyOptions = {}) {
-    return this.#whenUnlocked(() => super.createTransitKey(name, options));
-  }
-
-  override listTransitKeys(options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.listTransitKeys(options));
-  }
-
-  override showTransitKey(name: string, options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.showTransitKey(name, options));
-  }
-
-  override decrypt(name: string, ciphertext: string, options: EncryptOptions = {}) {
-    return this.#whenUnlocked(() => super.decrypt(name, ciphertext, options));
-  }
-
-  override oneTimeCode(path: string, options: CallOptions = {}) {
-    return this.#whenUnlocked(() => super.oneTimeCode(path, options));
-  }
-
-  async #whenUnlocked<T>(request: () => Promise<T>): Promise<T> {
-    try {
-      return await request();
-    } catch (error) {
-      if (!(error instanceof StrongroomError) || error.code !== "VAULT_LOCKED") throw error;
-      this.#unlocking ??= this.#unlock(error);
-      await this.#unlocking;
-      return await request();
-    }
-  }
-
-  /** @throws StrongroomError the one given, without a vault or a terminal */
-  async #unlock(refusal: StrongroomError): Promise<void> {
-    const { initialized, locked } = await this.status();
-    if (!initialized) throw refusal;
-    if (locked && (await unlockOnTerminal(this, `the vault is locked\n${question}`)) === null) throw refusal;
-    this.#unlocking = null; // after a failure it stays, so that no other request asks again
-  }
+/** Returns whether it unlocked the vault: not without a vault or a terminal. @throws as `unlockOnTerminal` */
+async function unlockIfPossible(client: StrongroomClient): Promise<boolean> {
+  const { initialized, locked } = await client.status();
+  if (!initialized) return false;
+  return !locked || (await unlockOnTerminal(client, `the vault is locked\n${question}`)) !== null;
 }
 
 /**
