@@ -59,7 +59,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   of an exportable key alone. `checkTransitDeletion` refuses where the key must not be deleted.
  * - `useTransitKey` encrypts, signs and so on; with a null blob it checks the body and refuses. A null reply: more messages of the key must be reserved first, by storing the
  *   blob that `reserveMessages` makes.
- * - `randomBytes` and `oneTimeCode` make random bytes, and the current code of a secret that is a TOTP seed.
+ * - `randomBytes`, `hashBytes` and `oneTimeCode` make random bytes, a hash, and the current code of a secret that is a TOTP seed.
  * - `signRecords`, `verifyRecords` make and check the MACs of records that the vault keeps in the clear; `resignRecords` makes
  *   those of a rotation that waits for `adopt`.
  * - `signCheckpoint`, `verifyCheckpoints` make and check the MACs of the audit log's checkpoints.
@@ -197,7 +197,14 @@ interface Operations {
     reply: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
   };
   createTransitKey: {
-    request: { op: "createTransitKey"; name: string; exists: boolean; body: SharedBytes; now: number };
+    request: {
+      op: "createTransitKey";
+      name: string;
+      exists: boolean;
+      body: SharedBytes;
+      now: number;
+      form?: VaultForm;
+    };
     reply: SealReply | Refusal;
   };
   changeTransitKey: {
@@ -208,25 +215,43 @@ interface Operations {
       blob: Bytes;
       body: SharedBytes;
       now: number;
+      form?: VaultForm;
     };
     reply: SealReply | Refusal;
   };
-  showTransitKey: { request: { op: "showTransitKey"; name: string; blob: Bytes }; reply: JsonReply | Refusal };
-  exportTransitKey: { request: { op: "exportTransitKey"; name: string; blob: Bytes }; reply: JsonReply | Refusal };
-  checkTransitDeletion: { request: { op: "checkTransitDeletion"; name: string; blob: Bytes }; reply: Done | Refusal };
+  showTransitKey: {
+    request: { op: "showTransitKey"; name: string; blob: Bytes; form?: VaultForm };
+    reply: JsonReply | Refusal;
+  };
+  exportTransitKey: {
+    request: { op: "exportTransitKey"; name: string; blob: Bytes; form?: VaultForm };
+    reply: JsonReply | Refusal;
+  };
+  checkTransitDeletion: {
+    request: { op: "checkTransitDeletion"; name: string; blob: Bytes; form?: VaultForm };
+    reply: Done | Refusal;
+  };
   listTransitKeys: {
     request: { op: "listTransitKeys"; names: readonly string[]; heads: readonly Head[] };
     reply: DescribeReply | Refusal;
   };
   useTransitKey: {
-    request: { op: "useTransitKey"; use: TransitUse; name: string; blob: Bytes | null; body: SharedBytes };
-    reply: { readonly ok: true; readonly reply: Bytes | null } | Refusal;
+    request: {
+      op: "useTransitKey";
+      use: TransitUse;
+      name: string;
+      blob: Bytes | null;
+      body: SharedBytes;
+      form?: VaultForm;
+    };
+    reply: { readonly ok: true; readonly reply: Bytes | null; readonly status?: number } | Refusal;
   };
   reserveMessages: {
     request: { op: "reserveMessages"; name: string; blob: Bytes };
     reply: { readonly ok: true; readonly blob: Bytes; readonly headLength: number } | Refusal;
   };
-  randomBytes: { request: { op: "randomBytes"; body: SharedBytes }; reply: JsonReply | Refusal };
+  randomBytes: { request: { op: "randomBytes"; body: SharedBytes; form?: VaultForm }; reply: JsonReply | Refusal };
+  hashBytes: { request: { op: "hashBytes"; body: SharedBytes; form: VaultForm }; reply: JsonReply | Refusal };
   oneTimeCode: {
     request: { op: "oneTimeCode"; path: string; blob: Bytes; now: number };
     reply: JsonReply | Refusal;
@@ -254,6 +279,12 @@ interface Operations {
 }
 
 export type VersionChange = "destroy" | "delete" | "undelete";
+
+/**
+ * A request of one of Vault's clients, and its result, are in Vault's form. `name`: what the client calls the key; `given`: fields
+ * from the URL, by our names.
+ */
+export type VaultForm = { readonly name: string; readonly given: Readonly<Record<string, string>> };
 
 /** What a transit key is used for. */
 export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;

@@ -21,7 +21,7 @@ import { newTokenValue } from "./token-value.js";
 type NamedDocument = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
 /** A record without its digests. Times are ISO 8601 UTC with milliseconds. `parent`: of child tokens alone. */
-type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
+export type ShownToken = Pick<TokenRecord, "name" | "can" | "paths"> & {
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly lastUsedAt: string | null;
@@ -34,6 +34,9 @@ export type ChildRequest = {
   readonly can: readonly Scope[] | null;
   readonly ttlSeconds: number;
 };
+
+/** In seconds. */
+type Lifetime = { readonly left: number | null; readonly whole: number | null };
 
 /** `text` is shown once. */
 export type NewToken = { readonly text: string; readonly shown: ShownToken };
@@ -73,6 +76,14 @@ export class ClientTokens {
 
   show({ token }: ClientCaller): ShownToken {
     return this.#shown(token);
+  }
+
+  /** Returns how long a token lives from now on, and in all; null: without end. */
+  timesOf({ createdAt, expiresAt }: Pick<ShownToken, "createdAt" | "expiresAt">): Lifetime {
+    const [now, made] = [this.#clock.now(), Date.parse(createdAt)];
+    if (expiresAt === null) return { left: null, whole: null };
+    const end = Date.parse(expiresAt);
+    return { left: Math.max(0, Math.ceil((end - now) / 1000)), whole: Math.round((end - made) / 1000) };
   }
 
   /**

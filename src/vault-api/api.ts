@@ -2,12 +2,11 @@
 import type { IncomingMessage } from "node:http";
 import { type ErrorCode, statusOf, VaultError } from "../errors.js";
 import type { Api } from "../http/app.js";
-import { bearerOf } from "../http/guards.js";
-import { onlyHeader } from "../http/request.js";
 import type { ErrorForm } from "../http/response.js";
 import { vaultTable } from "./endpoints.js";
 import { jsonType } from "./response.js";
 import type { VaultTable } from "./table.js";
+import { tokenOf } from "./tokens.js";
 
 /** Namespaces that mean none. */
 const rootNamespaces = new Set(["", "/", "root", "root/"]);
@@ -46,7 +45,7 @@ function checkHeaders({ headers }: IncomingMessage): void {
 export const vaultApi: Api & { readonly table: VaultTable } = {
   table: vaultTable,
   methodOf: ({ method = "" }) => (method === "LINK" ? "LIST" : method), // respelled for Node's parser
-  tokenOf: (req) => onlyHeader(req.rawHeaders, "x-vault-token") ?? bearerOf(req),
+  tokenOf,
   checkHeaders,
   errors,
   sendPage: () => false,

@@ -1,9 +1,26 @@
 /** Endpoints for Vault's clients: a row each, of the same type as the native ones. See `VaultTable` for `*`, PUT and LIST. */
-import { read } from "../audit/record.js";
+import { change, read } from "../audit/record.js";
 import type { Endpoint } from "../http/endpoint.js";
 import { listKeys } from "./kv.js";
 import { health } from "./sys.js";
 import { VaultTable } from "./table.js";
+import { createToken, logIn, lookUp, lookUpSelf, renew, renewSelf, revoke, revokeSelf } from "./tokens.js";
+import {
+  configureKey,
+  createKey,
+  dataKey,
+  deleteKey,
+  exportKey,
+  hash,
+  listKeyNames,
+  random,
+  rotateKey,
+  showKey,
+  usingKey,
+} from "./transit.js";
+
+/** Public parts, and what shows no plaintext: with any scope for transit keys. */
+const anyUse = ["encrypt", "decrypt", "sign"] as const;
 
 // biome-ignore format: one line a row, so that the columns can be compared
 const endpoints: readonly Endpoint[] = [
@@ -12,6 +29,34 @@ const endpoints: readonly Endpoint[] = [
 
   { operation: "listKeys", at: "LIST /v1/*/metadata", scope: "list", guard: "unlocked", audit: read("list"), handle: listKeys },
   { operation: "listKeys", at: "LIST /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("list"), handle: listKeys },
+
+  { operation: "lookUpSelf", at: "GET /v1/auth/token/lookup-self", scope: "any", guard: "unlocked", audit: null, handle: lookUpSelf },
+  { operation: "lookUp", at: "POST /v1/auth/token/lookup", scope: "any", guard: "unlocked", audit: null, handle: lookUp },
+  { operation: "renewSelf", at: "POST /v1/auth/token/renew-self", scope: "any", guard: "unlocked", audit: null, handle: renewSelf },
+  { operation: "renew", at: "POST /v1/auth/token/renew", scope: "any", guard: "unlocked", audit: null, handle: renew },
+  { operation: "revokeSelf", at: "POST /v1/auth/token/revoke-self", scope: "any", guard: "unlocked", audit: change("token-revoke"), handle: revokeSelf },
+  { operation: "revoke", at: "POST /v1/auth/token/revoke", scope: "any", guard: "unlocked", audit: change("token-revoke"), handle: revoke },
+  { operation: "createToken", at: "POST /v1/auth/token/create", scope: "any", guard: "unlocked", audit: change("token-create"), handle: createToken },
+  { operation: "logIn", at: "POST /v1/auth/approle/login", scope: "open", guard: "unlocked", audit: change("token-create"), handle: logIn },
+
+  { operation: "listTransitKeys", at: "LIST /v1/*/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listKeyNames },
+  { operation: "createTransitKey", at: "POST /v1/*/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: createKey },
+  { operation: "showTransitKey", at: "GET /v1/*/keys/:name", scope: anyUse, guard: "unlocked", audit: null, handle: showKey },
+  { operation: "deleteTransitKey", at: "DELETE /v1/*/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: deleteKey },
+  { operation: "rotateTransitKey", at: "POST /v1/*/keys/:name/rotate", scope: "root", guard: "unlocked", audit: change("key-change"), handle: rotateKey },
+  { operation: "configureTransitKey", at: "POST /v1/*/keys/:name/config", scope: "root", guard: "unlocked", audit: change("key-change"), handle: configureKey },
+  { operation: "exportTransitKey", at: "GET /v1/*/export/:name", scope: "root", guard: "unlocked", audit: change("key-export"), handle: exportKey },
+  { operation: "encrypt", at: "POST /v1/*/encrypt/:name", scope: "encrypt", guard: "unlocked", audit: read("encrypt"), handle: usingKey("encrypt") },
+  { operation: "decrypt", at: "POST /v1/*/decrypt/:name", scope: "decrypt", guard: "unlocked", audit: read("decrypt"), handle: usingKey("decrypt") },
+  { operation: "rewrap", at: "POST /v1/*/rewrap/:name", scope: anyUse, guard: "unlocked", audit: read("rewrap"), handle: usingKey("rewrap") },
+  { operation: "sign", at: "POST /v1/*/sign/:name", scope: "sign", guard: "unlocked", audit: read("sign"), handle: usingKey("sign") },
+  { operation: "verify", at: "POST /v1/*/verify/:name", scope: anyUse, guard: "unlocked", audit: read("verify"), handle: usingKey("verify") },
+  { operation: "hmac", at: "POST /v1/*/hmac/:name", scope: "sign", guard: "unlocked", audit: read("hmac"), handle: usingKey("hmac") },
+  { operation: "dataKey", at: "POST /v1/*/datakey/:name", scope: "encrypt", guard: "unlocked", audit: read("datakey"), handle: dataKey },
+  { operation: "random", at: "POST /v1/*/random", scope: anyUse, guard: "unlocked", audit: null, handle: random },
+  { operation: "random", at: "POST /v1/*/random/:bytes", scope: anyUse, guard: "unlocked", audit: null, handle: random },
+  { operation: "hash", at: "POST /v1/*/hash", scope: anyUse, guard: "unlocked", audit: null, handle: hash },
+  { operation: "hash", at: "POST /v1/*/hash/:algorithm", scope: anyUse, guard: "unlocked", audit: null, handle: hash },
 ];
 
 export const vaultTable = new VaultTable(endpoints);

@@ -7,9 +7,14 @@ import { sendBytes, sendJson, sendStatus } from "../http/response.js";
 export const jsonType = "application/json";
 
 /** Sends what a key worker made, the JSON of `data`, in Vault's envelope. */
-export function sendData(res: Response, data: Uint8Array, status = 200): void {
+export function sendData(
+  res: Response,
+  data: Uint8Array,
+  status = 200,
+  warnings: readonly string[] | null = null,
+): void {
   const start = `{"request_id":"${randomUUID()}","lease_id":"","renewable":false,"lease_duration":0,"data":`;
-  const end = ',"wrap_info":null,"warnings":null,"auth":null}\n';
+  const end = `,"wrap_info":null,"warnings":${JSON.stringify(warnings)},"auth":null}\n`;
   sendBytes(res, status, [Buffer.from(start), data, Buffer.from(end)], undefined, jsonType);
 }
 

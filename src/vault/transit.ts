@@ -2,7 +2,7 @@
  * Transit keys of an unlocked vault: named keys that encrypt and sign in the key worker and never leave it. They are sealed
  * blobs in a space of their own beside the secrets. A change of a key takes its turn; uses of a key do not wait for another.
  */
-import type { Bytes, RequestOf, SharedBytes, TransitUse } from "../../workers/protocol.js";
+import type { Bytes, RequestOf, SharedBytes, TransitUse, VaultForm } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { includesPath, type NameRange } from "../paths/path-scope.js";
@@ -21,10 +21,20 @@ export type TransitOptions = {
   readonly cacheBytes: number;
 };
 
+/** `form`: of one of Vault's clients. */
+export type Use = {
+  readonly use: TransitUse;
+  readonly name: string;
+  readonly body: SharedBytes;
+  readonly form?: VaultForm;
+};
+type UseReply = { readonly reply: Bytes; readonly status: number };
+
 const space = "keys";
 
 /** Small enough that a get behind a slice hardly waits. */
 const sliceKeys = 64;
+const sliceNames = 1000;
 
 /** Enough for the sealed metadata of most keys; of one with more versions the whole blob is read. */
 const headBytes = 16 * 1024;
@@ -51,10 +61,11 @@ export class VaultTransit {
   }
 
   /** Returns the reply that shows the key. @throws VaultError ALREADY_EXISTS, BAD_REQUEST, RATE_LIMITED, VAULT_LOCKED, UNAVAILABLE */
-  create(name: string, body: SharedBytes): Promise<Bytes> {
+  create(name: string, body: SharedBytes, form?: VaultForm): Promise<Bytes> {
     const create = async () => {
       const [exists, now] = [(await this.#read(name)) !== null, this.#clock.now()];
-      const { blob, reply } = await this.#lockState.ask({ op: "createTransitKey", name, exists, body, now });
+      const request = { op: "createTransitKey", name, exists, body, now, ...(form && { form }) } as const;
+      const { blob, reply } = await this.#lockState.ask(request);
       if (!(await this.#names.run([name], () => this.#commit(name, blob, null)))) throw alreadyExists(name);
       return reply;
     };
@@ -63,11 +74,17 @@ export class VaultTransit {
   }
 
   /** Adds a version, or changes settings; returns the reply that shows the key. @throws VaultError NOT_FOUND, … as create */
-  change(change: RequestOf<"changeTransitKey">["change"], name: string, body: SharedBytes): Promise<Bytes> {
+  change(
+    change: RequestOf<"changeTransitKey">["change"],
+    name: string,
+    body: SharedBytes,
+    form?: VaultForm,
+  ): Promise<Bytes> {
     const attempt = async () => {
       const previous = await this.#mustRead(name);
       const now = this.#clock.now();
-      const request = { op: "changeTransitKey", change, name, blob: previous, body, now } as const;
+      const changed = { op: "changeTransitKey", change, name, blob: previous, body, now } as const;
+      const request = { ...changed, ...(form && { form }) };
       const { blob, reply } = await this.#lockState.ask(request);
       if (!(await this.#commit(name, blob, previous))) throw changing(name);
       return reply;
@@ -76,26 +93,26 @@ export class VaultTransit {
   }
 
   /** @throws VaultError NOT_FOUND, INTEGRITY, VAULT_LOCKED, UNAVAILABLE */
-  show(name: string): Promise<Bytes> {
+  show(name: string, form?: VaultForm): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(name);
-      return (await this.#lockState.ask({ op: "showTransitKey", name, blob })).reply;
+      return (await this.#lockState.ask({ op: "showTransitKey", name, blob, ...(form && { form }) })).reply;
     });
   }
 
   /** The reply holds private parts: wipe it once it is sent. @throws VaultError BAD_REQUEST, … as show */
-  export(name: string): Promise<Bytes> {
+  export(name: string, form?: VaultForm): Promise<Bytes> {
     return this.#whileUnlocked(async () => {
       const blob = await this.#mustRead(name);
-      return (await this.#lockState.ask({ op: "exportTransitKey", name, blob })).reply;
+      return (await this.#lockState.ask({ op: "exportTransitKey", name, blob, ...(form && { form }) })).reply;
     });
   }
 
   /** @throws VaultError BAD_REQUEST, … as show */
-  remove(name: string): Promise<void> {
+  remove(name: string, form?: VaultForm): Promise<void> {
     return this.#changing(name, async () => {
       const blob = await this.#mustRead(name);
-      await this.#lockState.ask({ op: "checkTransitDeletion", name, blob });
+      await this.#lockState.ask({ op: "checkTransitDeletion", name, blob, ...(form && { form }) });
       if (!(await this.#commit(name, null, blob))) throw changing(name);
     });
   }
@@ -117,30 +134,54 @@ export class VaultTransit {
     return [text('{"keys":['), ...pieces, text(end)];
   }
 
+  /** Returns the names behind a prefix, in ascending order. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+  async names(prefix: string, within?: readonly NameRange[]): Promise<readonly string[]> {
+    const names: string[] = [];
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const behind: string = after;
+      const list = () => this.#store.list(prefix, behind, sliceNames, space);
+      const found: readonly string[] = await this.#whileUnlocked(list);
+      names.push(...(within === undefined ? found : found.filter((name) => includesPath(within, name))));
+      after = found.length < sliceNames ? undefined : found.at(-1);
+    }
+    return names;
+  }
+
   /**
    * Encrypts, signs and so on. The reply may hold plaintext: wipe it once it is sent.
    * @throws VaultError BAD_REQUEST, … as show
    */
-  use(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
+  async use(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
+    return (await this.useAs({ use, name, body })).reply;
+  }
+
+  /** As `use`, in another form than the native one. `status`: the response's, where it is not 200. */
+  useAs(wish: Use): Promise<UseReply> {
+    const { name, body } = wish;
     const work = async () => {
-      const blob = await this.#read(name);
-      const reply = await this.#ask(use, name, blob, body);
-      return reply ?? this.#names.run([name], () => repeating(() => this.#reserveAndUse(use, name, body)));
+      const used = await this.#ask(wish, await this.#read(name));
+      return used ?? this.#names.run([name], () => repeating(() => this.#reserveAndUse(wish)));
     };
     return wipingAfter(body, this.#whileUnlocked(work));
   }
 
   /** Checks the body of a use that must not be carried out, without a look at storage. @throws VaultError BAD_REQUEST */
-  async validateUse(use: TransitUse, name: string, body: SharedBytes): Promise<void> {
-    const work = this.#whileUnlocked(() => this.#ask(use, name, null, body));
+  async validateUse(use: TransitUse, name: string, body: SharedBytes, form?: VaultForm): Promise<void> {
+    const work = this.#whileUnlocked(() => this.#ask({ use, name, body, ...(form && { form }) }, null));
     await wipingAfter(body, work).catch((error: unknown) => {
       if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
     });
   }
 
   /** @throws VaultError BAD_REQUEST, VAULT_LOCKED */
-  random(body: SharedBytes): Promise<Bytes> {
-    const work = async () => (await this.#lockState.ask({ op: "randomBytes", body })).reply;
+  random(body: SharedBytes, form?: VaultForm): Promise<Bytes> {
+    const work = async () => (await this.#lockState.ask({ op: "randomBytes", body, ...(form && { form }) })).reply;
+    return wipingAfter(body, this.#whileUnlocked(work));
+  }
+
+  /** Hashes the input of a body. @throws VaultError BAD_REQUEST, VAULT_LOCKED */
+  hash(body: SharedBytes, form: VaultForm): Promise<Bytes> {
+    const work = async () => (await this.#lockState.ask({ op: "hashBytes", body, form })).reply;
     return wipingAfter(body, this.#whileUnlocked(work));
   }
 
@@ -165,17 +206,19 @@ export class VaultTransit {
   }
 
   /** Null: messages of the key must be reserved first. A null blob: there is no such key. */
-  async #ask(use: TransitUse, name: string, blob: Bytes | null, body: SharedBytes): Promise<Bytes | null> {
-    return (await this.#lockState.ask({ op: "useTransitKey", use, name, blob, body })).reply;
+  async #ask(wish: Use, blob: Bytes | null): Promise<UseReply | null> {
+    const { reply, status = 200 } = await this.#lockState.ask({ op: "useTransitKey", ...wish, blob });
+    return reply && { reply, status };
   }
 
-  async #reserveAndUse(use: TransitUse, name: string, body: SharedBytes): Promise<Bytes> {
+  async #reserveAndUse(wish: Use): Promise<UseReply> {
+    const { name } = wish;
     const blob = await this.#mustRead(name);
-    const reply = await this.#ask(use, name, blob, body); // another use may have reserved enough
-    if (reply !== null) return reply;
+    const early = await this.#ask(wish, blob); // another use may have reserved enough
+    if (early !== null) return early;
     const { blob: reserved } = await this.#lockState.ask({ op: "reserveMessages", name, blob });
     if (!(await this.#commit(name, reserved, blob))) throw changing(name);
-    const used = await this.#ask(use, name, reserved, body);
+    const used = await this.#ask(wish, reserved);
     if (used === null) throw changing(name);
     return used;
   }

@@ -20,6 +20,7 @@ import {
   checkTransitDeletion,
   createTransitKey,
   exportTransitKey,
+  hashBytes,
   listTransitKeys,
   oneTimeCode,
   randomBytes,
@@ -37,7 +38,7 @@ const operations: OperationTable = {
   ...{ inspect, seal, describe, expiries, plan, move, copy, changeMetadata },
   ...{ history, openVersion, undo, changeVersions, prune, check },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
-  ...{ useTransitKey, reserveMessages, randomBytes, oneTimeCode },
+  ...{ useTransitKey, reserveMessages, randomBytes, hashBytes, oneTimeCode },
   ...{ setUses, describeUses, readDecision, render },
   ...{ signRecords, verifyRecords, resignRecords, signCheckpoint, verifyCheckpoints },
 };

@@ -1,7 +1,16 @@
 /** Operations on transit keys: keys that encrypt and sign for clients, and whose private parts stay in this thread. */
 import { etagOfCurrent, metadataEnd, type SealingKey } from "../crypto/blob.js";
 import { concat, fromLatin1, scratchOf, utf8, wipe } from "../memory.js";
-import type { Bytes, DescribeReply, Refusal, ReplyOf, RequestOf, SealReply } from "../protocol.js";
+import type {
+  Bytes,
+  DescribeReply,
+  Refusal,
+  ReplyOf,
+  RequestOf,
+  SealReply,
+  TransitUse,
+  VaultForm,
+} from "../protocol.js";
 import { badRequest, damagedKey, lockedMeanwhile, noTransitKey, sameTransitKey } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { Fields, Invalid, inputsOf } from "../transit/body.js";
@@ -30,6 +39,16 @@ import {
 } from "../transit/private-keys.js";
 import { DamagedKey, UsableKey } from "../transit/usable-key.js";
 import { countsMessages, randomReply, uses } from "../transit/uses.js";
+import {
+  batchResult,
+  batchStatus,
+  exported,
+  shownVaultKey,
+  vaultBatch,
+  vaultFields,
+  vaultHash,
+  vaultRandom,
+} from "../transit/vault-form.js";
 import type { Context } from "./context.js";
 import { openSecret } from "./entry.js";
 import { bytesOfValue } from "./value.js";
@@ -39,9 +58,9 @@ type Wish = { readonly type: KeyType; readonly exportable: boolean; readonly has
 
 export async function createTransitKey(
   context: Context,
-  { name, exists, body, now }: RequestOf<"createTransitKey">,
+  { name, exists, body, now, form }: RequestOf<"createTransitKey">,
 ): Promise<ReplyOf<"createTransitKey">> {
-  const wish = withValid(context, () => wishOf(fieldsOf(context, body)));
+  const wish = withValid(context, () => wishOf(fieldsOf(context, body, form)), form);
   if ("ok" in wish) return wish;
   if (exists) return sameTransitKey(name);
   const createdAt = new Date(now).toISOString();
@@ -55,7 +74,7 @@ export async function createTransitKey(
       minDecryptionVersion: 1,
       versions: [],
     };
-    return sealed(key, name, withVersion({ info: settings, privateParts: [] }, part, createdAt));
+    return sealed(key, name, withVersion({ info: settings, privateParts: [] }, part, createdAt), form);
   });
 }
 
@@ -63,40 +82,46 @@ export async function changeTransitKey(
   context: Context,
   request: RequestOf<"changeTransitKey">,
 ): Promise<ReplyOf<"changeTransitKey">> {
-  const { change, name, blob, body, now } = request;
+  const { change, name, blob, body, now, form } = request;
   if (change === "config") return configure(context, request);
   const createdAt = new Date(now).toISOString();
-  const wish = withValid(context, (key) => {
-    const info = openKeyInfo(key, name, blob);
-    if (info === null) return damagedKey(name);
-    if (info.versions.length === mostKeyVersions) throw new Invalid(`a key has at most ${mostKeyVersions} versions`);
-    return { type: info.type, exportable: info.exportable, hasMaterial: fieldsOf(context, body).has("key") };
-  });
+  const wish = withValid(
+    context,
+    (key) => {
+      const info = openKeyInfo(key, name, blob);
+      if (info === null) return damagedKey(name);
+      if (info.versions.length === mostKeyVersions) throw new Invalid(`a key has at most ${mostKeyVersions} versions`);
+      const hasMaterial = fieldsOf(context, body, form).has("key");
+      return { type: info.type, exportable: info.exportable, hasMaterial };
+    },
+    form,
+  );
   if ("ok" in wish) return wish;
   return withNewPart(context, wish, body, (key, part) => {
     const opened = openKey(key, name, blob);
-    return opened === null ? damagedKey(name) : sealed(key, name, withVersion(opened, part, createdAt));
+    return opened === null ? damagedKey(name) : sealed(key, name, withVersion(opened, part, createdAt), form);
   });
 }
 
 export function showTransitKey(
   { keyring }: Context,
-  { name, blob }: RequestOf<"showTransitKey">,
+  { name, blob, form }: RequestOf<"showTransitKey">,
 ): ReplyOf<"showTransitKey"> {
   return keyring.withKey((key) => {
     const info = openKeyInfo(key, name, blob);
-    return info === null ? damagedKey(name) : { ok: true, reply: utf8(JSON.stringify(shownKey(name, info))) };
+    return info === null ? damagedKey(name) : { ok: true, reply: utf8(JSON.stringify(shownKey(name, info, form))) };
   });
 }
 
 /** The one way out for a private part, which the key itself must have allowed when it was made. */
 export function exportTransitKey(
   context: Context,
-  { name, blob }: RequestOf<"exportTransitKey">,
+  { name, blob, form }: RequestOf<"exportTransitKey">,
 ): ReplyOf<"exportTransitKey"> {
   return withValid(context, (key) => {
     const opened = openKey(key, name, blob);
     if (opened === null) return damagedKey(name);
+    if (form !== undefined) return { ok: true, reply: exported(form, opened) };
     const { info, privateParts } = opened;
     if (!info.exportable) throw new Invalid(`the key ${name} was not made exportable: its private part stays here`);
     const head = `{"name":${JSON.stringify(name)},"type":"${info.type}","keys":{`;
@@ -111,16 +136,21 @@ export function exportTransitKey(
 
 export function checkTransitDeletion(
   context: Context,
-  { name, blob }: RequestOf<"checkTransitDeletion">,
+  { name, blob, form }: RequestOf<"checkTransitDeletion">,
 ): ReplyOf<"checkTransitDeletion"> {
-  return withValid(context, (key) => {
-    const info = openKeyInfo(key, name, blob);
-    if (info === null) return damagedKey(name);
-    if (info.deletionAllowed) return { ok: true };
-    throw new Invalid(
-      `the key ${name} must not be deleted, since what it encrypted is lost then: set deletionAllowed first`,
-    );
-  });
+  return withValid(
+    context,
+    (key) => {
+      const info = openKeyInfo(key, name, blob);
+      if (info === null) return damagedKey(name);
+      if (info.deletionAllowed) return { ok: true };
+      throw new Invalid(
+        `the key ${name} must not be deleted, since what it encrypted is lost then: set deletionAllowed first`,
+        `error deleting policy ${form?.name}: deletion is not allowed for this key`,
+      );
+    },
+    form,
+  );
 }
 
 export function listTransitKeys(
@@ -157,20 +187,25 @@ export async function useTransitKey(
   context: Context,
   request: RequestOf<"useTransitKey">,
 ): Promise<ReplyOf<"useTransitKey">> {
-  const begun = withValid(context, (key) => begin(context, key, request));
+  const { form, use, body } = request;
+  const begun = withValid(context, (key) => begin(context, key, request), form);
   if ("ok" in begun) return begun;
   const { inputs, info } = begun;
   const results: Bytes[] = [];
   const slice = inputsAtOnce[info.type];
+  let failed = 0;
   try {
     for (let at = 0; at < inputs.length; at += slice) {
       if (at > 0) await nextTurn();
       const done = withValid(context, (key) => runInputs(context, key, request, begun, inputs.slice(at, at + slice)));
       if ("ok" in done) return done;
-      results.push(...done);
+      results.push(...done.results);
+      failed += done.failed;
     }
     const pieces = results.flatMap((result, i) => (i === 0 ? [result] : [",", result]));
-    return { ok: true, reply: concat(['{"results":[', ...pieces, "]}"]) };
+    if (form === undefined) return { ok: true, reply: concat(['{"results":[', ...pieces, "]}"]) };
+    const status = batchStatus(body, use, failed, inputs.length);
+    return { ok: true, reply: concat(['{"batch_results":[', ...pieces, "]}"]), status };
   } finally {
     wipe(...results);
   }
@@ -199,8 +234,15 @@ export function reserveMessages(
   });
 }
 
-export function randomBytes(context: Context, { body }: RequestOf<"randomBytes">): ReplyOf<"randomBytes"> {
-  return withValid(context, () => ({ ok: true, reply: randomReply(fieldsOf(context, body)) }));
+export function randomBytes(context: Context, { body, form }: RequestOf<"randomBytes">): ReplyOf<"randomBytes"> {
+  return withValid(context, () => {
+    const fields = fieldsOf(context, body, form);
+    return { ok: true, reply: form === undefined ? randomReply(fields) : vaultRandom(fields) };
+  });
+}
+
+export function hashBytes(context: Context, { body, form }: RequestOf<"hashBytes">): ReplyOf<"hashBytes"> {
+  return withValid(context, () => ({ ok: true, reply: vaultHash(fieldsOf(context, body, form)) }), form);
 }
 
 export function oneTimeCode(
@@ -224,9 +266,10 @@ function begin(
   key: SealingKey,
   request: RequestOf<"useTransitKey">,
 ): Begun | ReplyOf<"useTransitKey"> {
-  const { use, name, blob, body } = request;
-  const { inputs, isBatch } = inputsOf(body);
-  if (!isBatch) fieldsOf(context, body);
+  const { use, name, blob, body, form } = request;
+  const { inputs, isBatch } = inputsOf(body, form && vaultBatch);
+  if (form !== undefined && inputs.length === 0) throw new Invalid("missing batch input to process");
+  if (!isBatch) fieldsOf(context, body, form);
   if (blob === null) return noTransitKey(name);
   const info = openKeyInfo(key, name, blob);
   if (info === null) return damagedKey(name);
@@ -235,26 +278,33 @@ function begin(
   if (countsMessages(use, usable) && !messages.take(info, usable.latest, usable.etag, inputs.length)) {
     return { ok: true, reply: null };
   }
-  return isBatch ? { inputs, info, blob } : { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body))) };
+  if (isBatch) return { inputs, info, blob };
+  return { ok: true, reply: concat(uses[use](usable, fieldsOf(context, body, form))) };
 }
 
 /** Returns the JSON of each input's result, or of its error, in memory of our own. */
 function runInputs(
   context: Context,
   key: SealingKey,
-  { use, name }: RequestOf<"useTransitKey">,
+  { use, name, form, body }: RequestOf<"useTransitKey">,
   { info, blob }: Begun,
   inputs: readonly Uint8Array[],
-): Bytes[] {
+): { readonly results: Bytes[]; readonly failed: number } {
   const usable = new UsableKey(key, name, blob, info, context.transit.privateKeys);
-  return inputs.map((input) => {
+  let failed = 0;
+  const results = inputs.map((input) => {
     try {
-      return concat(uses[use](usable, fieldsOf(context, input)));
+      const fields = fieldsOf(context, input, form, { batch: body, use });
+      const result = concat(uses[use](usable, fields));
+      return form === undefined ? result : batchResult(input, result);
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
+      failed++;
+      if (form !== undefined) return batchResult(input, utf8(JSON.stringify({ error: error.forVault })));
       return utf8(JSON.stringify({ error: error.message, code: "BAD_REQUEST" }));
     }
   });
+  return { results, failed };
 }
 
 /** Lets the messages be read that have arrived. */
@@ -263,20 +313,26 @@ function nextTurn(): Promise<void> {
 }
 
 /** Runs an operation of an unlocked vault; what it finds invalid becomes a refusal. */
-function withValid<T>(context: Context, operation: (key: SealingKey) => T): T | Refusal {
+function withValid<T>(context: Context, operation: (key: SealingKey) => T, form?: VaultForm): T | Refusal {
   return context.keyring.withKey((key) => {
     try {
       return operation(key);
     } catch (error) {
-      if (error instanceof Invalid) return error.refusal;
+      if (error instanceof Invalid) return error.refusal(form !== undefined);
       if (error instanceof DamagedKey) return damagedKey(error.keyName);
       throw error;
     }
   });
 }
 
-function fieldsOf({ settings }: Context, body: Uint8Array): Fields {
-  return Fields.read(body, settings.maxValueBytes);
+function fieldsOf(
+  { settings }: Context,
+  body: Uint8Array,
+  form?: VaultForm,
+  batch?: { readonly batch: Uint8Array; readonly use: TransitUse },
+): Fields {
+  if (form === undefined) return Fields.read(body, settings.maxValueBytes);
+  return vaultFields(body, settings.maxValueBytes, form, batch);
 }
 
 function wishOf(fields: Fields): Wish {
@@ -350,28 +406,37 @@ function withVersion({ info, privateParts }: OpenedKey, { part, publicKey }: New
   return { info: { ...info, versions: [...info.versions, version] }, privateParts: [...privateParts, part] };
 }
 
-function configure(context: Context, { name, blob, body }: RequestOf<"changeTransitKey">): SealReply | Refusal {
-  return withValid(context, (key) => {
-    const opened = openKey(key, name, blob);
-    if (opened === null) return damagedKey(name);
-    const { info } = opened;
-    const fields = fieldsOf(context, body);
-    const changed = {
-      ...info,
-      minDecryptionVersion: fields.whole("minDecryptionVersion", 1, info.versions.length, info.minDecryptionVersion),
-      deletionAllowed: fields.flag("deletionAllowed", info.deletionAllowed),
-    };
-    return sealed(key, name, { ...opened, info: changed });
-  });
+function configure(context: Context, { name, blob, body, form }: RequestOf<"changeTransitKey">): SealReply | Refusal {
+  return withValid(
+    context,
+    (key) => {
+      const opened = openKey(key, name, blob);
+      if (opened === null) return damagedKey(name);
+      const { info } = opened;
+      const fields = fieldsOf(context, body, form);
+      // Vault's clients may send 0 for 1.
+      const least = form === undefined ? 1 : 0;
+      const first = fields.whole("minDecryptionVersion", least, info.versions.length, info.minDecryptionVersion);
+      const changed = {
+        ...info,
+        minDecryptionVersion: Math.max(1, first),
+        deletionAllowed: fields.flag("deletionAllowed", info.deletionAllowed),
+      };
+      return sealed(key, name, { ...opened, info: changed }, form);
+    },
+    form,
+  );
 }
 
-function sealed(key: SealingKey, name: string, opened: OpenedKey): SealReply {
+function sealed(key: SealingKey, name: string, opened: OpenedKey, form?: VaultForm): SealReply {
   const blob = sealKey(key, name, opened);
-  const reply = utf8(JSON.stringify(shownKey(name, opened.info)));
+  const reply = utf8(JSON.stringify(shownKey(name, opened.info, form)));
   return { ok: true, blob, headLength: metadataEnd(blob), reply, etag: etagOfCurrent(blob) };
 }
 
-function shownKey(name: string, { type, exportable, deletionAllowed, minDecryptionVersion, versions }: KeyInfo) {
+function shownKey(name: string, info: KeyInfo, form?: VaultForm): object {
+  if (form !== undefined) return shownVaultKey(form.name, info);
+  const { type, exportable, deletionAllowed, minDecryptionVersion, versions } = info;
   const shown = versions.map(({ createdAt, publicKey }, i) => [i + 1, { createdAt, publicKey }]);
   const latestVersion = versions.length;
   return {

@@ -11,10 +11,17 @@ import { fromBase64 } from "./base64.js";
 
 export const mostInputs = 1000;
 
-/** Why a request is invalid. The text is for the client and never repeats any input. */
+/** Why a request is invalid. The text is for the client and never repeats any input; `forVault`: to one of Vault's clients. */
 export class Invalid extends Error {
-  get refusal(): Refusal {
-    return badRequest(this.message);
+  readonly forVault: string;
+
+  constructor(message: string, forVault = message) {
+    super(message);
+    this.forVault = forVault;
+  }
+
+  refusal(isForVault: boolean): Refusal {
+    return badRequest(isForVault ? this.forVault : this.message);
   }
 }
 
@@ -29,13 +36,27 @@ const names = [
 
 const emptyObject = utf8("{}");
 
+/** How fields are called, and how missing ones are reported, where it is not the native API. */
+export type FieldLabels = {
+  readonly names: Readonly<Record<string, string>>;
+  readonly missing: Readonly<Record<string, string>>;
+};
+
 export class Fields {
   readonly #fields: ReadonlyMap<string, JsonValue>;
   readonly #maxBytes: number;
+  /** Null: the native ones. */
+  readonly #labels: FieldLabels | null;
 
-  private constructor(fields: ReadonlyMap<string, JsonValue>, maxBytes: number) {
+  /** With labels, also takes numbers and truth values that are written as strings. */
+  constructor(fields: ReadonlyMap<string, JsonValue>, maxBytes: number, labels: FieldLabels | null = null) {
     this.#fields = fields;
     this.#maxBytes = maxBytes;
+    this.#labels = labels;
+  }
+
+  get isForVault(): boolean {
+    return this.#labels !== null;
   }
 
   /** An empty body has no fields. @throws Invalid */
@@ -60,22 +81,24 @@ export class Fields {
     if (!this.has(name)) return undefined;
     const value = this.#fields.get(name);
     const bytes = value instanceof JsonText ? fromBase64(value.bytes) : null;
-    if (bytes === null) throw new Invalid(`${name} must be a string in base64`);
-    if (bytes.length > this.#maxBytes) throw new Invalid(`${name} must have at most ${this.#maxBytes} bytes`);
+    if (bytes === null) throw new Invalid(`${this.#called(name)} must be a string in base64`);
+    if (bytes.length > this.#maxBytes)
+      throw new Invalid(`${this.#called(name)} must have at most ${this.#maxBytes} bytes`);
     return bytes;
   }
 
   /** @throws Invalid */
   bytes(name: string): Uint8Array {
     const bytes = this.optionalBytes(name);
-    if (bytes === undefined) throw new Invalid(`${name} is missing: it must be a string in base64`);
+    if (bytes === undefined)
+      throw this.#missing(name, `${this.#called(name)} is missing: it must be a string in base64`);
     return bytes;
   }
 
   /** The bytes of a string. @throws Invalid */
   text(name: string): Uint8Array {
     const value = this.#fields.get(name);
-    if (!(value instanceof JsonText)) throw new Invalid(`${name} must be a string`);
+    if (!(value instanceof JsonText)) throw this.#missing(name, `${this.#called(name)} must be a string`);
     return value.bytes;
   }
 
@@ -84,7 +107,7 @@ export class Fields {
     if (!this.has(name)) return absent;
     const value = this.#fields.get(name);
     const chosen = value instanceof JsonText ? choices.find((choice) => choice === value.toString()) : undefined;
-    if (chosen === undefined) throw new Invalid(`${name} must be one of ${choices.join(", ")}`);
+    if (chosen === undefined) throw new Invalid(`${this.#called(name)} must be one of ${choices.join(", ")}`);
     return chosen;
   }
 
@@ -92,29 +115,55 @@ export class Fields {
   flag(name: string, absent: boolean): boolean {
     const value = this.#fields.get(name);
     if (value === undefined) return absent;
-    if (typeof value !== "boolean") throw new Invalid(`${name} must be true or false`);
-    return value;
+    const flag = this.#labels !== null && value instanceof JsonText ? writtenFlags.get(value.toString()) : value;
+    if (typeof flag !== "boolean") throw new Invalid(`${this.#called(name)} must be true or false`);
+    return flag;
   }
 
   /** @throws Invalid */
   whole(name: string, least: number, most: number, absent: number): number {
     const value = this.#fields.get(name);
     if (value === undefined) return absent;
-    if (typeof value !== "number" || value < least || value > most)
-      throw new Invalid(`${name} must be a whole number from ${least} to ${most}`);
-    return value;
+    const number = this.#labels !== null && value instanceof JsonText ? writtenNumber(value) : value;
+    if (typeof number !== "number" || number < least || number > most)
+      throw new Invalid(`${this.#called(name)} must be a whole number from ${least} to ${most}`);
+    return number;
+  }
+
+  #called(name: string): string {
+    return this.#labels?.names[name] ?? name;
+  }
+
+  #missing(name: string, problem: string): Invalid {
+    return new Invalid((!this.has(name) && this.#labels?.missing[name]) || problem);
   }
 }
+
+const writtenFlags = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);
+
+function writtenNumber(text: JsonText): number | null {
+  return text.bytes.length <= mostDigits && /^[0-9]+$/.test(text.toString()) ? Number(text.toString()) : null;
+}
+
+const mostDigits = 15;
 
 /**
  * Returns the inputs of a body: those of its batch, or the body itself.
  * @throws Invalid
  */
-export function inputsOf(body: Uint8Array): { readonly inputs: readonly Uint8Array[]; readonly isBatch: boolean } {
-  const found = readObject(body.length === 0 ? emptyObject : body, ["batch"]);
+export function inputsOf(
+  body: Uint8Array,
+  name = "batch",
+): { readonly inputs: readonly Uint8Array[]; readonly isBatch: boolean } {
+  const found = readObject(body.length === 0 ? emptyObject : body, [name]);
   if (found === null) throw new Invalid("the body must be one JSON object in UTF-8");
-  if (!found.has("batch")) return { inputs: [body], isBatch: false };
-  const spans = readElements(body, "batch", mostInputs);
-  if (spans === null) throw new Invalid(`batch must be an array of at most ${mostInputs} objects`);
+  if (!found.has(name) || (name !== "batch" && found.get(name) === null)) return { inputs: [body], isBatch: false };
+  const spans = readElements(body, name, mostInputs);
+  if (spans === null) throw new Invalid(`${name} must be an array of at most ${mostInputs} objects`);
   return { inputs: spans.map(({ start, end }) => body.subarray(start, end)), isBatch: true };
 }

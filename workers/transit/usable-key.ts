@@ -32,10 +32,13 @@ export class UsableKey {
   /** Checks the number of a version that a request names. @throws Invalid */
   allowed(version: number): number {
     const { minDecryptionVersion } = this.info;
-    if (version < 1 || version > this.latest) throw new Invalid(`the key ${this.name} has no version ${version}`);
+    if (version < 1 || version > this.latest) {
+      throw new Invalid(`the key ${this.name} has no version ${version}`, "invalid ciphertext: version is too new");
+    }
     if (version >= minDecryptionVersion) return version;
     throw new Invalid(
       `version ${version} of the key ${this.name} is no longer allowed: its minDecryptionVersion is ${minDecryptionVersion}`,
+      "ciphertext or signature version is disallowed by policy (too old)",
     );
   }
 

@@ -29,20 +29,24 @@ const prefixBytes = utf8(shownPrefix);
 export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields) => Pieces } = {
   encrypt: (key, fields) => {
     const plaintext = fields.bytes("plaintext");
-    return ['{"ciphertext":"', ...encrypted(key, plaintext, fields), '"}'];
+    return ['{"ciphertext":"', ...encrypted(key, plaintext, fields), `"${shownVersion(fields, key.latest)}}`];
   },
 
   decrypt: (key, fields) => ['{"plaintext":"', toBase64(decrypted(key, fields)), '"}'],
 
-  rewrap: (key, fields) => ['{"ciphertext":"', ...encrypted(key, decrypted(key, fields), fields), '"}'],
+  rewrap: (key, fields) => {
+    const ciphertext = encrypted(key, decrypted(key, fields), fields);
+    return ['{"ciphertext":"', ...ciphertext, `"${shownVersion(fields, key.latest)}}`];
+  },
 
   sign: (key, fields) => {
     mustBe(key, "sign", isAsymmetric(key.info.type), "ed25519, ecdsa-p256 or rsa");
     const version = versionOf(key, fields);
     const { input, options } = toSign(key, fields);
     const signature = sign(key.info.type, key.privateKey(version), () => key.privatePart(version), input, options);
-    const isUrl = key.info.type === "ecdsa-p256" && options.marshaling === "jws";
-    return ['{"signature":"', ...shown(version, isUrl ? urlBase64(signature) : toBase64(signature)), '"}'];
+    const isUrl = (key.info.type === "ecdsa-p256" || fields.isForVault) && options.marshaling === "jws";
+    const text = shown(version, isUrl ? urlBase64(signature) : toBase64(signature));
+    return ['{"signature":"', ...text, `"${shownVersion(fields, version)}}`];
   },
 
   verify: (key, fields) => {
@@ -65,7 +69,8 @@ export const uses: { readonly [U in TransitUse]: (key: UsableKey, fields: Fields
     const dataKey = randomize(allocate(bits / 8));
     try {
       const plaintext = scratchOf(dataKey);
-      const ciphertext = ['"ciphertext":"', ...encrypted(key, plaintext, fields), '"}'];
+      const end = `"${shownVersion(fields, key.latest)}}`;
+      const ciphertext = ['"ciphertext":"', ...encrypted(key, plaintext, fields), end];
       if (!fields.flag("plaintext", true)) return ["{", ...ciphertext];
       return ['{"plaintext":"', toBase64(plaintext), '",', ...ciphertext];
     } finally {
@@ -108,12 +113,21 @@ function decrypted(key: UsableKey, fields: Fields): Uint8Array {
     : decryptGcm(key.privatePart(version).subarray(0, aesKeyBytes), bytes, aad);
   if (plaintext !== null) return plaintext;
   const reasons = isRsa(key.info.type) ? "another key" : "another key or with another aad";
-  throw new Invalid(`the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`);
+  throw new Invalid(
+    `the key ${key.name} does not decrypt this ciphertext: it is damaged, or was made with ${reasons}`,
+    isRsa(key.info.type) ? "failed to RSA decrypt the ciphertext" : "cipher: message authentication failed",
+  );
 }
 
 function aadOf(key: UsableKey, fields: Fields): Uint8Array {
   const { type } = key.info;
-  mustBe(key, "encrypt", isRsa(type) || type === "aes256-gcm96", "aes256-gcm96 or rsa");
+  mustBe(
+    key,
+    "encrypt",
+    isRsa(type) || type === "aes256-gcm96",
+    "aes256-gcm96 or rsa",
+    `message encryption not supported for key type ${type}`,
+  );
   const aad = fields.optionalBytes("aad");
   if (isRsa(type) && aad !== undefined) throw new Invalid("aad works with keys of type aes256-gcm96 only");
   return aad ?? noBytes;
@@ -123,7 +137,8 @@ function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; r
   const hash = hashOf(fields);
   const options: SignOptions = {
     hash,
-    isDigest: fields.flag("prehashed", false),
+    // Vault's clients expect an Ed25519 signature of what they call a digest.
+    isDigest: fields.flag("prehashed", false) && !(fields.isForVault && key.info.type === "ed25519"),
     marshaling: fields.choice("marshaling", ["asn1", "jws"], "asn1"),
     padding: fields.choice("signatureAlgorithm", ["pss", "pkcs1v15"], "pss"),
   };
@@ -149,9 +164,18 @@ function hashOf(fields: Fields): Hash {
   return hashes[fields.choice("hash", ["sha2-256", "sha2-384", "sha2-512"], "sha2-256")];
 }
 
-function mustBe(key: UsableKey, verb: string, can: boolean, types: string): void {
-  if (!can)
-    throw new Invalid(`the key ${key.name} is of type ${key.info.type} and cannot ${verb}: use a key of type ${types}`);
+function mustBe(key: UsableKey, verb: string, can: boolean, types: string, forVault?: string): void {
+  if (can) return;
+  const { type } = key.info;
+  throw new Invalid(
+    `the key ${key.name} is of type ${type} and cannot ${verb}: use a key of type ${types}`,
+    forVault ?? `key type ${type} does not support ${verb === "sign" ? "signing" : "this: use a key of another type"}`,
+  );
+}
+
+/** Vault's clients are told the version of the key. */
+function shownVersion(fields: Fields, version: number): string {
+  return fields.isForVault ? `,"key_version":${version}` : "";
 }
 
 function validity(isValid: boolean): Pieces {
@@ -175,7 +199,11 @@ function parsed(
   const head = isShown ? /^vault:v([1-9]\d{0,8}):/.exec(textOf(text.subarray(0, 20))) : null;
   const bytes = head && fromBase64(text.subarray(head[0].length));
   if (bytes) return { version: key.allowed(Number(head[1])), bytes };
-  throw new Invalid(`${name} must begin with vault:v, the key's version and a colon; base64 follows`);
+  const kind = name === "hmac" ? "HMAC" : name;
+  throw new Invalid(
+    `${name} must begin with vault:v, the key's version and a colon; base64 follows`,
+    head ? `invalid ${kind}: could not decode base64` : `invalid ${kind}: no prefix`,
+  );
 }
 
 const plus = 0x2b;

@@ -1,0 +1,225 @@
+/** Handlers of `auth`: what the token is, its end, child tokens, and the login with a token's name and value. */
+import type { IncomingMessage } from "node:http";
+import type { Request, Response } from "express";
+import { type Scope, scopes } from "../access/scopes.js";
+import { rootName } from "../access/token-request.js";
+import type { ChildRequest, NewToken, ShownToken } from "../access/tokens.js";
+import { VaultError } from "../errors.js";
+import { readBody } from "../http/body.js";
+import type { Service } from "../http/endpoint.js";
+import { bearerOf } from "../http/guards.js";
+import { ownMemory } from "../http/memory.js";
+import { callerOf, contextOf, onlyHeader } from "../http/request.js";
+import { sendNothing, sendObject } from "./response.js";
+
+const maxBodyBytes = 64 * 1024;
+
+/** As Vault: of a token that is made without an end, and of a login. */
+const defaultSeconds = 32 * 24 * 3600;
+const loginSeconds = 24 * 3600;
+
+/** Returns the token of a request: in Vault's header, or as a bearer. */
+export function tokenOf(req: IncomingMessage): string | undefined {
+  return onlyHeader(req.rawHeaders, "x-vault-token") ?? bearerOf(req);
+}
+
+export function lookUpSelf(service: Service, req: Request, res: Response): void {
+  sendObject(res, describe(service, shownOf(service, req), presented(req)));
+}
+
+/** The root token may look up any, another one itself. */
+export async function lookUp(service: Service, req: Request, res: Response): Promise<void> {
+  const { text, shown } = await namedToken(service, req, res);
+  sendObject(res, describe(service, shown, text));
+}
+
+/** A token's life cannot be extended: returns what is left of it. */
+export async function renewSelf(service: Service, req: Request, res: Response): Promise<void> {
+  await readBody(req, res, maxBodyBytes, ownMemory); // `increment`
+  sendObject(res, null, { auth: authOf(service, shownOf(service, req), presented(req)) });
+}
+
+export async function renew(service: Service, req: Request, res: Response): Promise<void> {
+  const { text, shown } = await namedToken(service, req, res);
+  sendObject(res, null, { auth: authOf(service, shown, text) });
+}
+
+export async function revokeSelf(service: Service, req: Request, res: Response): Promise<void> {
+  await readBody(req, res, maxBodyBytes, ownMemory);
+  await revokeShown(service, req, res, shownOf(service, req));
+}
+
+/** The root token may revoke any, another one itself. */
+export async function revoke(service: Service, req: Request, res: Response): Promise<void> {
+  const { shown } = await namedToken(service, req, res);
+  await revokeShown(service, req, res, shown);
+}
+
+export async function createToken(service: Service, req: Request, res: Response): Promise<void> {
+  const wish = readChild(membersOf(await readBody(req, res, maxBodyBytes, ownMemory)));
+  const made = await service.tokens.createChild(presented(req), wish);
+  sendMade(service, req, res, made);
+}
+
+/** A wrong name or value counts as a wrong token does. */
+export async function logIn(service: Service, req: Request, res: Response): Promise<void> {
+  const { credentials, tokens, tokenLockout } = service;
+  const members = membersOf(await readBody(req, res, maxBodyBytes, ownMemory));
+  const { role_id: name, secret_id: text } = members;
+  if (typeof name !== "string" || name === "") throw new VaultError("BAD_REQUEST", "missing role_id");
+  if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing secret_id");
+  await tokens.refresh();
+  tokenLockout.check(req); // others may have failed since
+  const caller = orNull(() => credentials.authenticate(text));
+  if (caller === null || (caller === "root" ? rootName : caller.token.name) !== name) {
+    tokenLockout.fail(req);
+    throw new VaultError("BAD_REQUEST", "invalid role or secret ID");
+  }
+  const made = await tokens.createChild(text, { label: "login", can: null, ttlSeconds: loginSeconds });
+  sendMade(service, req, res, made);
+}
+
+function sendMade(service: Service, req: Request, res: Response, { text, shown }: NewToken): void {
+  contextOf(req).subject = shown.name;
+  sendObject(res, null, { auth: authOf(service, shown, text) });
+}
+
+async function revokeShown({ tokens, broker }: Service, req: Request, res: Response, shown: Shown): Promise<void> {
+  if (shown === "root") {
+    throw new VaultError("BAD_REQUEST", "the root token is not revoked but replaced: strongroom token rotate");
+  }
+  contextOf(req).subject = shown.name;
+  const revoked = tokens.revoke(shown.name);
+  broker?.endSession(shown.name);
+  await revoked;
+  sendNothing(res);
+}
+
+type Shown = ShownToken | "root";
+
+function shownOf({ tokens }: Service, req: Request): Shown {
+  const caller = callerOf(req);
+  return caller === "root" ? caller : tokens.show(caller);
+}
+
+/** Returns the token that a body names. @throws VaultError FORBIDDEN, BAD_REQUEST */
+async function namedToken(
+  service: Service,
+  req: Request,
+  res: Response,
+): Promise<{ readonly text: string; readonly shown: Shown }> {
+  const { token: text } = membersOf(await readBody(req, res, maxBodyBytes, ownMemory));
+  if (typeof text !== "string" || text === "") throw new VaultError("BAD_REQUEST", "missing token");
+  if (text === presented(req)) return { text, shown: shownOf(service, req) };
+  if (callerOf(req) !== "root") throw new VaultError("FORBIDDEN", "only the root token may name another one");
+  const caller = orNull(() => service.credentials.authenticate(text));
+  if (caller === null) throw new VaultError("FORBIDDEN", "bad token");
+  return { text, shown: caller === "root" ? caller : service.tokens.show(caller) };
+}
+
+function orNull<T>(attempt: () => T): T | null {
+  try {
+    return attempt();
+  } catch {
+    return null; // it has ended
+  }
+}
+
+function presented(req: Request): string {
+  return tokenOf(req) ?? "";
+}
+
+function describe({ tokens }: Service, shown: Shown, id: string): object {
+  const fixed = { entity_id: "", explicit_max_ttl: 0, meta: null, num_uses: 0, renewable: false, type: "service" };
+  if (shown === "root") {
+    const times = { creation_time: 0, creation_ttl: 0, expire_time: null, ttl: 0 };
+    const names = { accessor: rootName, display_name: rootName, path: "auth/token/root", policies: [rootName] };
+    return { ...fixed, ...times, ...names, id, orphan: true };
+  }
+  const { name, can, createdAt, expiresAt, parent } = shown;
+  const { left, whole } = tokens.timesOf(shown);
+  const made = { creation_time: Math.floor(Date.parse(createdAt) / 1000), issue_time: createdAt };
+  const times = { ...made, creation_ttl: whole ?? 0, expire_time: expiresAt, ttl: left ?? 0 };
+  const names = { accessor: name, display_name: name, path: "auth/token/create", policies: can };
+  return { ...fixed, ...times, ...names, id, orphan: parent === undefined };
+}
+
+function authOf({ tokens }: Service, shown: Shown, text: string): object {
+  const [name, policies] = shown === "root" ? [rootName, [rootName]] : [shown.name, shown.can];
+  const left = shown === "root" ? null : tokens.timesOf(shown).left;
+  return {
+    ...{ client_token: text, accessor: name, policies, token_policies: policies, metadata: null },
+    ...{ lease_duration: left ?? 0, renewable: false, entity_id: "", token_type: "service" },
+    ...{ orphan: shown === "root" || shown.parent === undefined, mfa_requirement: null, num_uses: 0 },
+  };
+}
+
+type Members = { readonly [name: string]: unknown };
+
+/** Without a body there are none. DANGER: the parser's own error would quote the body. */
+function membersOf(body: Uint8Array): Members {
+  if (body.length === 0) return {};
+  try {
+    const parsed: unknown = JSON.parse(new TextDecoder("utf8", { fatal: true }).decode(body));
+    if (parsed === null) return {};
+    if (typeof parsed === "object" && !Array.isArray(parsed)) return { ...parsed };
+  } catch {
+    // refused as any other body that is not an object
+  }
+  throw new VaultError("BAD_REQUEST", "failed to parse JSON input");
+}
+
+/** What would give a token other rights or another end than the client thinks, and the values that ask for nothing. */
+const refused: Readonly<Record<string, readonly unknown[]>> = {
+  id: [""],
+  no_parent: [false, "false"],
+  num_uses: [0, "0"],
+  period: [0, "0", "", "0s"],
+  entity_alias: [""],
+  type: ["service", "default", "", "default-service"],
+};
+
+/** @throws VaultError BAD_REQUEST */
+function readChild(members: Members): ChildRequest {
+  for (const [name, neutral] of Object.entries(refused)) {
+    const value = members[name];
+    if (value === undefined || value === null || neutral.includes(value)) continue;
+    throw new VaultError("BAD_REQUEST", `${name} is not supported: leave it out`);
+  }
+  const { display_name: label, policies, ttl, lease, explicit_max_ttl: most } = members;
+  const wanted = secondsOf("ttl", ttl ?? lease) || defaultSeconds;
+  const limit = secondsOf("explicit_max_ttl", most) || wanted;
+  return { label: labelOf(label), can: policiesOf(policies), ttlSeconds: Math.min(wanted, limit) };
+}
+
+function labelOf(label: unknown): string {
+  const text = typeof label === "string" ? label.toLowerCase().replace(/[^a-z0-9_-]+/g, "-") : "";
+  return text === "" ? "token" : text;
+}
+
+/** Policies are scopes; `root` alone stands for all that the parent can, and `default` for nothing. */
+function policiesOf(policies: unknown): readonly Scope[] | null {
+  if (policies === undefined || policies === null) return null;
+  const names = typeof policies === "string" ? policies.split(",") : policies;
+  if (!Array.isArray(names)) throw new VaultError("BAD_REQUEST", "policies must be a list of scopes");
+  const wanted = names.filter((name) => name !== "default" && name !== "");
+  if (wanted.length === 0 || wanted.includes(rootName)) return wanted.length === 0 ? null : scopes;
+  const known = scopes.filter((scope) => wanted.includes(scope));
+  if (known.length === new Set(wanted).size) return known;
+  throw new VaultError("BAD_REQUEST", `child policies must be subset of parent: they are some of ${scopes.join(", ")}`);
+}
+
+const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 24 * 3600 };
+const maxSeconds = 100 * 365 * 24 * 3600;
+
+/** Reads seconds, or a duration such as `1h30m`; 0 where there is none. @throws VaultError BAD_REQUEST */
+function secondsOf(name: string, value: unknown): number {
+  if (value === undefined || value === null || value === "") return 0;
+  const text = typeof value === "number" || typeof value === "string" ? String(value) : "";
+  const parts = /^\d{1,10}$/.test(text)
+    ? [`${text}s`]
+    : text.match(/^(?:\d{1,10}[smhd])+$/) && text.match(/\d+[smhd]/g);
+  const seconds = parts?.reduce((sum, part) => sum + Number(part.slice(0, -1)) * (units[part.slice(-1)] ?? 0), 0);
+  if (seconds !== undefined && seconds <= maxSeconds) return seconds;
+  throw new VaultError("BAD_REQUEST", `${name} must be a number of seconds, or a duration such as 1h30m`);
+}

@@ -1,0 +1,174 @@
+/** Tokens for Vault's clients: what they are, child tokens, the login, and their ends. */
+import { expect } from "chai";
+import { shared } from "../support/clean-up.js";
+import { FakeClock } from "../support/manual-clock.js";
+import { mustCreateToken, mustList, mustLock, send } from "../support/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
+
+const hour = 3600;
+
+describe("Tokens for Vault's clients", () => {
+  const clock = new FakeClock();
+  const server = shared(() => startVaultServer({ clock, idleTimeoutMs: 0 }));
+  let made = 0;
+  beforeEach(() => clock.advance(300_000)); // ends a lockout
+
+  async function newToken(rights: object = {}): Promise<{ readonly name: string; readonly token: string }> {
+    const name = `t${++made}`;
+    return mustCreateToken(server(), { name, ttlSeconds: hour, ...rights });
+  }
+
+  /** Returns `auth` of a child token. */
+  async function mustMake(token: string, body: object = {}) {
+    const answer = await vault(server(), "POST", "auth/token/create", { token, body });
+    expect(answer.status, answer.text).to.equal(200);
+    return answer.json.auth;
+  }
+
+  const self = (token: string) => vault(server(), "GET", "auth/token/lookup-self", { token });
+
+  it("shows a token with its rest of life", async () => {
+    const { name, token } = await newToken({ can: ["get", "list"] });
+    clock.advance(60_000);
+    const { data } = (await self(token)).json;
+    expect(data).to.deep.include({ id: token, accessor: name, display_name: name, policies: ["list", "get"] });
+    expect(data).to.include({ creation_ttl: hour, ttl: hour - 60, orphan: true, renewable: false, type: "service" });
+    expect(Date.parse(data.expire_time)).to.equal(clock.now() + (hour - 60) * 1000);
+    const other = await vault(server(), "POST", "auth/token/lookup", { token, body: { token } });
+    expect(other.json.data).to.deep.equal(data);
+  });
+
+  it("shows the root token as one that never ends", async () => {
+    const { data } = (await self(server().token)).json;
+    expect(data).to.deep.include({ policies: ["root"], ttl: 0, expire_time: null, id: server().token });
+  });
+
+  it("lets the root token look up others, and no other token", async () => {
+    const { name, token } = await newToken();
+    const looked = await vault(server(), "POST", "auth/token/lookup", { body: { token } });
+    expect(looked.json.data).to.include({ id: token, accessor: name });
+    const { token: other } = await newToken();
+    expect((await vault(server(), "POST", "auth/token/lookup", { token: other, body: { token } })).status).to.equal(
+      403,
+    );
+    expect((await vault(server(), "POST", "auth/token/lookup", { body: { token: "none" } })).status).to.equal(403);
+  });
+
+  it("answers a renewal with what is left", async () => {
+    const { token } = await newToken();
+    clock.advance(600_000);
+    const answer = await vault(server(), "POST", "auth/token/renew-self", { token, body: { increment: "768h" } });
+    expect(answer.json.auth).to.include({ client_token: token, lease_duration: hour - 600, renewable: false });
+  });
+
+  it("makes a child with the parent's rights, within its life, shown by token ls", async () => {
+    const { name, token } = await newToken({ can: ["get"], paths: ["app/"] });
+    const auth = await mustMake(token, { ttl: "20m", display_name: "Terraform!", renewable: false });
+    expect(auth).to.include({ lease_duration: 1200, orphan: false, token_type: "service" });
+    expect(auth.accessor).to.match(new RegExp(`^${name}\\.terraform--[0-9a-f]{8}$`));
+    expect((await mustMake(token, { ttl: "768h" })).lease_duration).to.equal(hour);
+    expect((await mustMake(token, { explicit_max_ttl: "1m30s" })).lease_duration).to.equal(90);
+    const { tokens } = (await send(server(), { path: "/v1/tokens" })).json as { tokens: { name: string }[] };
+    const listed = tokens.find(({ name: one }) => one === auth.accessor);
+    expect(listed).to.deep.include({ can: ["get"], paths: ["app/"], parent: name });
+  });
+
+  it("makes a child with fewer scopes, and never with more", async () => {
+    const { token } = await newToken({ can: ["get", "list", "put"] });
+    expect((await mustMake(token, { policies: ["get", "default"] })).policies).to.deep.equal(["get"]);
+    for (const policies of [["delete"], ["root"], ["admin"]]) {
+      const answer = await vault(server(), "POST", "auth/token/create", { token, body: { policies } });
+      expect(answer.status, String(policies)).to.be.oneOf([400, 403]);
+    }
+  });
+
+  it("refuses wishes that would change what the token is", async () => {
+    const wishes = [
+      { no_parent: true },
+      { num_uses: 1 },
+      { period: "1h" },
+      { type: "batch" },
+      { id: "mine" },
+      { ttl: "x" },
+    ];
+    for (const body of wishes) {
+      const answer = await vault(server(), "POST", "auth/token/create", { body });
+      expect(answer.status, JSON.stringify(body)).to.equal(400);
+    }
+    const neutral = { no_parent: false, num_uses: 0, period: "", type: "service", id: null, meta: { a: "b" } };
+    expect((await vault(server(), "POST", "auth/token/create", { body: neutral })).status).to.equal(200);
+    expect((await vault(server(), "PUT", "auth/token/create", { body: "null" })).status).to.equal(200);
+  });
+
+  it("revokes itself, and its children with it, but never the root token", async () => {
+    const { token } = await newToken();
+    const { client_token: child } = await mustMake(token);
+    expect((await self(child)).status).to.equal(200);
+    expect((await vault(server(), "POST", "auth/token/revoke-self", { token })).status).to.equal(204);
+    for (const one of [token, child]) expect((await self(one)).status).to.equal(403);
+    expect((await vault(server(), "POST", "auth/token/revoke-self")).status).to.equal(400);
+    const { token: another } = await newToken();
+    expect((await vault(server(), "POST", "auth/token/revoke", { body: { token: another } })).status).to.equal(204);
+    expect((await self(another)).status).to.equal(403);
+  });
+
+  it("logs in with a token's name and value, with a token of its own", async () => {
+    const { name, token } = await newToken({ can: ["list"] });
+    const body = { role_id: name, secret_id: token };
+    const answer = await vault(server(), "POST", "auth/approle/login", { token: null, body });
+    const { auth } = answer.json;
+    expect(auth).to.deep.include({ policies: ["list"], lease_duration: hour, orphan: false });
+    await vault(server(), "POST", "auth/token/revoke-self", { token: auth.client_token });
+    expect((await self(auth.client_token)).status).to.equal(403);
+    expect((await self(token)).status).to.equal(200);
+  });
+
+  it("counts wrong logins as wrong tokens", async () => {
+    const { name, token } = await newToken();
+    const log = (role_id: string, secret_id: string) =>
+      vault(server(), "POST", "auth/approle/login", { token: null, body: { role_id, secret_id } });
+    const wrong = await log("other", token);
+    expect([wrong.status, wrong.json.errors]).to.deep.equal([400, ["invalid role or secret ID"]]);
+    const statuses: number[] = [];
+    for (let i = 0; i < 12; i++) statuses.push((await log(name, "guess")).status);
+    expect(statuses.at(-1)).to.equal(429);
+    expect((await log(name, token)).status).to.equal(429);
+  });
+
+  it("answers a wrong token with 403, and counts it", async () => {
+    const statuses: number[] = [];
+    for (let i = 0; i < 12; i++) statuses.push((await self("wrong")).status);
+    expect([statuses[0], statuses.at(-1)]).to.deep.equal([403, 429]);
+  });
+
+  it("records who made which child", async () => {
+    const { name, token } = await newToken();
+    const { accessor } = await mustMake(token);
+    const { records } = (await send(server(), { path: "/v1/audit?limit=1000" })).json as { records: object[] };
+    expect(records.at(-1)).to.include({ event: "token-create", token: name, name: accessor });
+  });
+});
+
+describe("Tokens for Vault's clients, sealed", () => {
+  const server = shared(() => startVaultServer());
+
+  it("answers 503 to every request for a token", async () => {
+    await mustList(server());
+    await mustLock(server());
+    const requests: [string, string][] = [
+      ["GET", "lookup-self"],
+      ...["lookup", "renew", "renew-self", "revoke", "revoke-self", "create"].map((name): [string, string] => [
+        "POST",
+        name,
+      ]),
+    ];
+    for (const [method, name] of requests) await mustBeSealed(server(), method, `auth/token/${name}`);
+    await mustBeSealed(server(), "POST", "auth/approle/login");
+  });
+});
+
+async function mustBeSealed(server: VaultServer, method: string, path: string): Promise<void> {
+  const body = { role_id: "root", secret_id: server.token, token: server.token };
+  const answer = await vault(server, method, path, method === "GET" ? {} : { body });
+  expect([answer.status, answer.json.errors], path).to.deep.equal([503, ["Vault is sealed"]]);
+}

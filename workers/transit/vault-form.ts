@@ -1,0 +1,269 @@
+/**
+ * Transit as Vault's clients know it: the names of their fields, with numbers and truth values that may be strings, and the
+ * forms of results. What a request asks for and this program does not do is refused, never ignored.
+ */
+import { createHash, createPublicKey } from "node:crypto";
+import { type JsonValue, readObject } from "../json/json-reader.js";
+import { JsonText, writeString } from "../json/json-string.js";
+import { allocate, concat, randomize, scratchOf, takeOver, textOf, utf8, wipe } from "../memory.js";
+
+import type { Bytes, TransitUse, VaultForm } from "../protocol.js";
+import { toBase64 } from "./base64.js";
+import { type FieldLabels, Fields, Invalid } from "./body.js";
+import type { KeyInfo, KeyType, OpenedKey } from "./key-format.js";
+import { isAsymmetric, isRsa, parsePrivatePart } from "./private-keys.js";
+
+/** Our fields, by Vault's names; of several names of one field the last one counts. */
+const vaultNames = {
+  plaintext: "plaintext",
+  ciphertext: "ciphertext",
+  associated_data: "aad",
+  input: "input",
+  signature: "signature",
+  hmac: "hmac",
+  prehashed: "prehashed",
+  algorithm: "hash",
+  hash_algorithm: "hash",
+  marshaling_algorithm: "marshaling",
+  signature_algorithm: "signatureAlgorithm",
+  bits: "bits",
+  bytes: "bytes",
+  format: "format",
+  type: "type",
+  exportable: "exportable",
+  min_decryption_version: "minDecryptionVersion",
+  deletion_allowed: "deletionAllowed",
+  key_version: "keyVersion",
+} as const;
+
+const labels: FieldLabels = {
+  names: Object.fromEntries(Object.entries(vaultNames).map(([theirs, ours]) => [ours, theirs])),
+  missing: {
+    plaintext: "missing plaintext to encrypt",
+    ciphertext: "missing ciphertext to decrypt",
+    input: "missing input",
+  },
+};
+
+/** What we do not do, and the values that ask for nothing. */
+const refused: Readonly<Record<string, readonly string[]>> = {
+  derived: ["false"],
+  convergent_encryption: ["false"],
+  context: [],
+  nonce: [],
+  allow_plaintext_backup: ["false"],
+  auto_rotate_period: ["0", "0s"],
+  min_encryption_version: ["0"],
+  key_size: ["0", "32"],
+  salt_length: ["auto", "hash"],
+};
+
+/** Fields of a batch that count for each of its inputs. */
+const ofWholeBatch = ["hash", "marshaling", "signatureAlgorithm", "prehashed", "keyVersion"];
+
+export const vaultBatch = "batch_input";
+
+/** Reads a body, or an input of a batch with the fields that the batch has for all. @throws Invalid */
+export function vaultFields(
+  body: Uint8Array,
+  maxBytes: number,
+  { given }: VaultForm,
+  { batch, use }: { readonly batch?: Uint8Array; readonly use?: TransitUse } = {},
+): Fields {
+  const fields = ourFields(body);
+  const forAll = use === "sign" || use === "hmac" || use === "verify";
+  if (batch !== undefined && forAll) {
+    for (const [name, value] of ourFields(batch)) {
+      if (ofWholeBatch.includes(name) && !fields.has(name)) fields.set(name, value);
+    }
+  }
+  for (const [name, text] of Object.entries(given)) fields.set(name, new JsonText(utf8(text), true));
+  if (isNothing(fields.get("keyVersion"), ["0"])) fields.delete("keyVersion"); // the newest
+  return new Fields(fields, maxBytes, labels);
+}
+
+function ourFields(body: Uint8Array): Map<string, JsonValue> {
+  const text = body.length === 0 || textOf(body.subarray(0, 5)).trim() === "null" ? utf8("{}") : body;
+  const found = readObject(text, [...Object.keys(vaultNames), ...Object.keys(refused)]);
+  if (found === null) throw new Invalid("the body must be one JSON object in UTF-8", "failed to parse JSON input");
+  for (const [name, neutral] of Object.entries(refused)) {
+    if (!isNothing(found.get(name), neutral)) throw new Invalid(`${name} is not supported: leave it out`);
+  }
+  const fields = new Map<string, JsonValue>();
+  for (const [theirs, ours] of Object.entries(vaultNames)) {
+    const value = found.get(theirs);
+    if (value !== undefined && value !== null) fields.set(ours, value);
+  }
+  return fields;
+}
+
+function isNothing(value: JsonValue | undefined, neutral: readonly string[]): boolean {
+  if (value === undefined || value === null || value === "object") return value !== "object";
+  const text = value instanceof JsonText && value.bytes.length < 16 ? value.toString() : value;
+  return text === "" || neutral.includes(String(text));
+}
+
+/** Returns the status of a batch: that of Vault is an error where an input failed, unless the client wants another. */
+export function batchStatus(body: Uint8Array, use: TransitUse, failed: number, count: number): number {
+  if (failed === 0 || (use !== "encrypt" && use !== "decrypt")) return 200;
+  const wanted = readObject(body, ["partial_failure_response_code"])?.get("partial_failure_response_code");
+  const number = wanted instanceof JsonText ? Number(textOf(wanted.bytes.subarray(0, 4))) : wanted;
+  return failed < count && typeof number === "number" && number >= 200 && number <= 599 ? number : 400;
+}
+
+/** Returns the result of an input of a batch, with the reference that the client gave. */
+export function batchResult(input: Uint8Array, result: Bytes): Bytes {
+  const reference = readObject(input, ["reference"])?.get("reference");
+  const text = reference instanceof JsonText ? writeString(reference.bytes) : '""';
+  return concat([result.subarray(0, -1), ',"reference":', text, "}"]);
+}
+
+/** What Vault shows of a key. */
+export function shownVaultKey(name: string, info: KeyInfo): object {
+  const { type, versions } = info;
+  const first = info.minDecryptionVersion;
+  const shown = versions.map((version, i) => [i + 1, shownVersion(type, version)] as const);
+  const encrypts = isRsa(type) || type === "aes256-gcm96";
+  return {
+    allow_plaintext_backup: false,
+    auto_rotate_period: 0,
+    deletion_allowed: info.deletionAllowed,
+    derived: false,
+    exportable: info.exportable,
+    imported_key: false,
+    ...(type !== "hmac" && { keys: Object.fromEntries(shown.filter(([number]) => number >= first)) }),
+    latest_version: versions.length,
+    min_available_version: 0,
+    min_decryption_version: first,
+    min_encryption_version: 0,
+    name,
+    supports_decryption: encrypts,
+    supports_derivation: type === "aes256-gcm96" || type === "ed25519",
+    supports_encryption: encrypts,
+    supports_signing: isAsymmetric(type),
+    type,
+  };
+}
+
+function shownVersion(type: KeyType, { createdAt, publicKey }: KeyInfo["versions"][number]): object | number {
+  if (publicKey === undefined) return Math.floor(Date.parse(createdAt) / 1000);
+  const name = type === "ecdsa-p256" ? "P-256" : type;
+  return { certificate_chain: "", creation_time: createdAt, name, public_key: publicForm(type, publicKey) };
+}
+
+/** Of an Ed25519 key the 32 bytes themselves, in base64; of others PEM. */
+function publicForm(type: KeyType, pem: string): string {
+  if (type !== "ed25519") return isRsa(type) ? pem : pem.trim();
+  return createPublicKey(pem).export({ type: "spki", format: "der" }).subarray(-32).toString("base64");
+}
+
+const exportTypes = ["encryption-key", "signing-key", "hmac-key", "public-key"] as const;
+type ExportType = (typeof exportTypes)[number];
+
+function isExportType(text: string): text is ExportType {
+  return exportTypes.some((type) => type === text);
+}
+
+/** Returns the JSON of an export; `given.version`: a number, "latest", or "" for all. @throws Invalid */
+export function exported({ name, given }: VaultForm, { info, privateParts }: OpenedKey): Bytes {
+  const { exportType: kind = "", version = "" } = given;
+  if (!isExportType(kind)) throw new Invalid("invalid export type");
+  if (!info.exportable && kind !== "public-key") throw new Invalid("private key material is not exportable");
+  const [first, last] = version === "" ? [info.minDecryptionVersion, info.versions.length] : oneVersion(info, version);
+  const keys = privateParts.slice(first - 1, last).flatMap((part, i) => {
+    const text = kind === "public-key" ? publicExport(info, first + i) : privateExport(info.type, part, kind);
+    return [`${i === 0 ? "" : ","}"${first + i}":"`, text, '"'];
+  });
+  return concat(['{"keys":{', ...keys, `},"name":${JSON.stringify(name)},"type":"${info.type}"}`]);
+}
+
+/** @throws Invalid */
+function oneVersion({ versions, minDecryptionVersion }: KeyInfo, text: string): readonly [number, number] {
+  const version = text === "latest" ? versions.length : Number(text.replace(/^v/, ""));
+  if (version < minDecryptionVersion) throw new Invalid("version for export is below minimum decryption version");
+  if (version > versions.length) throw new Invalid("version does not exist or cannot be found");
+  return [version, version];
+}
+
+function publicExport({ type, versions }: KeyInfo, version: number): string {
+  const pem = versions[version - 1]?.publicKey;
+  if (pem === undefined) throw new Invalid(`unknown key type ${type} for export type public-key`);
+  return JSON.stringify(publicForm(type, pem)).slice(1, -1);
+}
+
+/** The text of a JSON string, in scratch memory. @throws Invalid */
+function privateExport(type: KeyType, part: Uint8Array, kind: ExportType): Uint8Array {
+  if (kind === "hmac-key") return toBase64(macKeyOf(type, part));
+  if (type === "aes256-gcm96" && kind === "encryption-key") return toBase64(part.subarray(0, 32));
+  if (kind === "encryption-key" && !isRsa(type)) throw new Invalid("encryption not supported for the key");
+  if (!isAsymmetric(type)) throw new Invalid("signing not supported for the key");
+  const key = parsePrivatePart(type, part);
+  if (type === "ed25519") {
+    const publicKey = createPublicKey(key).export({ type: "spki", format: "der" }).subarray(-32);
+    return toBase64(scratchOf(part, publicKey));
+  }
+  const der = takeOver(key.export({ format: "der", type: isRsa(type) ? "pkcs1" : "sec1" }));
+  try {
+    return pemText(isRsa(type) ? "RSA PRIVATE KEY" : "EC PRIVATE KEY", der);
+  } finally {
+    wipe(der);
+  }
+}
+
+function macKeyOf(type: KeyType, part: Uint8Array): Uint8Array {
+  if (type === "hmac" || type === "aes256-gcm96") return part.subarray(type === "hmac" ? 0 : 32);
+  throw new Invalid(`a key of type ${type} has no key for MACs`);
+}
+
+const pemLine = 64;
+
+/** PEM as the text of a JSON string: its line ends are escaped. */
+function pemText(label: string, der: Uint8Array): Uint8Array {
+  const base64 = toBase64(der);
+  const lines: (Uint8Array | string)[] = [];
+  for (let at = 0; at < base64.length; at += pemLine) lines.push(base64.subarray(at, at + pemLine), "\\n");
+  return scratchOf(`-----BEGIN ${label}-----\\n`, ...lines, `-----END ${label}-----`);
+}
+
+const hex = utf8("0123456789abcdef");
+
+function encoded(bytes: Uint8Array, fields: Fields, absent: "hex" | "base64"): Uint8Array {
+  if (fields.choice("format", ["hex", "base64"], absent) === "base64") return toBase64(bytes);
+  const text = scratchOf(bytes, bytes);
+  for (const [i, byte] of bytes.entries()) {
+    text[2 * i] = hex[byte >> 4] ?? 0;
+    text[2 * i + 1] = hex[byte & 15] ?? 0;
+  }
+  return text;
+}
+
+/** @throws Invalid */
+export function vaultRandom(fields: Fields): Bytes {
+  const bytes = randomize(allocate(fields.whole("bytes", 1, 65_536, 32)));
+  try {
+    return concat(['{"random_bytes":"', encoded(bytes, fields, "base64"), '"}']);
+  } finally {
+    wipe(bytes);
+  }
+}
+
+/** Hashes that need no key. @throws Invalid */
+export function vaultHash(fields: Fields): Bytes {
+  const names = [
+    "sha2-224",
+    "sha2-256",
+    "sha2-384",
+    "sha2-512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+  ] as const;
+  const name = fields.choice("hash", names, "sha2-256");
+  const digest = takeOver(createHash(name.replace("sha2-", "sha")).update(fields.bytes("input")).digest());
+  try {
+    return concat(['{"sum":"', encoded(digest, fields, "hex"), '"}']);
+  } finally {
+    wipe(digest);
+  }
+}
