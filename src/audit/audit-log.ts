@@ -135,6 +135,10 @@ export class AuditLog {
     this.#add({ event: "use", ...use });
   }
 
+  trashSwept(path: string): void {
+    this.#add({ event: "destroy", path, reason: "age" });
+  }
+
   /** Makes a checkpoint under the vault's key, and further ones until the next lock. */
   vaultUnlocked(reason: "init" | "unlock"): void {
     if (this.#key === null) throw new Error("the vault's key is not known to the audit log");

@@ -603,7 +603,7 @@ export interface AuditRecord {
   readonly status?: number;
   /** Code of the error. */
   readonly code?: string;
-  /** Why the vault was locked or a checkpoint was made, or what was wrong with the log before a `mismatch`. */
+  /** Why the vault was locked, a checkpoint was made or a secret destroyed, or what was wrong with the log before a `mismatch`. */
   readonly reason?: string;
   /** For a checkpoint: number of the first record that it vouches for. */
   readonly from?: number;

@@ -39,6 +39,8 @@ export interface Settings {
   readonly maxBatchBytes: number;
   readonly keepVersions: number;
   readonly keepVersionBytes: number;
+  /** 0: for ever. */
+  readonly keepTrashDays: number;
   readonly cacheBytes: number;
   readonly maxConnections: number;
   readonly audit: (typeof auditModes)[number];
@@ -222,6 +224,13 @@ export const definitions: { readonly [K in keyof Settings]: Definition<Settings[
       "maximum size of a secret's earlier versions, sealed, in bytes; the newest of them is kept whatever its size",
     fallback: () => 262_144,
     read: integer(0, 64 * 2 ** 20),
+  },
+  keepTrashDays: {
+    flag: "keep-trash-days",
+    variable: "STRONGROOM_KEEP_TRASH_DAYS",
+    meaning: "days after which a secret in the trash is destroyed, 0 to 3650; 0: never",
+    fallback: () => 30,
+    read: integer(0, 3650),
   },
   cacheBytes: {
     flag: "cache-bytes",

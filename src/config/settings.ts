@@ -14,7 +14,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     readSetting(name, flags[name], environment, problems);
   const onlyInMs = flags.idleTimeoutMs !== undefined && flags.idleTimeout === undefined; // a flag wins over a variable
   const idleTimeout = onlyInMs ? null : read("idleTimeout");
-  const settings: Settings = {
+  return withoutProblems(problems, {
     home: read("home"),
     store: read("store"),
     storePasswordFile: read("storePasswordFile"),
@@ -33,6 +33,7 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     maxValueBytes: read("maxValueBytes"),
     maxBatchBytes: read("maxBatchBytes"),
     keepVersions: read("keepVersions"),
+    keepTrashDays: read("keepTrashDays"),
     keepVersionBytes: read("keepVersionBytes"),
     cacheBytes: read("cacheBytes"),
     maxConnections: read("maxConnections"),
@@ -44,7 +45,11 @@ export function readSettings(flags: GivenFlags, environment: Environment, proble
     brokerPort: read("brokerPort"),
     upstreamCa: read("upstreamCa"),
     approveWith: read("approveWith"),
-  };
+  });
+}
+
+/** @throws StartError */
+function withoutProblems(problems: string[], settings: Settings): Settings {
   if ((settings.tlsCert === null) !== (settings.tlsKey === null)) {
     problems.push("STRONGROOM_TLS_CERT and STRONGROOM_TLS_KEY need each other: set both or neither");
   }

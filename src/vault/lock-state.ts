@@ -21,6 +21,8 @@ export interface VaultAudit {
    * its keys; null when there is none to sign.
    */
   vaultLocked(reason: LockReason): LastCheckpoint | null;
+  /** Records that a secret was destroyed because it had been in the trash for long enough. */
+  trashSwept(path: string): void;
 }
 
 /**

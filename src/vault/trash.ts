@@ -2,11 +2,12 @@
  * The trash of an unlocked vault: deleted secrets with their whole history, as they were sealed, in a space of their own. A
  * secret moves there and back in one durable commit. Changes take the turn of the secret's path.
  */
+import pMap from "p-map";
 import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { tagOf } from "../storage/blob-tag.js";
-import type { SecretStore } from "../storage/secret-store.js";
+import type { Listed, SecretStore } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { type CachedStore, headBytes, headOf } from "./cache.js";
 import { conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
@@ -37,6 +38,13 @@ type TrashOptions = {
 const space = "trash";
 
 const sweptAtOnce = 256;
+
+/** What a sweep reports. `kept`: the time of a secret that is too young. `continues`: false ends it. */
+export type Sweep = {
+  readonly destroyed: (path: string) => void;
+  readonly kept: (deletedAt: number) => void;
+  readonly continues: () => boolean;
+};
 
 /**
  * `stored`: as it is in its space. `blob`: the secret's. `resealed`: it was under the old master key. `intact`: all versions
@@ -108,20 +116,17 @@ export class VaultTrash {
     return this.#options.inParts(this.#lister.list(query));
   }
 
-  /** Destroys what was moved to the trash at this time or before; returns how many. Needs no key. @throws VaultError UNAVAILABLE */
-  async sweep(until: number): Promise<number> {
-    const { store, lock, paths } = this.#options;
-    let count = 0;
-    for (let after: string | undefined = ""; after !== undefined; ) {
-      const found: readonly string[] = await store.list("", after, sweptAtOnce, space);
-      for (const path of found) {
-        if ((await this.#agedHead(path, until)) === null) continue;
-        const swept = await lock.shared(() => paths.run([path], () => this.#sweepOne(path, until)));
-        if (swept) count++;
+  /** Destroys what was moved to the trash at this time or before. Needs no key. @throws VaultError UNAVAILABLE */
+  async sweep(until: number, sweep: Sweep): Promise<void> {
+    for (let after: string | undefined = ""; after !== undefined && sweep.continues(); ) {
+      const found: readonly Listed[] = await this.#heads(after);
+      for (const { path, head } of found) {
+        const { deletedAt } = readTrashed(head) ?? { deletedAt: Number.POSITIVE_INFINITY };
+        if (deletedAt > until) sweep.kept(deletedAt);
+        else await this.#sweepOne(path, until, sweep);
       }
-      after = found.length < sweptAtOnce ? undefined : found.at(-1);
+      after = found.length < sweptAtOnce ? undefined : found.at(-1)?.path;
     }
-    return count;
   }
 
   /** As `VaultSecrets.reseal`. */
@@ -176,18 +181,36 @@ export class VaultTrash {
     return intact;
   }
 
-  /** Returns the head of a trashed blob that was moved there at this time or before; null for another. */
-  async #agedHead(path: string, until: number): Promise<Bytes | null> {
-    const head = await this.#options.store.read(path, trashedHeadBytes, space);
-    const trashed = head && readTrashed(head);
-    return trashed !== null && trashed.deletedAt <= until ? head : null;
+  async #heads(after: string): Promise<readonly Listed[]> {
+    const { store } = this.#options;
+    if (store.shared !== undefined) return store.shared.listWithHeads("", after, sweptAtOnce, trashedHeadBytes, space);
+    const paths = await store.list("", after, sweptAtOnce, space);
+    const heads = await pMap(paths, (path) => this.#headOrNone(path), { concurrency: 4 });
+    return paths.map((path, i) => ({ path, head: heads[i] ?? new Uint8Array() }));
   }
 
-  async #sweepOne(path: string, until: number): Promise<boolean> {
-    const head = await this.#agedHead(path, until);
-    if (head === null) return false;
-    const expected = { tag: tagOf(head) };
-    return (await this.#options.store.commit([{ space, path, blob: null, expected }])).committed;
+  /** What cannot be read is left alone. */
+  async #headOrNone(path: string): Promise<Bytes | null> {
+    try {
+      return await this.#options.store.read(path, trashedHeadBytes, space);
+    } catch (error) {
+      if (error instanceof VaultError && error.code === "INTEGRITY") return null;
+      throw error;
+    }
+  }
+
+  /** It may have been moved back since, or there again. */
+  #sweepOne(path: string, until: number, { continues, destroyed }: Sweep): Promise<void> {
+    const { store, lock, paths } = this.#options;
+    const sweep = async () => {
+      const head = continues() ? await this.#headOrNone(path) : null;
+      const trashed = head && readTrashed(head);
+      if (head === null || trashed === null || trashed.deletedAt > until) return;
+      const expected = { tag: tagOf(head) };
+      const { committed } = await store.commit([{ space, path, blob: null, expected }]);
+      if (committed) destroyed(path);
+    };
+    return lock.shared(() => paths.run([path], sweep));
   }
 }
 

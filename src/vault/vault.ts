@@ -20,12 +20,15 @@ import { VaultSecrets } from "./secrets.js";
 import { VaultReport } from "./status.js";
 import { VaultTransit } from "./transit.js";
 import type { VaultTrash } from "./trash.js";
+import { TrashSweep } from "./trash-sweep.js";
 import { UseIndex } from "./uses.js";
 
 export type VaultSettings = LockSettings & {
   readonly scryptLogN: number;
   readonly cacheBytes: number;
   readonly maxBatchBytes: number;
+  /** How long a secret stays in the trash; 0: for ever. */
+  readonly keepTrashDays: number;
 };
 
 export type VaultOptions = {
@@ -56,6 +59,7 @@ export class Vault {
   readonly #lockState: LockState;
   readonly #header: Header;
   readonly #sweep: RotationSweep;
+  readonly #trashSweep: TrashSweep;
   readonly #expiry: ExpiryIndex;
   #recordStore: RecordStore | null = null;
 
@@ -79,6 +83,7 @@ export class Vault {
     const resignRecords = async () => this.#recordStore?.resign();
     const sweep = new RotationSweep({ ...parts, header, secrets, trash: secrets.trash, transit, resignRecords });
     const expiry = new ExpiryIndex({ ...parts, secrets });
+    this.#trashSweep = new TrashSweep({ ...settings, ...options, trash: secrets.trash });
     this.secrets = secrets;
     this.trash = secrets.trash;
     this.transit = transit;
@@ -107,6 +112,7 @@ export class Vault {
       await vault.#header.load();
       await vault.report.count(); // for a status while storage does not answer
       vault.#header.startHeartbeat();
+      vault.#trashSweep.start();
       return vault;
     } catch (error) {
       await vault.#lockState.abandon();
@@ -202,6 +208,7 @@ export class Vault {
     this.#header.close();
     try {
       await this.#lockState.close();
+      await this.#trashSweep.close();
       await this.#recordStore?.close();
     } finally {
       await last().finally(() => this.#lock.exclusive(() => this.#store.close()));

@@ -1,12 +1,14 @@
 /** The trash: deleted secrets with their whole history, until they are brought back or destroyed; and versions destroyed one by one. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { shared } from "../support/clean-up.js";
 import { blobFile } from "../support/damage.js";
 import { mustRotate, untilRotated } from "../support/key-requests.js";
+import { FakeClock } from "../support/manual-clock.js";
 import { needsPostgres } from "../support/postgres.js";
-import { restarted, startTestServer, type TestServer, uncached } from "../support/server.js";
+import { restarted, startTestServer, type TestOptions, type TestServer, uncached } from "../support/server.js";
 import { startSharedDatabase, startSharedServers } from "../support/shared-servers.js";
 import {
   type Answer,
@@ -218,6 +220,67 @@ function needsPostgresBefore(): void {
     needsPostgres(this);
   });
 }
+
+const day = 24 * 3_600_000;
+
+describe("the sweep of the trash", () => {
+  const kept = async (server: TestServer) => (await mustListTrash(server)).map(({ path }) => path);
+
+  /** Waits for the sweeps that the clock has begun. */
+  async function untilSwept(server: TestServer, count: number): Promise<void> {
+    const files = () => readdirSync(join(server.home, "vault", "gen-1"), { recursive: true, encoding: "utf8" });
+    while (files().filter((name) => /^(?:journal|trash.*\.sealed$)/.test(name)).length > count) await sleep(5);
+  }
+
+  async function startWithTrash(options: TestOptions = {}) {
+    const clock = new FakeClock();
+    const server = await startTestServer({ clock, idleTimeoutMs: 0, ...options });
+    await mustInit(server);
+    for (const path of ["old", "new"]) {
+      await mustPut(server, path, "v");
+      await must(server, trashing(path));
+      clock.jump(10 * day);
+    }
+    return { clock, server };
+  }
+
+  it("destroys what has been there for 30 days, and nothing younger, within the hour, also while the vault is locked", async () => {
+    const { clock, server } = await startWithTrash();
+    clock.jump(10 * day);
+    expect(await kept(server)).to.deep.equal(["new", "old"]);
+    await mustLock(server);
+    clock.advance(3_600_000);
+    await untilSwept(server, 1);
+    await mustUnlock(server);
+    expect(await kept(server)).to.deep.equal(["new"]);
+    const { records } = await must(server, { path: "/v1/audit?limit=1000" });
+    const [{ time: _, seq: __, ...record } = {}, another] = (records as Json[]).filter(
+      ({ event }) => event === "destroy",
+    );
+    expect(record).to.deep.equal({ event: "destroy", path: "old", reason: "age" });
+    expect(another).to.equal(undefined);
+    clock.jump(10 * day);
+    clock.advance(3_600_000);
+    await untilSwept(server, 0);
+  });
+
+  it("begins within 45 s of a start", async () => {
+    const { clock, server } = await startWithTrash({ keepTrashDays: 0 });
+    clock.jump(95 * day);
+    const after = await restarted(server, { clock, keepTrashDays: 110, idleTimeoutMs: 0 });
+    clock.advance(45_000);
+    await untilSwept(after, 1);
+    await mustUnlock(after);
+    expect(await kept(after)).to.deep.equal(["new"]);
+  });
+
+  it("destroys nothing with --keep-trash-days 0", async () => {
+    const { clock, server } = await startWithTrash({ keepTrashDays: 0 });
+    clock.jump(4000 * day);
+    clock.advance(2 * 3_600_000);
+    expect(await kept(server)).to.deep.equal(["new", "old"]);
+  });
+});
 
 describe("a version that is destroyed", () => {
   const server = shared(async () => {
