@@ -150,6 +150,7 @@ const entrances: readonly string[] = [
   "src/http/body",
   "src/http/endpoint",
   "src/http/endpoints",
+  "src/http/body",
   "src/http/guards",
   "src/http/listener",
   "src/http/memory",

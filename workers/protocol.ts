@@ -50,6 +50,8 @@ export type BlobFault = "foreign" | "version" | "length";
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
  * - `history`, `openVersion`, `undo`, `prune` list the versions in a blob, open one, make one the newest, remove the earlier ones.
  * - `changeVersions` destroys versions in a blob, marks them as deleted, or removes that mark; a null blob: they are so already.
+ * - `kvWrite` and `kvRead` are writes and reads of Vault's KV engine, `kvMetadata` and `kvConfigure` show and change the settings
+ *   of a secret, and `kvVersions` reads numbers of versions from a body.
  * - `changeMetadata` seals the current value again with other metadata.
  * - `plan` checks a batch's body, and returns its operations without the values; `move` and `copy` seal a secret for
  *   another path.
@@ -119,7 +121,8 @@ interface Operations {
     reply: SealReply | Refusal;
   };
   open: {
-    request: { op: "open"; path: string; blob: Bytes };
+    /** `forVault`: the reply is `data` of a read of Vault's KV engine. */
+    request: { op: "open"; path: string; blob: Bytes; forVault?: boolean };
     reply: OpenReply | Refusal;
   };
   history: {
@@ -143,7 +146,7 @@ interface Operations {
       op: "changeVersions";
       path: string;
       blob: Bytes;
-      versions: readonly number[];
+      versions: readonly number[] | "current";
       change: VersionChange;
       now: number;
       mayDestroyCurrent: boolean;
@@ -152,6 +155,24 @@ interface Operations {
       | { readonly ok: true; readonly blob: null }
       | { readonly ok: true; readonly blob: Bytes; readonly headLength: number; readonly etag: string }
       | Refusal;
+  };
+  kvWrite: {
+    request: { op: "kvWrite"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
+    reply: SealReply | Refusal;
+  };
+  kvRead: {
+    /** `version` null: the current one. `subkeys`: the depth to which keys are shown without values; null: the value. */
+    request: { op: "kvRead"; path: string; blob: Bytes; version: number | null; subkeys: number | null };
+    reply: { readonly ok: true; readonly status: 200 | 404; readonly reply: Bytes } | Refusal;
+  };
+  kvMetadata: { request: { op: "kvMetadata"; path: string; blob: Bytes }; reply: JsonReply | Refusal };
+  kvConfigure: {
+    request: { op: "kvConfigure"; path: string; blob: Bytes | null; body: SharedBytes; isPatch: boolean };
+    reply: SealReply | Refusal;
+  };
+  kvVersions: {
+    request: { op: "kvVersions"; body: SharedBytes };
+    reply: { readonly ok: true; readonly versions: readonly number[] } | Refusal;
   };
   prune: {
     request: { op: "prune"; path: string; blob: Bytes };
@@ -314,11 +335,17 @@ export type PlannedOperation = {
 
 /**
  * One message to the key worker: the requests of one turn of the event loop, in order, and behind them the opens, packed in
- * one moved buffer each way. To clone an open as an object costs more than to open it.
+ * one moved buffer each way. To clone an open as an object costs more than to open it. `now`: milliseconds since 1970.
  *
- *   opens, each: p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖ path (p, UTF-8) ‖ blob (b)
+ *   opens, each: form (1): 0, or 1 for Vault's ‖ p, length of the path (4, big endian) ‖ b, length of the blob (4) ‖
+ *     path (p, UTF-8) ‖ blob (b)
  */
-export type Call = { readonly id: number; readonly requests: readonly ClonedRequest[]; readonly opens: Bytes | null };
+export type Call = {
+  readonly id: number;
+  readonly now: number;
+  readonly requests: readonly ClonedRequest[];
+  readonly opens: Bytes | null;
+};
 
 /** Their replies, in the same order. */
 export type Answer = { readonly id: number; readonly replies: readonly Reply[]; readonly opened: Opened | null };

@@ -89,6 +89,10 @@ export function damagedKey(name: string): Refusal {
   return refuse("INTEGRITY", `${problem}: restore its file from a backup (strongroom doctor shows more)`);
 }
 
+/** Texts that Vault's clients look for. */
+export const casMismatch = refuse("BAD_REQUEST", "check-and-set parameter did not match the current version");
+export const casRequired = refuse("BAD_REQUEST", "check-and-set parameter required for this call");
+
 export const noOperations = refuse(
   "BAD_REQUEST",
   `the body must be one JSON object in UTF-8 with operations, an array of at most ${maxOperations}`,

@@ -1,7 +1,21 @@
 /** Endpoints for Vault's clients: a row each, of the same type as the native ones. See `VaultTable` for `*`, PUT and LIST. */
 import { change, read } from "../audit/record.js";
 import type { Endpoint } from "../http/endpoint.js";
-import { listKeys } from "./kv.js";
+import {
+  changingVersions,
+  deleteMetadata,
+  deleteSecret,
+  listKeys,
+  patchMetadata,
+  patchSecret,
+  readConfig,
+  readMetadata,
+  readSecret,
+  readSubkeys,
+  refuseConfig,
+  writeMetadata,
+  writeSecret,
+} from "./kv.js";
 import { health } from "./sys.js";
 import { VaultTable } from "./table.js";
 import { createToken, logIn, lookUp, lookUpSelf, renew, renewSelf, revoke, revokeSelf } from "./tokens.js";
@@ -27,6 +41,20 @@ const endpoints: readonly Endpoint[] = [
   { operation: "health", at: "GET /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
   { operation: "health", at: "HEAD /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
 
+  { operation: "readSecret", at: "GET /v1/*/data/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: readSecret },
+  { operation: "writeSecret", at: "POST /v1/*/data/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: writeSecret },
+  { operation: "patchSecret", at: "PATCH /v1/*/data/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: patchSecret },
+  { operation: "deleteSecret", at: "DELETE /v1/*/data/:path", scope: "delete", guard: "unlocked", audit: change("delete"), handle: deleteSecret },
+  { operation: "readSubkeys", at: "GET /v1/*/subkeys/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: readSubkeys },
+  { operation: "deleteVersions", at: "POST /v1/*/delete/:path", scope: "delete", guard: "unlocked", audit: change("delete"), handle: changingVersions("delete") },
+  { operation: "undeleteVersions", at: "POST /v1/*/undelete/:path", scope: "put", guard: "unlocked", audit: change("undelete"), handle: changingVersions("undelete") },
+  { operation: "destroyVersions", at: "POST /v1/*/destroy/:path", scope: "delete", guard: "unlocked", audit: change("destroy"), handle: changingVersions("destroy") },
+  { operation: "readMetadata", at: "GET /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("versions"), handle: readMetadata },
+  { operation: "writeMetadata", at: "POST /v1/*/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"), handle: writeMetadata },
+  { operation: "patchMetadata", at: "PATCH /v1/*/metadata/:path", scope: "put", guard: "unlocked", audit: change("metadata"), handle: patchMetadata },
+  { operation: "deleteMetadata", at: "DELETE /v1/*/metadata/:path", scope: "delete", guard: "unlocked", audit: change("trash"), handle: deleteMetadata },
+  { operation: "readConfig", at: "GET /v1/*/config", scope: "any", guard: "none", audit: null, handle: readConfig },
+  { operation: "writeConfig", at: "POST /v1/*/config", scope: "any", guard: "none", audit: null, handle: refuseConfig },
   { operation: "listKeys", at: "LIST /v1/*/metadata", scope: "list", guard: "unlocked", audit: read("list"), handle: listKeys },
   { operation: "listKeys", at: "LIST /v1/*/metadata/:path", scope: "list", guard: "unlocked", audit: read("list"), handle: listKeys },
 

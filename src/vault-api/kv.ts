@@ -1,12 +1,118 @@
 /** Handlers of the KV secrets engine, version 2. */
 import type { Request, Response } from "express";
+import type { SharedBytes, VersionChange } from "../../workers/protocol.js";
 import { VaultError } from "../errors.js";
-import type { Service } from "../http/endpoint.js";
-import { stillValid, visibleRanges } from "../http/guards.js";
-import { contextOf } from "../http/request.js";
+import { readBody } from "../http/body.js";
+import type { Handler, Service } from "../http/endpoint.js";
+import { authorizePath, requireValidToken, secretPathOf, stillValid, visibleRanges } from "../http/guards.js";
+import { sharedMemory } from "../http/memory.js";
+import { contextOf, queryOf } from "../http/request.js";
 import { percentDecode } from "../paths/secret-path.js";
 import type { VaultSecrets } from "../vault/secrets.js";
-import { sendObject } from "./response.js";
+import { sendData, sendNothing, sendObject } from "./response.js";
+
+/** Sends the newest version, or the one that `version` names; of a deleted or destroyed one its metadata, with 404. */
+export async function readSecret({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = permittedPath(req, parameter);
+  const version = versionOf(req);
+  const { status, reply } = version === null ? await vault.kv.read(path) : await vault.kv.readVersion(path, version);
+  sendData(res, reply, status);
+}
+
+/** Sends the keys of a value without their values, down to `depth`; 0 is all. */
+export async function readSubkeys({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = permittedPath(req, parameter);
+  const { status, reply } = await vault.kv.readVersion(path, versionOf(req), numberIn(req, "depth"));
+  sendData(res, reply, status);
+}
+
+export const writeSecret = writing(false);
+export const patchSecret = writing(true);
+
+function writing(isPatch: boolean): Handler {
+  return async (service, req, res, parameter) => {
+    const path = permittedPath(req, parameter);
+    const body = await bodyOf(service, req, res);
+    sendData(res, await service.vault.kv.write(path, body, isPatch, stillValid(service, req)));
+  };
+}
+
+export async function deleteSecret(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = permittedPath(req, parameter);
+  await service.vault.kv.changeVersions(path, null, "delete", stillValid(service, req));
+  sendNothing(res);
+}
+
+/** Changes versions that the body numbers. */
+export function changingVersions(change: VersionChange): Handler {
+  return async (service, req, res, parameter) => {
+    const path = permittedPath(req, parameter);
+    const body = await bodyOf(service, req, res);
+    await service.vault.kv.changeVersions(path, body, change, stillValid(service, req));
+    sendNothing(res);
+  };
+}
+
+export async function readMetadata({ vault }: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  sendData(res, await vault.kv.metadata(permittedPath(req, parameter)));
+}
+
+export const writeMetadata = configuring(false);
+export const patchMetadata = configuring(true);
+
+function configuring(isPatch: boolean): Handler {
+  return async (service, req, res, parameter) => {
+    const path = permittedPath(req, parameter);
+    const body = await bodyOf(service, req, res);
+    await service.vault.kv.configure(path, body, isPatch, stillValid(service, req));
+    sendNothing(res);
+  };
+}
+
+/** Moves the secret to the trash, with all of its versions. */
+export async function deleteMetadata(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
+  const path = permittedPath(req, parameter);
+  await service.vault.trash.move(path, undefined, stillValid(service, req)).catch((error: unknown) => {
+    if (!(error instanceof VaultError) || error.code !== "NOT_FOUND") throw error;
+  });
+  sendNothing(res);
+}
+
+/** Settings of a mount: there are none. */
+export function readConfig(_service: Service, _req: Request, res: Response): void {
+  sendObject(res, { cas_required: false, delete_version_after: "0s", max_versions: 0 });
+}
+
+export function refuseConfig(): never {
+  throw new VaultError("BAD_REQUEST", "mounts have no settings here: set them for a secret, in its metadata");
+}
+
+function permittedPath(req: Request, parameter: string): string {
+  const path = secretPathOf(req, parameter);
+  authorizePath(req, path);
+  return path;
+}
+
+/** The token may have been revoked while the client took its time. */
+async function bodyOf(service: Service, req: Request, res: Response): Promise<SharedBytes> {
+  const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
+  requireValidToken(service, req, body);
+  return body;
+}
+
+/** Null: the newest. */
+function versionOf(req: Request): number | null {
+  const version = numberIn(req, "version");
+  if (version === 0) return null;
+  contextOf(req).version = version;
+  return version;
+}
+
+function numberIn(req: Request, name: string): number {
+  const text = queryOf(req, [name]).get(name) ?? "0";
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new VaultError("BAD_REQUEST", `the parameter ${name} must be a whole number`);
+}
 
 /** Sends the names in a folder; those of folders end in a slash. A folder that has none is not found. */
 export async function listKeys(service: Service, req: Request, res: Response, parameter: string): Promise<void> {

@@ -262,11 +262,13 @@ export class KeyWorker {
         requests.push(one.request);
       }
     }
-    const call: Call = { id: thread.messages++, requests, opens: blobs.length === 0 ? null : packed(blobs) };
+    const { clock } = this.#options;
+    const [id, now] = [thread.messages++, clock.now()];
+    const call: Call = { id, now, requests, opens: blobs.length === 0 ? null : packed(blobs) };
     if (requests[0]?.op === "lock") Atomics.add(thread.sentLocks, 0, 1); // it is sent alone
     try {
       thread.port.postMessage(call, movedWith(call));
-      thread.sent.set(call.id, { cloned, opens, at: this.#options.clock.elapsed() });
+      thread.sent.set(call.id, { cloned, opens, at: clock.elapsed() });
     } catch (cause) {
       rejectAll(waiting, noReply(cause));
     }
@@ -380,15 +382,16 @@ function movedWith({ requests, opens }: Call): ArrayBuffer[] {
 /** See `Call`. */
 function packed(opens: readonly OpenRequest[]): Bytes {
   let length = 0;
-  for (const { path, blob } of opens) length += 8 + Buffer.byteLength(path) + blob.length;
+  for (const { path, blob } of opens) length += 9 + Buffer.byteLength(path) + blob.length;
   const target = Buffer.from(new ArrayBuffer(length));
   let at = 0;
-  for (const { path, blob } of opens) {
-    const pathLength = target.write(path, at + 8);
-    target.writeUInt32BE(pathLength, at);
-    target.writeUInt32BE(blob.length, at + 4);
-    target.set(blob, at + 8 + pathLength);
-    at += 8 + pathLength + blob.length;
+  for (const { path, blob, forVault } of opens) {
+    const pathLength = target.write(path, at + 9);
+    target[at] = forVault ? 1 : 0;
+    target.writeUInt32BE(pathLength, at + 1);
+    target.writeUInt32BE(blob.length, at + 5);
+    target.set(blob, at + 9 + pathLength);
+    at += 9 + pathLength + blob.length;
   }
   return target;
 }

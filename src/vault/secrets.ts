@@ -7,6 +7,8 @@ import type {
   Bytes,
   Head,
   ReplyOf,
+  Request,
+  RequestOf,
   RequestToRender,
   SealReply,
   SharedBytes,
@@ -36,7 +38,7 @@ import {
   tagOrNone,
   unconditional,
 } from "./conditions.js";
-import { wipingAfter } from "./key-worker.js";
+import { type Success, wipingAfter } from "./key-worker.js";
 import { Lister, type ListPart, type ListQuery, listNames, type NameQuery, secretsIn } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import { KeyedMutex, type ReadWriteLock } from "./locks.js";
@@ -59,9 +61,12 @@ export type SecretsOptions = {
 };
 
 /** Throws when a change is no longer permitted. */
-type Permit = () => void;
+export type Permit = () => void;
 
 const always: Permit = () => {};
+
+/** What makes a secret of the one before and of a body. */
+type SealingRequest = RequestOf<"kvWrite" | "kvConfigure">;
 
 type Rewrite = "undo" | "changeMetadata";
 
@@ -157,6 +162,34 @@ export class VaultSecrets {
     });
   }
 
+  /** Opens the current version as `data` of Vault's KV engine. @throws VaultError NOT_FOUND, … as get */
+  getForVault(path: string): Promise<Bytes> {
+    return this.#whileUnlocked(async () => (await this.#open(path, true)).reply);
+  }
+
+  /** Asks the key worker about the whole secret. @throws VaultError NOT_FOUND, … as get */
+  askAbout<R extends Request>(path: string, requestOf: (blob: Bytes) => R): Promise<Success<R>> {
+    return this.#whileUnlocked(async () => this.#lockState.ask(requestOf(await this.#mustRead(path))));
+  }
+
+  /**
+   * Replaces the secret, if there is one, by what the key worker makes of it; returns the reply. Wipes the body.
+   * @throws VaultError as put
+   */
+  replaceBy<R extends SealingRequest>(
+    path: string,
+    body: SharedBytes,
+    permit: Permit,
+    requestOf: (blob: Bytes | null) => R,
+  ): Promise<Bytes> {
+    const replace = async () => {
+      const previous = await this.#cached.whole(path);
+      const sealed = await this.#lockState.ask<SealingRequest>(requestOf(previous));
+      return (await this.#replace(path, unconditional, previous, sealed)).reply;
+    };
+    return wipingAfter(body, this.#change(path, permit, replace));
+  }
+
   /**
    * Returns the reply with the current one-time code of a secret that is a TOTP seed. The seed stays in the key worker.
    * @throws VaultError NOT_FOUND, BAD_REQUEST, … as put
@@ -241,7 +274,7 @@ export class VaultSecrets {
    */
   changeVersions(
     path: string,
-    versions: readonly number[],
+    versions: readonly number[] | "current",
     change: VersionChange,
     { condition = unconditional, permit = always, mayDestroyCurrent = false },
   ): Promise<void> {
@@ -442,18 +475,18 @@ export class VaultSecrets {
   }
 
   /** Opens the current version, from memory or storage. @throws VaultError NOT_FOUND, INTEGRITY */
-  async #open(path: string): Promise<TaggedReply> {
+  async #open(path: string, forVault = false): Promise<TaggedReply> {
     const blob = this.#cached.current(path);
-    if (blob === undefined) return this.#readAndOpen(path);
-    const { reply, etag } = await this.#lockState.ask({ op: "open", path, blob });
+    if (blob === undefined) return this.#readAndOpen(path, forVault);
+    const { reply, etag } = await this.#lockState.ask({ op: "open", path, blob, forVault });
     return { reply, tag: etag };
   }
 
   /** A blob that does not open is not cached: once its file is repaired, the next get finds it. */
-  #readAndOpen(path: string): Promise<TaggedReply> {
+  #readAndOpen(path: string, forVault: boolean): Promise<TaggedReply> {
     return this.#cached.readingCurrent(async (keep) => {
       const blob = await this.#cached.mustReadCurrent(path);
-      const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob });
+      const { reply, etag, currentLength } = await this.#lockState.ask({ op: "open", path, blob, forVault });
       keep(path, blob, currentLength);
       return { reply, tag: etag };
     });

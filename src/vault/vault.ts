@@ -12,6 +12,7 @@ import { ExpiryIndex } from "./expiry.js";
 import { Header } from "./header.js";
 import { wipingAfter } from "./key-worker.js";
 import { KeySlots, type Permit } from "./keys.js";
+import { VaultKv } from "./kv.js";
 import { type LockSettings, LockState, type VaultAudit } from "./lock-state.js";
 import { ReadWriteLock } from "./locks.js";
 import { type RecordStore, VaultRecords } from "./records.js";
@@ -44,6 +45,7 @@ export type VaultOptions = {
 export class Vault {
   readonly secrets: VaultSecrets;
   readonly trash: VaultTrash;
+  readonly kv: VaultKv;
   readonly transit: VaultTransit;
   readonly uses: UseIndex;
   readonly keys: KeySlots;
@@ -86,6 +88,7 @@ export class Vault {
     this.#trashSweep = new TrashSweep({ ...settings, ...options, trash: secrets.trash });
     this.secrets = secrets;
     this.trash = secrets.trash;
+    this.kv = new VaultKv(secrets, lockState);
     this.transit = transit;
     this.uses = new UseIndex(secrets, clock, store.shared !== undefined);
     const documentForRotation = async () => (await this.#recordStore?.documentForRotation()) ?? null;

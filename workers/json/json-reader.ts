@@ -53,6 +53,34 @@ export function readElements(source: Uint8Array, name: string, most: number): re
   return isRead ? elements : null;
 }
 
+/** A member of an object: its name as it stands between the quotes, and its value, as texts of the source. */
+export type Member = { readonly name: Uint8Array; readonly value: Uint8Array };
+
+/** Returns the members of a JSON object, equal names included; null when `source` is not one JSON object. */
+export function readMembers(source: Uint8Array): readonly Member[] | null {
+  if (!isUtf8(source)) return null;
+  const members: Member[] = [];
+  const cursor: Cursor = { bytes: source, at: 0, left: Number.POSITIVE_INFINITY };
+  const isRead = readWhole(cursor, () => {
+    const name = skipName(cursor);
+    const start = cursor.at;
+    skipValue(cursor);
+    members.push({ name: source.subarray(name.start, name.end), value: source.subarray(start, cursor.at) });
+  });
+  return isRead ? members : null;
+}
+
+/** Whether a text, which must be UTF-8, is one JSON object. */
+export function isObject(source: Uint8Array): boolean {
+  const cursor: Cursor = { bytes: source, at: 0, left: Number.POSITIVE_INFINITY };
+  skipSpace(cursor);
+  if (source[cursor.at] !== braceOpen) return false;
+  return readWhole(cursor, () => {
+    skipName(cursor);
+    skipValue(cursor);
+  });
+}
+
 /**
  * Calls `read` at the value of each field with one of the names. Returns false when `source` is not one JSON object, or has
  * more than `mostValues` values.
@@ -65,15 +93,20 @@ function readFields(
 ): boolean {
   if (!isUtf8(source)) return false;
   const cursor: Cursor = { bytes: source, at: 0, left: mostValues };
+  return readWhole(cursor, () => {
+    const name = nameAt(cursor, skipName(cursor), names);
+    if (name === undefined) skipValue(cursor);
+    else read(cursor, name);
+  });
+}
+
+/** Reads one object and nothing behind it; returns false where that is malformed. */
+function readWhole(cursor: Cursor, readMember: () => void): boolean {
   try {
     skipSpace(cursor);
-    readEach(cursor, braceOpen, braceClose, () => {
-      const name = nameAt(cursor, skipName(cursor), names);
-      if (name === undefined) skipValue(cursor);
-      else read(cursor, name);
-    });
+    readEach(cursor, braceOpen, braceClose, readMember);
     skipSpace(cursor);
-    return cursor.at === source.length;
+    return cursor.at === cursor.bytes.length;
   } catch (error) {
     if (error instanceof Malformed) return false;
     throw error;

@@ -12,6 +12,8 @@ export type Context = {
   /** Operations that derive a key or change the header take turns. */
   readonly turns: Turns;
   readonly transit: TransitState;
+  /** When the message was sent, in milliseconds since 1970. */
+  readonly now: number;
 };
 
 type Operate<O extends Operation> = (context: Context, request: RequestOf<O>) => ReplyOf<O> | Promise<ReplyOf<O>>;

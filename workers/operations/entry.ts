@@ -40,13 +40,32 @@ function metadataJson({ type, description, expiresAt }: Metadata): string {
 }
 
 /** Sealed with the metadata and in no response. `secret`: of the secret; every new version takes it over. */
-export type Attributes = { readonly secret?: SecretAttributes };
+export type Attributes = {
+  readonly secret?: SecretAttributes;
+  /** Of this version alone. `wrapped`: its value was sent as `{"value": text}`, with a text that is an object itself. */
+  readonly version?: { readonly wrapped?: true };
+};
 
 /** `uses`: the hosts that requests with this secret may go to. */
-export type SecretAttributes = { readonly uses?: readonly Binding[] };
+export type SecretAttributes = { readonly uses?: readonly Binding[]; readonly kv?: KvSettings };
+
+/** What clients of Vault's KV engine set for a secret. Times in seconds; 0, as what is missing, is the server's own. */
+export type KvSettings = {
+  readonly maxVersions?: number;
+  readonly casRequired?: boolean;
+  readonly deleteVersionAfter?: number;
+  readonly custom?: Readonly<Record<string, string>>;
+  readonly changedAt?: string;
+};
 
 /** What a version's sealed metadata says. */
-type Described = Times & { readonly metadata: Metadata; readonly version: number; readonly attributes: Attributes };
+export type Described = Times & {
+  readonly deletedAt?: string;
+  readonly destroyed?: true;
+  readonly metadata: Metadata;
+  readonly version: number;
+  readonly attributes: Attributes;
+};
 
 /**
  * Returns the metadata to seal, in scratch memory, as `blob.ts` draws it. `attributes`: null for a text that has never had
@@ -68,14 +87,24 @@ const encodingMember = '"encoding":"base64",';
 const binaryStart = utf8(`{${encodingMember}`);
 
 /**
- * A version may be marked as deleted, which can be undone, or be destroyed, with an empty text in the place of its value. Its
- * metadata begins with `"deletedAt":"…"` or `"destroyed":true` then; of a destroyed one, only number and times are left.
+ * A version may be marked as deleted, which can be undone, from that time on, or be destroyed, with an empty text in the place
+ * of its value. Its metadata begins with `"deletedAt":"…"` or `"destroyed":true` then; of a destroyed one, only number and
+ * times are left. Number 0, always destroyed, is that of a secret which has settings and no version yet.
  */
 export type VersionState = "kept" | "deleted" | "destroyed";
 
-export function stateOf(metadata: Uint8Array): VersionState {
-  if (deletedStart.every((byte, i) => metadata[i] === byte)) return "deleted";
+/** @param now milliseconds since 1970 */
+export function stateOf(metadata: Uint8Array, now: number): VersionState {
+  if (isMarkedDeleted(metadata)) return deletionOf(metadata) <= now ? "deleted" : "kept";
   return destroyedStart.every((byte, i) => metadata[i] === byte) ? "destroyed" : "kept";
+}
+
+function isMarkedDeleted(metadata: Uint8Array): boolean {
+  return deletedStart.every((byte, i) => metadata[i] === byte);
+}
+
+function deletionOf(metadata: Uint8Array): number {
+  return Date.parse(textOf(metadata.subarray(deletedStart.length, deletedStart.length + isoTimeLength)));
 }
 
 const deletedStart = utf8('{"deletedAt":"');
@@ -89,7 +118,7 @@ export function markedDeleted(metadata: Uint8Array, now: number): Uint8Array {
 
 /** Returns the metadata without that mark, where it has it. */
 export function withoutMark(metadata: Uint8Array): Uint8Array {
-  if (stateOf(metadata) !== "deleted") return metadata;
+  if (!isMarkedDeleted(metadata)) return metadata;
   return scratchOf("{", metadata.subarray(deletedStart.length + isoTimeLength + 2));
 }
 
@@ -166,17 +195,26 @@ function restOfEntry(metadata: Uint8Array, etag: string): (Uint8Array | string)[
   return [publicPart(metadata).subarray(1, -1), `${number},"etag":"${etag}"}`];
 }
 
-/** `value`: as it is sealed, see `value.ts`; `valueBytes`: its length in bytes; `supplied`: the `metadata` object. */
-export type Content = { readonly value: Uint8Array; readonly valueBytes: number; readonly supplied: string };
+/**
+ * `value`: as it is sealed, see `value.ts`; `valueBytes`: its length in bytes; `supplied`: the `metadata` object. `wrapped`: see
+ * `Attributes`. `isNew`: it makes a version also where it is what the current one has.
+ */
+export type Content = {
+  readonly value: Uint8Array;
+  readonly valueBytes: number;
+  readonly supplied: string;
+  readonly wrapped?: true;
+  readonly isNew?: true;
+};
 
 /** Where and when it is stored. `previous`: the blob that it replaces, a head without history. */
 export type Place = { readonly path: string; readonly previous: Uint8Array | null; readonly now: number };
 
 /** Opens the current version; a secret whose current version is deleted or destroyed is missing. */
-export function openSecret(key: SealingKey, path: string, blob: Uint8Array): OpenedVersion | Refusal {
+export function openSecret(key: SealingKey, path: string, blob: Uint8Array, now: number): OpenedVersion | Refusal {
   const current = openCurrent(key, path, blob);
   if (current === null) return damaged(path);
-  return stateOf(current.metadata) === "kept" ? current : noSecret(path);
+  return stateOf(current.metadata, now) === "kept" ? current : noSecret(path);
 }
 
 /** Seals a secret's next version; the same value and metadata make no new version, but new times and a new tag. */
@@ -185,18 +223,33 @@ export function sealNext(key: SealingKey, place: Place, content: Content, limits
   const [opened = null] = previous === null ? [] : openMetadata(key, [{ path, blob: previous }]);
   if (previous !== null && opened === null) return damaged(path, "delete it before you store a new one");
   const last = opened && readMetadata(opened);
-  const { earlier, isSame } = history(key, place, content, last && JSON.stringify(last.metadata), limits);
+  const { earlier, isSame } = history(key, place, content, last, limits);
   const version = (last?.version ?? 0) + (isSame ? 0 : 1);
-  const { value, valueBytes, supplied } = content;
-  const isNewFormat = isBinary(value) || (previous !== null && isPrivate(previous));
-  const attributes = isNewFormat ? kept(last?.attributes) : null;
-  const blob = sealBlob(key, path, metadataText(content, nextTimes(now, last), version, attributes), value, earlier);
-  return sealReply(path, blob, { valueBytes, supplied, version });
+  const { value, valueBytes, supplied, wrapped } = content;
+  const isNewFormat = isBinary(value) || wrapped === true || (previous !== null && isPrivate(previous));
+  const attributes = isNewFormat ? { ...kept(last?.attributes), ...(wrapped && { version: { wrapped } }) } : null;
+  const text = metadataText(content, nextTimes(now, last), version, attributes);
+  const { deleteVersionAfter = 0 } = last?.attributes.secret?.kv ?? {};
+  const metadata = deleteVersionAfter === 0 ? text : markedDeleted(text, now + deleteVersionAfter * 1000);
+  return sealReply(path, sealBlob(key, path, metadata, value, earlier), { valueBytes, supplied, version });
 }
 
 /** Attributes that a new version takes over. */
 function kept({ secret }: Attributes = {}): Attributes {
   return secret === undefined ? {} : { secret };
+}
+
+/** Returns opened metadata with other private attributes, in scratch memory. */
+export function withAttributes(metadata: Uint8Array, attributes: Attributes): Uint8Array {
+  const shown = publicPart(metadata).subarray(0, -1);
+  const number = hasNumber(metadata) ? "" : ',"version":1';
+  return scratchOf(shown, `${number}}\n${JSON.stringify(attributes)}`);
+}
+
+/** Returns the metadata of a secret without a version: see `VersionState`. */
+export function metadataWithoutVersion(now: number): Uint8Array {
+  const time = new Date(now).toISOString();
+  return scratchOf(destroyedStart, `"metadata":{},"createdAt":"${time}","updatedAt":"${time}","version":0}`);
 }
 
 type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly version: number };
@@ -213,18 +266,24 @@ type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: bo
 /** A current version whose value does not open is not kept, and an earlier version is kept unopened: damage must not refuse a put. */
 function history(
   key: SealingKey,
-  { path, previous }: Place,
+  { path, previous, now }: Place,
   content: Content,
-  lastSupplied: string | null,
+  last: Described | null,
   limits: HistoryLimits,
 ): History {
-  const split = previous === null || limits.keepVersions === 0 ? null : splitBlob(previous);
-  if (split === null) return { earlier: [], isSame: false };
+  const keepVersions = keptVersions(limits, last?.attributes.secret?.kv);
+  const split = previous === null || keepVersions === 0 ? null : splitBlob(previous);
+  if (split === null || last === null || last.version === 0) return { earlier: [], isSame: false };
   const replaced = openVersion(key, path, split.current);
-  const isKept = replaced !== null && stateOf(replaced.metadata) === "kept";
-  const isSame = isKept && lastSupplied === content.supplied && equal(replaced.value, content.value);
+  const isKept = replaced !== null && stateOf(replaced.metadata, now) === "kept" && content.isNew !== true;
+  const isSame = isKept && JSON.stringify(last.metadata) === content.supplied && equal(replaced.value, content.value);
   const versions = replaced === null || isSame ? split.earlier : [split.current, ...split.earlier];
-  return { earlier: fitting(versions, limits), isSame };
+  return { earlier: fitting(versions, { ...limits, keepVersions }), isSame };
+}
+
+/** How many earlier versions a secret keeps: what its clients have set, at most what the server keeps. */
+function keptVersions({ keepVersions }: HistoryLimits, { maxVersions = 0 }: KvSettings = {}): number {
+  return maxVersions === 0 ? keepVersions : Math.min(keepVersions, maxVersions - 1);
 }
 
 /** Returns the newest, and of the others, newest first, as many as fit both limits. */
@@ -250,13 +309,15 @@ export function contentOfBody(body: PutBody): Content {
 
 /** Returns what a put of an opened version would seal. */
 export function contentOf({ value, metadata }: OpenedVersion): Content {
-  return { value, valueBytes: bytesOfValue(value).length, supplied: metadataJson(readMetadata(metadata).metadata) };
+  const { metadata: supplied, attributes } = readMetadata(metadata);
+  const { wrapped } = attributes.version ?? {};
+  const valueBytes = bytesOfValue(value).length;
+  return { value, valueBytes, supplied: metadataJson(supplied), ...(wrapped && { wrapped }) };
 }
 
 /** As `contentOf`, with other metadata. */
-export function contentWith({ value, metadata }: OpenedVersion, body: MetadataBody): Content {
-  const supplied = changedMetadata(readMetadata(metadata).metadata, body);
-  return { value, valueBytes: bytesOfValue(value).length, supplied };
+export function contentWith(opened: OpenedVersion, body: MetadataBody): Content {
+  return { ...contentOf(opened), supplied: changedMetadata(readMetadata(opened.metadata).metadata, body) };
 }
 
 /** Returns the `metadata` object with the fields of the body, without those that are null there. */

@@ -9,6 +9,7 @@ import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
+import { kvConfigure, kvMetadata, kvRead, kvVersions, kvWrite } from "./kv.js";
 import { adopt, discard, drain, init, load, lock, unlock } from "./lifecycle.js";
 import { openPacked } from "./opens.js";
 import { resignRecords, signCheckpoint, signRecords, verifyCheckpoints, verifyRecords } from "./records.js";
@@ -37,6 +38,7 @@ const operations: OperationTable = {
   ...{ rotate, reseal, finishRotation },
   ...{ inspect, seal, describe, expiries, plan, move, copy, changeMetadata },
   ...{ history, openVersion, undo, changeVersions, prune, check },
+  ...{ kvWrite, kvRead, kvMetadata, kvConfigure, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },
   ...{ useTransitKey, reserveMessages, randomBytes, hashBytes, oneTimeCode },
   ...{ setUses, describeUses, readDecision, render },
@@ -58,11 +60,13 @@ export function serve({ port, settings, sentLocks }: WorkerStart<Port>): Promise
 
 export function newContext(settings: WorkerSettings, sentLocks: SentLocks): Context {
   const readers = bodyReaders(settings.maxValueBytes);
-  return { settings, keyring: new Keyring(sentLocks), readers, turns: new Turns(), transit: new TransitState() };
+  const keyring = new Keyring(sentLocks);
+  return { settings, keyring, readers, turns: new Turns(), transit: new TransitState(), now: 0 };
 }
 
 /** The replies' bytes are moved, not copied. */
-async function respond(port: Port, context: Context, { id, requests, opens }: Call): Promise<void> {
+async function respond(port: Port, shared: Context, { id, now, requests, opens }: Call): Promise<void> {
+  const context = { ...shared, now };
   const replies = requests.length === 0 ? [] : await Promise.all(requests.map((request) => replyTo(context, request)));
   const opened = opens && openPacked(context, opens);
   const moved = replies.flatMap(buffersOf);

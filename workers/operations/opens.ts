@@ -4,27 +4,30 @@ import { allocate, lengthOf, putUint32, readUint32, scratch, textOf, writeParts 
 import type { Bytes, Opened, Refusal } from "../protocol.js";
 import { damaged, noSecret, unexpected } from "../refusals.js";
 import type { Context } from "./context.js";
-import { getReplyAround, isOfBinary, stateOf } from "./entry.js";
+import { getReplyAround, isOfBinary, stateOf, withoutMark } from "./entry.js";
+import { readReply } from "./kv-data.js";
 import { jsonLengthOfBinary, jsonOfValue } from "./value.js";
 
-type Open = { readonly path: Uint8Array; readonly blob: Uint8Array };
+type Open = { readonly path: Uint8Array; readonly blob: Uint8Array; readonly forVault: boolean };
 
 /** What comes before and behind the value in a reply, and the value still sealed. */
 type Prepared = {
   readonly head: readonly (Uint8Array | string)[];
   readonly tail: readonly (Uint8Array | string)[];
   readonly length: number;
-  readonly half: HalfOpen;
+  /** Null: the value is in `head`. */
+  readonly half: HalfOpen | null;
+  readonly currentLength: number;
   readonly isBinary: boolean;
   readonly etag: string;
 };
 
 const fieldsLength = 4 + 4 + 16;
 
-export function openPacked({ keyring }: Context, packed: Bytes): Opened {
+export function openPacked({ keyring, now }: Context, packed: Bytes): Opened {
   const opens = [...unpacked(packed)];
   try {
-    const opened = keyring.withKey((key) => openAll(key, opens));
+    const opened = keyring.withKey((key) => openAll(key, opens, now));
     return "ok" in opened ? refusingAll(opens, opened) : opened;
   } catch (error) {
     return refusingAll(opens, unexpected(error));
@@ -33,22 +36,23 @@ export function openPacked({ keyring }: Context, packed: Bytes): Opened {
 
 function* unpacked(packed: Bytes): Iterable<Open> {
   for (let at = 0; at < packed.length; ) {
-    const pathAt = at + 8;
-    const blobAt = pathAt + readUint32(packed, at);
-    const end = blobAt + readUint32(packed, at + 4);
-    yield { path: packed.subarray(pathAt, blobAt), blob: packed.subarray(blobAt, end) };
+    const pathAt = at + 9;
+    const blobAt = pathAt + readUint32(packed, at + 1);
+    const end = blobAt + readUint32(packed, at + 5);
+    yield { path: packed.subarray(pathAt, blobAt), blob: packed.subarray(blobAt, end), forVault: packed[at] === 1 };
     at = end;
   }
 }
 
 /** All metadata first: then the length of every reply is known, and the values are opened into their places. */
-function openAll(key: SealingKey, opens: readonly Open[]): Opened {
+function openAll(key: SealingKey, opens: readonly Open[], now: number): Opened {
   const refusals = new Map<number, Refusal>();
-  const prepared = opens.map(({ path, blob }, i) => {
+  const prepared = opens.map(({ path, blob, forVault }, i) => {
     const half = openHalf(key, path, blob);
-    if (half !== null && stateOf(half.metadata) === "kept") return prepare(path, blob, half);
-    refusals.set(i, half === null ? damaged(textOf(path)) : noSecret(textOf(path)));
-    return null;
+    const isKept = half !== null && stateOf(half.metadata, now) === "kept";
+    const found = isKept ? (forVault ? prepareForVault(blob, half) : prepare(path, blob, half)) : null;
+    if (found === null) refusals.set(i, half === null || isKept ? damaged(textOf(path)) : noSecret(textOf(path)));
+    return found;
   });
   const bytes = allocate(prepared.reduce((sum, one) => sum + (one === null ? 0 : fieldsLength + one.length), 0));
   let at = 0;
@@ -62,21 +66,49 @@ function openAll(key: SealingKey, opens: readonly Open[]): Opened {
 
 function prepare(path: Uint8Array, blob: Uint8Array, half: HalfOpen): Prepared {
   const etag = etagOfCurrent(blob);
-  const { head, tail } = getReplyAround(path, half.metadata, etag);
-  const isBinary = isOfBinary(half.metadata);
+  const metadata = withoutMark(half.metadata);
+  const { head, tail } = getReplyAround(path, metadata, etag);
+  const isBinary = isOfBinary(metadata);
   const valueLength = isBinary ? jsonLengthOfBinary(half.valueLength) : half.valueLength;
-  return { head, tail, length: lengthOf(head) + valueLength + lengthOf(tail), half, isBinary, etag };
+  return {
+    head,
+    tail,
+    length: lengthOf(head) + valueLength + lengthOf(tail),
+    half,
+    currentLength: half.currentLength,
+    isBinary,
+    etag,
+  };
+}
+
+/** The value is opened here, since its form decides the length; null when it is damaged. */
+function prepareForVault(blob: Uint8Array, half: HalfOpen): Prepared | null {
+  const value = openValue(half);
+  if (value === null) return null;
+  const head = readReply({ metadata: half.metadata, value }, null);
+  return {
+    head,
+    tail: [],
+    length: lengthOf(head),
+    half: null,
+    currentLength: half.currentLength,
+    isBinary: false,
+    etag: etagOfCurrent(blob),
+  };
 }
 
 /** Returns false, with nothing secret written, when the value is damaged. */
-function writeReply(bytes: Bytes, at: number, { head, tail, length, half, isBinary, etag }: Prepared): boolean {
+function writeReply(bytes: Bytes, at: number, prepared: Prepared): boolean {
+  const { head, tail, length, half, currentLength, isBinary, etag } = prepared;
   const valueAt = at + fieldsLength + lengthOf(head);
   const end = at + fieldsLength + length - lengthOf(tail);
-  const opened = openValue(half, isBinary ? scratch(half.valueLength) : bytes.subarray(valueAt, end));
-  if (opened === null) return false;
-  if (isBinary) bytes.set(jsonOfValue(opened), valueAt);
+  if (half !== null) {
+    const opened = openValue(half, isBinary ? scratch(half.valueLength) : bytes.subarray(valueAt, end));
+    if (opened === null) return false;
+    if (isBinary) bytes.set(jsonOfValue(opened), valueAt);
+  }
   putUint32(bytes, at, length);
-  putUint32(bytes, at + 4, half.currentLength);
+  putUint32(bytes, at + 4, currentLength);
   writeParts(bytes.subarray(at + 8), [etag, ...head]);
   writeParts(bytes.subarray(end), tail);
   return true;

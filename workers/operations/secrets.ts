@@ -31,6 +31,8 @@ import {
   sealReply,
   stateOf,
   trashEntry,
+  withAttributes,
+  withoutMark,
 } from "./entry.js";
 
 export function inspect(_: Context, { blobs }: RequestOf<"inspect">): ReplyOf<"inspect"> {
@@ -54,12 +56,12 @@ export function seal(
 }
 
 export function describe(
-  { keyring }: Context,
+  { keyring, now }: Context,
   { paths, heads, deletedAt }: RequestOf<"describe">,
 ): ReplyOf<"describe"> {
   return keyring.withKey((key) => {
     const blobs = paths.map((path, i) => ({ path, blob: fromLatin1(heads[i] ?? "") }));
-    return describeBlobs(key, blobs, deletedAt ?? null);
+    return describeBlobs(key, blobs, deletedAt ?? null, now);
   });
 }
 
@@ -95,15 +97,17 @@ export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">)
 }
 
 /** Each version keeps its value, metadata, times and number; all are sealed again, because the path is in their AAD. */
-export function move({ keyring }: Context, { path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
+export function move({ keyring, now }: Context, { path, to, blob }: RequestOf<"move">): ReplyOf<"move"> {
   return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob);
+    const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
     const earlier = splitBlob(blob)?.earlier.map((version) => resealed(key, path, to, version)) ?? [];
     if (earlier.includes(null)) return damaged(path, "restore its file from a backup, or delete its earlier versions");
     const content = contentOf(current);
     const { version, attributes, ...times } = readMetadata(current.metadata);
-    const metadata = metadataText(content, times, version, isPrivate(blob) ? attributes : null);
+    const metadata = isPrivate(blob)
+      ? withAttributes(current.metadata, attributes)
+      : metadataText(content, times, version);
     const intact = earlier.filter((sealed) => sealed !== null);
     const moved = sealBlob(key, to, metadata, content.value, intact);
     return sealReply(to, moved, { ...content, version });
@@ -119,7 +123,7 @@ export function changeMetadata(
     const read = readers.changeMetadata(body);
     if (!read.ok) return read;
     if (blob === null) return noSecret(path);
-    const current = openSecret(key, path, blob);
+    const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
     return sealNext(key, { path, previous: blob, now }, contentWith(current, read.fields), settings);
   });
@@ -128,7 +132,7 @@ export function changeMetadata(
 /** As a put of the current value and metadata at the other path, where nothing is. */
 export function copy({ keyring, settings }: Context, { path, to, blob, now }: RequestOf<"copy">): ReplyOf<"copy"> {
   return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob);
+    const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
     return sealNext(key, { path: to, previous: null, now }, contentOf(current), settings);
   });
@@ -139,6 +143,7 @@ function describeBlobs(
   key: SealingKey,
   blobs: readonly PathAndBlob[],
   deletedAt: readonly number[] | null,
+  now: number,
 ): DescribeReply {
   const opened = openMetadata(key, blobs);
   const parts: (Uint8Array | string)[] = [];
@@ -148,14 +153,20 @@ function describeBlobs(
     const metadata = opened[i] ?? null;
     lengths.push(metadata === null ? 0 : metadataEnd(blob));
     if (metadata === null) unreadable.push(path);
-    else parts.push(...separated(parts, entryOf(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null)));
+    else parts.push(...separated(parts, entryOf(path, metadata, etagOfCurrent(blob), deletedAt?.[i] ?? null, now)));
   }
   return { ok: true, reply: concat(parts), damaged: unreadable, lengths };
 }
 
-function entryOf(path: string, metadata: Uint8Array, etag: string, deletedAt: number | null): (Uint8Array | string)[] {
+function entryOf(
+  path: string,
+  metadata: Uint8Array,
+  etag: string,
+  deletedAt: number | null,
+  now: number,
+): (Uint8Array | string)[] {
   if (deletedAt !== null) return trashEntry(path, metadata, etag, deletedAt);
-  return stateOf(metadata) === "kept" ? listEntry(path, metadata, etag) : [];
+  return stateOf(metadata, now) === "kept" ? listEntry(path, withoutMark(metadata), etag) : [];
 }
 
 function separated(before: readonly unknown[], entry: readonly (Uint8Array | string)[]): (Uint8Array | string)[] {

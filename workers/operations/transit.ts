@@ -250,7 +250,7 @@ export function oneTimeCode(
   { path, blob, now }: RequestOf<"oneTimeCode">,
 ): ReplyOf<"oneTimeCode"> {
   return keyring.withKey((key) => {
-    const opened = openSecret(key, path, blob);
+    const opened = openSecret(key, path, blob, now);
     if ("ok" in opened) return opened;
     const code = codeOf(bytesOfValue(opened.value), now);
     if (code !== null) return { ok: true, reply: utf8(JSON.stringify({ path, ...code })) };

@@ -8,7 +8,7 @@ import { badRequest, forbidden } from "../refusals.js";
 import { toBase64 } from "../transit/base64.js";
 import { overridingHeaders, whyNot } from "../use-rules.js";
 import type { Context } from "./context.js";
-import { contentOf, metadataText, openSecret, readMetadata, sealReply } from "./entry.js";
+import { contentOf, openSecret, readMetadata, sealReply, withAttributes } from "./entry.js";
 import { bytesOfValue } from "./value.js";
 
 /** Of one secret. */
@@ -16,20 +16,20 @@ const mostUses = 64;
 
 /** Seals the current version again, with the same value, number and times, but another etag. */
 export function setUses(
-  { keyring }: Context,
+  { keyring, now }: Context,
   { path, blob, add, removeHost }: RequestOf<"setUses">,
 ): ReplyOf<"setUses"> {
   return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob);
+    const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
-    const { version, attributes, ...times } = readMetadata(current.metadata);
+    const { version, attributes } = readMetadata(current.metadata);
     const { uses: before = [], ...rest } = attributes.secret ?? {};
     const uses = changed(before, add, removeHost);
     if (uses === null) return notBound(path);
     if (uses.length > mostUses) return badRequest(`a secret can be bound to at most ${mostUses} hosts`);
     const secret = uses.length === 0 ? rest : { ...rest, uses };
     const content = contentOf(current);
-    const metadata = metadataText(content, times, version, { ...attributes, secret });
+    const metadata = withAttributes(current.metadata, { ...attributes, secret });
     const sealed = sealBlob(key, path, metadata, content.value, splitBlob(blob)?.earlier);
     return sealReply(path, sealed, { ...content, version });
   });
@@ -82,9 +82,9 @@ function durationOf(value: JsonValue | undefined): number | "request" | "session
   return typeof text === "number" && Number.isInteger(text) && text > 0 && text <= 31_536_000 ? text : null;
 }
 
-export function render({ keyring }: Context, { path, blob, ...request }: RequestOf<"render">): ReplyOf<"render"> {
+export function render({ keyring, now }: Context, { path, blob, ...request }: RequestOf<"render">): ReplyOf<"render"> {
   return keyring.withKey((key) => {
-    const current = openSecret(key, path, blob);
+    const current = openSecret(key, path, blob, now);
     if ("ok" in current) return current;
     const { uses = [] } = readMetadata(current.metadata).attributes.secret ?? {};
     const binding = uses.find(({ host, port }) => host === request.host && port === request.port);

@@ -37,22 +37,26 @@ import {
 export function history({ keyring }: Context, { path, blob }: RequestOf<"history">): ReplyOf<"history"> {
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
-    return known === null ? damaged(path) : { ok: true, reply: historyReply(path, known) };
+    if (known === null) return damaged(path);
+    return isWithoutVersion(known) ? noSecret(path) : { ok: true, reply: historyReply(path, known) };
   });
 }
 
 export function openVersion(
-  { keyring }: Context,
+  { keyring, now }: Context,
   { path, blob, version }: RequestOf<"openVersion">,
 ): ReplyOf<"openVersion"> {
   return keyring.withKey((key) => {
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
-    const state = stateOf(found.metadata);
+    const state = stateOf(found.metadata, now);
     if (state !== "kept") return goneVersion(path, version, state);
     const opened = openSealed(key, path, found.sealed);
     if (opened === null) return damagedVersion(path, version);
-    return { ok: true, reply: concat(getReply(path, opened.value, opened.metadata, etagOf(found.sealed.metadata))) };
+    return {
+      ok: true,
+      reply: concat(getReply(path, opened.value, withoutMark(opened.metadata), etagOf(found.sealed.metadata))),
+    };
   });
 }
 
@@ -67,7 +71,7 @@ export function undo(
     const { version } = read.fields;
     const found = findVersion(key, path, blob, version);
     if (!("sealed" in found)) return found;
-    if (stateOf(found.metadata) === "destroyed") return goneVersion(path, version, "destroyed");
+    if (stateOf(found.metadata, now) === "destroyed") return goneVersion(path, version, "destroyed");
     const opened = openSealed(key, path, found.sealed);
     return opened
       ? sealNext(key, { path, previous: blob, now }, contentOf(opened), settings)
@@ -84,7 +88,8 @@ export function changeVersions({ keyring }: Context, request: RequestOf<"changeV
   return keyring.withKey((key) => {
     const known = knownVersions(key, path, blob);
     if (known === null || !known.split.isWhole) return damaged(path);
-    const found = versions.map((version) => versionIn(known, path, version));
+    const found =
+      versions === "current" ? known.versions.slice(0, 1) : versions.map((version) => versionIn(known, path, version));
     const wanted = found.filter((one) => "sealed" in one);
     const [refusal] = found.filter((one) => "ok" in one);
     if (wanted.length === 0 && refusal !== undefined) return refusal;
@@ -126,13 +131,16 @@ function changedVersion(
   change: RequestOf<"changeVersions">["change"],
   now: number,
 ): OpenedVersion | "same" | "damaged" {
-  const state = stateOf(metadata);
+  const state = stateOf(metadata, now);
   if (change === "destroy")
     return state === "destroyed" ? "same" : { metadata: markedDestroyed(metadata), value: emptyText };
   if (state !== (change === "delete" ? "kept" : "deleted")) return "same";
   const opened = openSealed(key, path, sealed);
   if (opened === null) return "damaged";
-  return { metadata: change === "delete" ? markedDeleted(metadata, now) : withoutMark(metadata), value: opened.value };
+  return {
+    metadata: change === "delete" ? markedDeleted(withoutMark(metadata), now) : withoutMark(metadata),
+    value: opened.value,
+  };
 }
 
 /** A program that knows no states must not take the current version for one that is there. */
@@ -159,14 +167,18 @@ export function check({ keyring }: Context, { path, blob, isKey }: RequestOf<"ch
   });
 }
 
+function isWithoutVersion({ versions: [current] }: KnownVersions): boolean {
+  return current !== undefined && readMetadata(current.metadata).version === 0;
+}
+
 /** `metadata`: opened. */
-type Known = { readonly sealed: SealedVersion; readonly metadata: Uint8Array };
+export type Known = { readonly sealed: SealedVersion; readonly metadata: Uint8Array };
 
 /** `damaged`: number of earlier versions whose metadata does not open; a damaged structure counts as one. */
 type KnownVersions = { readonly split: SplitBlob; readonly versions: readonly Known[]; readonly damaged: number };
 
 /** Returns the versions whose metadata opens, the current one first; null when that one does not open. */
-function knownVersions(key: SealingKey, path: string, blob: Uint8Array): KnownVersions | null {
+export function knownVersions(key: SealingKey, path: string, blob: Uint8Array): KnownVersions | null {
   const split = splitBlob(blob);
   const [current = null] = openMetadata(key, [{ path, blob }]);
   if (split === null || current === null) return null;
@@ -194,7 +206,7 @@ function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: n
 }
 
 /** A version that is not found among damaged ones may be one of them. */
-function versionIn({ versions, damaged: lost }: KnownVersions, path: string, version: number): Known | Refusal {
+export function versionIn({ versions, damaged: lost }: KnownVersions, path: string, version: number): Known | Refusal {
   const numbers = versions.map(({ metadata }) => readMetadata(metadata).version);
   const found = versions[numbers.indexOf(version)];
   if (found !== undefined) return found;

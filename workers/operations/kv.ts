@@ -1,0 +1,206 @@
+/** Operations for Vault's KV engine, version 2: writes, reads, and the settings of a secret. */
+import {
+  etagOfCurrent,
+  metadataEnd,
+  type OpenedVersion,
+  openCurrent,
+  openMetadata,
+  openVersion,
+  type SealingKey,
+  sealBlob,
+  splitBlob,
+} from "../crypto/blob.js";
+import { isObjectText, mergePatch, nameOf, withoutValues } from "../json/json-object.js";
+import { type Member, readElements, readMembers } from "../json/json-reader.js";
+import { concat, scratchOf, textOf, utf8, withScratch } from "../memory.js";
+import type { Refusal, ReplyOf, RequestOf, WorkerSettings } from "../protocol.js";
+import { badRequest, casMismatch, casRequired, damaged, damagedVersion, noSecret } from "../refusals.js";
+import type { Context } from "./context.js";
+import {
+  type Described,
+  metadataWithoutVersion,
+  openSecret,
+  readMetadata,
+  sealNext,
+  stateOf,
+  withAttributes,
+} from "./entry.js";
+import { contentOfData, dataOf, readReply, versionJson } from "./kv-data.js";
+import { changedSettings, durationText } from "./kv-settings.js";
+import { type Known, knownVersions, versionIn } from "./versions.js";
+
+/** Makes the next version, also of an equal value. The settings, type and description stay. */
+export function kvWrite(context: Context, request: RequestOf<"kvWrite">): ReplyOf<"kvWrite"> {
+  const { path, blob, body, isPatch } = request;
+  return context.keyring.withKey((key) => {
+    const last = blob && lastVersion(key, path, blob);
+    if (last !== null && "ok" in last) return last;
+    const read = readWrite(body, last);
+    if ("ok" in read) return read;
+    const data = isPatch ? patched(key, path, blob, read.data, context.now) : read.data;
+    return "ok" in data ? data : sealData(key, context, request, data, last);
+  });
+}
+
+function lastVersion(key: SealingKey, path: string, blob: Uint8Array): Described | Refusal {
+  const [opened = null] = openMetadata(key, [{ path, blob }]);
+  return opened === null ? damaged(path, "delete it before you store a new one") : readMetadata(opened);
+}
+
+function sealData(
+  key: SealingKey,
+  { settings, now }: Context,
+  { path, blob }: RequestOf<"kvWrite">,
+  data: Uint8Array,
+  last: Described | null,
+): ReplyOf<"kvWrite"> {
+  const content = contentOfData(data);
+  if (content === null) return badRequest(noData);
+  if (content.valueBytes > settings.maxValueBytes) return badRequest(tooLarge(settings));
+  const supplied = JSON.stringify(last?.metadata ?? {});
+  const sealed = sealNext(key, { path, previous: blob, now }, { ...content, supplied, isNew: true }, settings);
+  return sealed.ok ? { ...sealed, reply: writeReply(key, path, sealed.blob) } : sealed;
+}
+
+const noData = 'data must be a JSON object: send {"data": {…}}';
+
+function tooLarge({ maxValueBytes }: WorkerSettings): string {
+  return `data must have at most ${maxValueBytes} bytes of JSON`;
+}
+
+type Write = { readonly data: Uint8Array };
+
+/** Returns the data, if `cas` permits it. */
+function readWrite(body: Uint8Array, last: Described | null): Write | Refusal {
+  const members = readMembers(body);
+  if (members === null) return badRequest("the body must be one JSON object in UTF-8");
+  const data = memberOf(members, "data");
+  if (data === undefined || !isObjectText(data)) return badRequest(noData);
+  const options = memberOf(members, "options");
+  const cas = options && memberOf(readMembers(options) ?? [], "cas");
+  return whyNotCas(cas, last) ?? { data };
+}
+
+/** The last of equal names counts. */
+function memberOf(members: readonly Member[], name: string): Uint8Array | undefined {
+  return members.findLast((member) => nameOf(member) === name)?.value;
+}
+
+function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
+  if (given === undefined) return last?.attributes.secret?.kv?.casRequired === true ? casRequired : null;
+  const cas = given.length > 20 ? undefined : /^"?(\d{1,15})"?$/.exec(textOf(given))?.[1];
+  if (cas === undefined) return badRequest("cas must be the number of a version, or 0");
+  return Number(cas) === (last?.version ?? 0) ? null : casMismatch;
+}
+
+/** Returns the current data with the patch applied. */
+function patched(key: SealingKey, path: string, blob: Uint8Array | null, patch: Uint8Array, now: number) {
+  if (blob === null) return noSecret(path);
+  const current = openSecret(key, path, blob, now);
+  if ("ok" in current) return current;
+  const data = scratchOf(...dataOf(current, readMetadata(current.metadata)));
+  return mergePatch(data, patch) ?? badRequest(noData);
+}
+
+function writeReply(key: SealingKey, path: string, blob: Uint8Array) {
+  const [metadata = null] = openMetadata(key, [{ path, blob }]);
+  if (metadata === null) throw new Error("what was sealed does not open");
+  const described = readMetadata(metadata);
+  return utf8(versionJson(described, described.attributes.secret?.kv));
+}
+
+/** Reads a version, or its keys without values. A deleted or destroyed one shows its metadata alone. */
+export function kvRead({ keyring, now }: Context, request: RequestOf<"kvRead">): ReplyOf<"kvRead"> {
+  const { path, blob, version, subkeys } = request;
+  return keyring.withKey((key) => {
+    const found = findVersion(key, path, blob, version);
+    if ("ok" in found) return found;
+    if (stateOf(found.metadata, now) !== "kept") return goneReply(found, subkeys === null ? "data" : "subkeys");
+    const opened = openVersion(key, path, found.sealed);
+    if (opened === null) return damagedVersion(path, readMetadata(found.metadata).version);
+    const show =
+      subkeys === null
+        ? null
+        : (data: readonly (Uint8Array | string)[]) => [withoutValues(scratchOf(...data), subkeys)];
+    return { ok: true, status: 200, reply: concat(readReply(opened, show)) };
+  });
+}
+
+function findVersion(key: SealingKey, path: string, blob: Uint8Array, version: number | null): Known | Refusal {
+  const known = knownVersions(key, path, blob);
+  const current = known?.versions[0];
+  if (!known || current === undefined) return damaged(path);
+  if (readMetadata(current.metadata).version === 0) return noSecret(path);
+  return version === null ? current : versionIn(known, path, version);
+}
+
+function goneReply({ metadata }: Known, name: string): ReplyOf<"kvRead"> {
+  const described = readMetadata(metadata);
+  const shown = versionJson(described, described.attributes.secret?.kv);
+  return { ok: true, status: 404, reply: utf8(`{"${name}":null,"metadata":${shown}}`) };
+}
+
+/** Shows the settings of a secret and its versions. */
+export function kvMetadata({ keyring }: Context, { path, blob }: RequestOf<"kvMetadata">): ReplyOf<"kvMetadata"> {
+  return keyring.withKey((key) => {
+    const known = knownVersions(key, path, blob);
+    const versions = known?.versions.map(({ metadata }) => readMetadata(metadata)) ?? [];
+    const [current] = versions;
+    if (current === undefined) return damaged(path);
+    return { ok: true, reply: utf8(JSON.stringify(shownMetadata(current, versions))) };
+  });
+}
+
+function shownMetadata(current: Described, versions: readonly Described[]) {
+  const { kv = {} } = current.attributes.secret ?? {};
+  const numbered = versions.filter(({ version }) => version > 0).toReversed();
+  const oldest = numbered[0]?.version ?? 0;
+  return {
+    cas_required: kv.casRequired ?? false,
+    created_time: current.createdAt,
+    current_version: current.version,
+    custom_metadata: kv.custom ?? null,
+    delete_version_after: durationText(kv.deleteVersionAfter ?? 0),
+    max_versions: kv.maxVersions ?? 0,
+    oldest_version: oldest === 1 ? 0 : oldest,
+    updated_time: [current.updatedAt, kv.changedAt ?? ""].sort().at(-1),
+    versions: Object.fromEntries(numbered.map((one) => [one.version, shownVersion(one)])),
+  };
+}
+
+function shownVersion({ updatedAt, deletedAt = "", destroyed }: Described) {
+  return { created_time: updatedAt, deletion_time: deletedAt, destroyed: destroyed === true };
+}
+
+/** Changes the settings of a secret, which need not have a version yet. */
+export function kvConfigure({ keyring, now }: Context, request: RequestOf<"kvConfigure">): ReplyOf<"kvConfigure"> {
+  const { path, blob, body, isPatch } = request;
+  return keyring.withKey((key) => {
+    const current = blob === null ? unversioned(now) : openCurrent(key, path, blob);
+    if (current === null) return damaged(path);
+    if (isPatch && blob === null) return noSecret(path);
+    const { attributes } = readMetadata(current.metadata);
+    const kv = changedSettings(attributes.secret?.kv ?? {}, body, isPatch, now);
+    if ("ok" in kv) return kv;
+    const metadata = withAttributes(current.metadata, { ...attributes, secret: { ...attributes.secret, kv } });
+    const sealed = sealBlob(key, path, metadata, current.value, blob === null ? [] : splitBlob(blob)?.earlier);
+    return { ok: true, blob: sealed, headLength: metadataEnd(sealed), etag: etagOfCurrent(sealed), reply: utf8("") };
+  });
+}
+
+function unversioned(now: number): OpenedVersion {
+  return { metadata: metadataWithoutVersion(now), value: utf8('""') };
+}
+
+const mostVersions = 1000;
+
+/** Reads the numbers of versions from a body: they may be texts. */
+export function kvVersions(_: Context, { body }: RequestOf<"kvVersions">): ReplyOf<"kvVersions"> {
+  return withScratch(() => {
+    const elements = readElements(body, "versions", mostVersions) ?? [];
+    const texts = elements.map(({ start, end }) => (end - start > 17 ? "" : textOf(body.subarray(start, end))));
+    const numbers = texts.map((text) => Number(/^"?([1-9]\d{0,14})"?$/.exec(text)?.[1] ?? 0));
+    if (numbers.length > 0 && !numbers.includes(0)) return { ok: true, versions: numbers };
+    return badRequest("versions must be an array of numbers of versions");
+  });
+}
