@@ -80,6 +80,17 @@ export async function moveFile(files: FileOperations, from: string, to: string):
   }
 }
 
+/** Renames a file over what has the name. @throws UncertainChange; any other error: nothing has happened. */
+export async function moveFileOver(files: FileOperations, from: string, to: string): Promise<void> {
+  const { ino } = await files.lstat(from);
+  try {
+    await files.rename(from, to);
+  } catch (error) {
+    const isMoved = async () => !(await exists(files, from)) && (await files.lstat(to)).ino === ino;
+    if (!(await seen(isMoved, error))) throw error;
+  }
+}
+
 /** Removes a file; returns false if there was none. @throws UncertainChange; any other error: the file is still there. */
 export async function unlinkFile(files: FileOperations, path: string): Promise<boolean> {
   try {

@@ -1,11 +1,11 @@
 /** A server in the background: in a session of its own, so that it survives the terminal, with its log in the home. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { open, readFile, rename, stat } from "node:fs/promises";
+import { open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { definitions, type Settings } from "../../config/definitions.js";
 import { type GivenFlags, readSettings } from "../../config/settings.js";
-import { missingAsNull } from "../../files/durable.js";
+import { missingAsNull, moveFileOver, systemFiles } from "../../files/durable.js";
 import { openHome } from "../../files/home.js";
 import { entryFile } from "../../program-files.js";
 import { CommandFailure } from "./errors.js";
@@ -49,7 +49,7 @@ function wordsOf(flags: GivenFlags): string[] {
 /** The earlier log is kept once. */
 async function rotate(log: string): Promise<void> {
   const found = await missingAsNull(stat(log));
-  if (found !== null && found.size > maxLogBytes) await rename(log, `${log}.1`);
+  if (found !== null && found.size > maxLogBytes) await moveFileOver(systemFiles, log, `${log}.1`);
 }
 
 async function firstLine(stream: AsyncIterable<Buffer>): Promise<string | null> {

@@ -1,11 +1,20 @@
 /** Plaintext output of a command: a new file with mode 0600, complete or not at all; else standard output. */
-import { access, constants, lstat, open, rename, unlink } from "node:fs/promises";
+import { access, constants, lstat, open, unlink } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { systemCode } from "../../errors.js";
-import { giveNewName, ignoring, missingAsNull, randomName, syncDirectory, systemFiles } from "../../files/durable.js";
+import {
+  giveNewName,
+  ignoring,
+  missingAsNull,
+  moveFileOver,
+  randomName,
+  syncDirectory,
+  systemFiles,
+  UncertainChange,
+} from "../../files/durable.js";
 import { reasonOf } from "../../files/file-problem.js";
 import { EarlierOption, nonEmpty, onlyWith } from "./args.js";
 import { CommandFailure } from "./errors.js";
@@ -49,18 +58,23 @@ export async function checkTarget({ output, overwrite }: OutputFileFlags): Promi
 }
 
 /** @throws CommandFailure when it cannot be written; no file is left then */
-export async function writeOut(content: Content, { output, overwrite }: OutputFileFlags): Promise<void> {
+export async function writeOut(
+  content: Content,
+  { output, overwrite }: OutputFileFlags,
+  files = systemFiles,
+): Promise<void> {
   if (output === undefined) return pipeline(Readable.from(content), process.stdout, { end: false });
   const target = resolve(output);
   const temp = `${target}.tmp-${randomName()}`;
   try {
     await writeWhole(temp, content);
-    if (overwrite) await rename(temp, target);
-    else if (!(await giveNewName(temp, target))) throw exists(target);
+    if (overwrite) await moveFileOver(files, temp, target);
+    else if (!(await giveNewName(temp, target, files))) throw exists(target);
     await syncDirectory(systemFiles, dirname(target));
   } catch (error) {
-    if (!(error instanceof Error && "syscall" in error)) throw error;
-    throw unwritable(target, error);
+    const cause = error instanceof UncertainChange ? error.cause : error;
+    if (!(cause instanceof Error && "syscall" in cause)) throw error;
+    throw unwritable(target, cause);
   } finally {
     await ignoring(unlink(temp), "ENOENT");
   }

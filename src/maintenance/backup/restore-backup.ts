@@ -17,6 +17,7 @@ import {
   holdSecrets,
   makeCurrent,
   type Restored,
+  removeLeftovers,
   restoredMark,
 } from "../../storage/files/generations.js";
 import type { Space } from "../../storage/secret-store.js";
@@ -34,6 +35,7 @@ export async function restore(file: string, vaultPath: string, isUsable: HeaderC
   const claim = await claimVault(vaultPath);
   const building = join(vaultPath, `restore-${randomName()}`);
   try {
+    await removeLeftovers(systemFiles, vaultPath); // of a restore that was killed
     const earlier = await findRestored(systemFiles, vaultPath);
     if (earlier !== null) return await finishEarlier(file, vaultPath, earlier, isUsable, watch);
     await refuseVault(vaultPath);

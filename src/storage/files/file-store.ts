@@ -256,7 +256,7 @@ export class FileStore implements SecretStore {
   }
 
   async close(): Promise<void> {
-    this.#snapshots.close();
+    await this.#snapshots.close();
     await this.#vault?.batches.drain().catch(() => {}); // or by the next start
     await this.#claim.release();
   }

@@ -26,6 +26,7 @@ import {
 } from "../../files/durable.js";
 import { removeTree } from "../../files/remove-tree.js";
 import { type NamedDocument, spaces } from "../secret-store.js";
+import { isUnfinished } from "../unfinished-vault.js";
 import { documentFile } from "./documents.js";
 
 const generationName = /^gen-[1-9][0-9]{0,8}$/;
@@ -81,7 +82,7 @@ export async function switchGeneration(
     return next;
   } catch (error) {
     if (mayBeCurrent) await undoSwitch(files, vault, before, error);
-    await removeGeneration(files, next, documents).catch(() => {}); // a leftover is not current, and harmless
+    await removeGeneration(files, next.directory, documents).catch(() => {}); // a leftover is not current, and harmless
     throw error;
   }
 }
@@ -159,13 +160,13 @@ async function undoSwitch(files: FileOperations, vault: string, before: string |
 
 async function removeGeneration(
   files: FileOperations,
-  next: Generation,
+  directory: string,
   documents: readonly NamedDocument[],
 ): Promise<void> {
-  await unlinkFile(files, join(next.directory, headerFile));
-  for (const { name } of documents) await unlinkFile(files, join(next.directory, documentFile(name)));
-  await ignoring(files.rmdir(join(next.directory, "secrets")), "ENOENT");
-  await ignoring(files.rmdir(next.directory), "ENOENT");
+  for (const { name } of documents) await unlinkFile(files, join(directory, documentFile(name)));
+  await unlinkFile(files, join(directory, headerFile));
+  await ignoring(files.rmdir(join(directory, "secrets")), "ENOENT");
+  await ignoring(files.rmdir(directory), "ENOENT");
 }
 
 async function loadGeneration(files: FileOperations, directory: string): Promise<Generation> {
@@ -222,8 +223,9 @@ function damagedPointer(vault: string): StartError {
 const unfinished = /^(?:snapshot|restore)-[0-9a-f]{16}$/;
 
 /**
- * Removes what a crash left outside of the trees: temp files in the vault's directory and in each generation, snapshots, and
- * unfinished restores. On a read-only disk it stays, and is harmless.
+ * Removes what a crash left outside of the trees: temp files in the vault's directory and in each generation, snapshots,
+ * unfinished restores, and vaults that were never current. On a read-only disk it stays, and is harmless. The caller holds
+ * the claim.
  */
 export async function removeLeftovers(files: FileOperations, vaultPath: string): Promise<void> {
   for (const entry of await files.readdir(vaultPath, { withFileTypes: true })) {
@@ -232,4 +234,29 @@ export async function removeLeftovers(files: FileOperations, vaultPath: string):
     else if (entry.isDirectory() && isGenerationName(entry.name)) await removeTemps(files, path); // never through a link
   }
   await removeTemps(files, vaultPath);
+  await ignoring(removeNeverCurrent(files, vaultPath), "EROFS");
+}
+
+/** Removes what a kill in the first steps of an init or a migration left; nothing when `current` is damaged. */
+async function removeNeverCurrent(files: FileOperations, vaultPath: string): Promise<void> {
+  const pointer = await readFileBytes(files, join(vaultPath, "current"), 64);
+  const current = pointer && nameInPointer(pointer);
+  if (current !== null && !isGenerationName(current)) return;
+  for (const name of await generationNames(files, vaultPath)) {
+    const directory = join(vaultPath, name);
+    if (name === current || !(await isNeverCurrent(files, directory))) continue;
+    await removeGeneration(files, directory, []);
+  }
+}
+
+/** Whether a vault has no secrets, and no header that could ever open it. */
+async function isNeverCurrent(files: FileOperations, directory: string): Promise<boolean> {
+  if (!(await files.lstat(directory)).isDirectory()) return false; // never through a link
+  const names = await files.readdir(directory);
+  if (names.some((name) => name !== headerFile && name !== "secrets")) return false;
+  const header = await readFileBytes(files, join(directory, headerFile), maxHeaderBytes);
+  if (header !== null && !isUnfinished(header)) return false;
+  const secrets = join(directory, "secrets");
+  if (!names.includes("secrets")) return true;
+  return (await files.lstat(secrets)).isDirectory() && (await files.readdir(secrets)).length === 0;
 }

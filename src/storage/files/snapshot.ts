@@ -190,9 +190,10 @@ export class SnapshotHolder {
     this.#frozenFor = null;
   }
 
-  /** Stops the expiry; the next start removes what is left. */
-  close(): void {
+  /** Stops the expiry, and removes a snapshot that no backup reads; the next start removes what is left. */
+  async close(): Promise<void> {
     this.#cancelExpiry();
+    await this.#removeUnlessRead().catch(() => {});
   }
 
   async #removeUnlessRead(): Promise<void> {

@@ -59,9 +59,9 @@ export class PostgresSnapshots {
     }
   }
 
-  /** Stops the expiry; the next start removes what is left. */
-  close(): void {
-    this.#holder.close();
+  /** See `SnapshotHolder.close`. */
+  close(): Promise<void> {
+    return this.#holder.close();
   }
 
   async #write(directory: string): Promise<StoredSnapshot> {

@@ -210,7 +210,7 @@ export class PostgresStore implements SecretStore, SharedStore {
   }
 
   async close(): Promise<void> {
-    this.#snapshots.close();
+    await this.#snapshots.close();
     await this.#database.close();
   }
 }

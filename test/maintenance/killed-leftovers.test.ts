@@ -1,0 +1,170 @@
+/** What a kill leaves: starts, stops and repeated commands remove what no vault needs, and doctor is content. */
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { writeOut } from "../../src/cli/lib/output-file.js";
+import { type FileOperations, systemFiles } from "../../src/files/durable.js";
+import { placeAudit } from "../../src/maintenance/backup/audit-files.js";
+import { migrate } from "../../src/maintenance/migrate.js";
+import { enterHolder } from "../../src/storage/files/claim.js";
+import { FileStore } from "../../src/storage/files/file-store.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { run } from "../support/process.js";
+import { realScryptCost, startTestServer } from "../support/server.js";
+import { mustInit, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { headerOfVersion1, headerOfVersion2 } from "../vectors/frozen-headers.js";
+import { inspect, makeHome } from "./doctor-homes.js";
+
+const headers = [headerOfVersion1, headerOfVersion2].map(({ text }) => new Uint8Array(Buffer.from(text)));
+const [first, second] = headers as [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
+
+/** Copies the home before each change of a name, as a kill there would leave it. */
+function copyingFiles(home: string) {
+  const copies: string[] = [];
+  const copying = <T extends unknown[], R>(work: (...args: T) => R) =>
+    ((...args: T) => {
+      const copy = join(temporaryDirectory(), "home");
+      cpSync(home, copy, { recursive: true });
+      copies.push(copy);
+      return work(...args);
+    }) as (...args: T) => R;
+  const { mkdir, rename, unlink } = systemFiles;
+  const files = { ...systemFiles, rename: copying(rename), unlink: copying(unlink) };
+  return { files: { ...files, mkdir: copying(mkdir as never) } as FileOperations, copies };
+}
+
+function emptyHome(): string {
+  const home = join(temporaryDirectory(), "home");
+  mkdirSync(join(home, "vault"), { recursive: true, mode: 0o700 });
+  return home;
+}
+
+async function openedAndClosed(home: string, files = systemFiles, work = async (_store: FileStore) => {}) {
+  const store = await FileStore.open(join(home, "vault"), files);
+  await work(store).finally(() => store.close());
+}
+
+/** Nothing in the home is a finding. */
+async function mustBeClean(home: string, note: string): Promise<void> {
+  const { findings } = await inspect(home);
+  expect(findings, note).to.deep.equal([]);
+  for (const name of readdirSync(join(home, "vault"))) expect(name, note).to.match(/^(?:current|server\.pid|gen-\d+)$/);
+}
+
+/** Migrates a vault with one secret into the home. */
+async function migrateInto(home: string, files = systemFiles): Promise<void> {
+  const source = emptyHome();
+  await openedAndClosed(source, systemFiles, async (from) => {
+    await from.startNewVault(first);
+    await from.writeDocument("tokens", new Uint8Array(Buffer.from(tokens)), null);
+    const checks = { isUsable: async () => true, refuseServed: async () => {} };
+    const watch = { tick: () => {}, signal: new AbortController().signal };
+    await openedAndClosed(home, files, async (to) => void (await migrate(from, to, checks, watch)));
+  });
+}
+
+const tokens = '{"format":"strongroom tokens","version":1,"tokens":[],"ended":[]}\n';
+
+/** A rename that takes effect, and then reports an error. */
+const lostReply: FileOperations = {
+  ...systemFiles,
+  rename: async (from, to) => {
+    await systemFiles.rename(from, to);
+    throw Object.assign(new Error("EIO"), { code: "EIO", syscall: "rename" });
+  },
+};
+
+describe("what a kill leaves", () => {
+  it("of a migration at any step is finished by the same migration, and then nothing is left", async () => {
+    const home = emptyHome();
+    const { files, copies } = copyingFiles(home);
+    await migrateInto(home, files);
+    expect(copies.length).to.be.above(5);
+    for (const [i, copy] of copies.entries()) {
+      await migrateInto(copy);
+      await mustBeClean(copy, `step ${i}`);
+      expect(
+        readdirSync(join(copy, "vault")).filter((name) => name.startsWith("gen-")),
+        `step ${i}`,
+      ).to.have.length(1);
+    }
+  });
+
+  it("of a forced init at any step is removed by the next start, and no vault that was in use", async () => {
+    const home = emptyHome();
+    const { files, copies } = copyingFiles(home);
+    await openedAndClosed(home, files, async (store) => {
+      await store.startNewVault(first);
+      copies.length = 0;
+      await store.startNewVault(second, [{ name: "tokens", bytes: new Uint8Array(Buffer.from(tokens)) }]);
+    });
+    expect(copies.length).to.be.above(4);
+    for (const [i, copy] of copies.entries()) {
+      let header = "";
+      await openedAndClosed(copy, systemFiles, async (store) => {
+        header = Buffer.from((await store.header()) ?? []).toString();
+      });
+      expect(header, `step ${i}`).to.be.oneOf([headerOfVersion1.text, headerOfVersion2.text]);
+      expect(readFileSync(join(copy, "vault", "gen-1", "header.json"), "utf8")).to.equal(headerOfVersion1.text);
+      await mustBeClean(copy, `step ${i}`);
+    }
+  });
+
+  it("of a restore is removed when it is repeated, and the restored vault is in use", async () => {
+    const home = await makeHome();
+    const archive = join(temporaryDirectory(), "backup.tar");
+    expect((await run(["backup", archive], { STRONGROOM_HOME: home })).code).to.equal(0);
+    const to = emptyHome();
+    const killed = join(to, "vault", "restore-0123456789abcdef");
+    mkdirSync(join(killed, "secrets"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(killed, "secrets", "a.sealed"), "half", { mode: 0o600 });
+    expect((await run(["restore", archive, "--home", to], { STRONGROOM_HOME: to })).code).to.equal(0);
+    await mustBeClean(to, "after the restore");
+    expect((await inspect(to)).json["secrets"]).to.equal(4);
+  });
+
+  it("of nothing: a stop removes a snapshot that no backup reads, and leaves one that is being read", async () => {
+    for (const isRead of [false, true]) {
+      const server = await startTestServer(realScryptCost);
+      await mustInit(server);
+      await mustPut(server, "a", "v");
+      const { directory } = mustSucceed(await send(server, { method: "POST", path: "/v1/snapshot", body: "" }));
+      if (isRead) await enterHolder(String(directory));
+      await server.stop();
+      expect(existsSync(String(directory)), `read: ${isRead}`).to.equal(isRead);
+      if (!isRead) await mustBeClean(server.home, "after the stop");
+    }
+  });
+});
+
+describe("a rename that reports an error although it took effect", () => {
+  it("has replaced a command's output file", async () => {
+    const output = join(temporaryDirectory(), "out");
+    writeFileSync(output, "old");
+    await writeOut(["new"], { output, overwrite: true }, lostReply);
+    expect(readFileSync(output, "utf8")).to.equal("new");
+    expect(readdirSync(dirname(output))).to.deep.equal(["out"]);
+  });
+
+  it("has not replaced it when the output is refused", async () => {
+    const output = join(temporaryDirectory(), "out");
+    writeFileSync(output, "old");
+    const rename = async () => {
+      throw Object.assign(new Error("EIO"), { code: "EIO", syscall: "rename" });
+    };
+    await writeOut(["new"], { output, overwrite: true }, { ...systemFiles, rename }).then(
+      () => expect.fail("it is written"),
+      (error: unknown) => expect(String(error)).to.contain("cannot be written"),
+    );
+    expect(readFileSync(output, "utf8")).to.equal("old");
+    expect(readdirSync(dirname(output))).to.deep.equal(["out"]);
+  });
+
+  it("has placed a restored audit log", async () => {
+    const [home, restored] = [emptyHome(), join(temporaryDirectory(), "audit")];
+    mkdirSync(restored, { mode: 0o700 });
+    writeFileSync(join(restored, "audit-000000000001.jsonl"), "");
+    await placeAudit(restored, home, lostReply);
+    expect(readdirSync(join(home, "audit"))).to.deep.equal(["audit-000000000001.jsonl"]);
+  });
+});
