@@ -118,6 +118,7 @@ export type {
   TransitKeyList,
   TransitKeyVersion,
   TransitResult,
+  TrashList,
   Use,
   UseList,
   UseRequest,

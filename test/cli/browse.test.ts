@@ -188,7 +188,7 @@ describe("strongroom browse", () => {
       ["app/key restored to version 1, stored as version 3", "u"],
       ["Restore version 2 of app/key? [y/N] ", "\r"],
       ["> app/key", "d"],
-      ["Delete app/key", "n\r"],
+      ["Move app/key to the trash", "n\r"],
       ["> app/key", "q"],
     );
     const ended = await runOnTerminal(["browse"], steps, here(own));
@@ -199,7 +199,7 @@ describe("strongroom browse", () => {
     expect((await mustGet(own, "app/key"))["value"]).to.equal("first");
   });
 
-  it("generates, edits and deletes, copies values and codes, and shows a code", async () => {
+  it("generates, edits, deletes and brings back, copies values and codes, and shows a code", async () => {
     const own = await startTestServer();
     await mustInit(own);
     await mustPut(own, "app/key", "before");
@@ -210,8 +210,15 @@ describe("strongroom browse", () => {
       ["for the path: app/", "made\r"],
       ["app/made generated", "c"],
       ["app/made is in the clipboard", "d"],
-      ["Delete app/made with its history? [y/N] ", "y\r"],
-      ["deleted: app/made", "k"],
+      ["Move app/made to the trash? [y/N] ", "y\r"],
+      ["app/made is in the trash", "t"],
+      ["In the trash: 1 secret", "u"],
+      ["app/made is back", "d"],
+      ["Move app/made to the trash? [y/N] ", "y\r"],
+      ["app/made is in the trash", "t"],
+      ["In the trash: 1 secret", "d"],
+      ["Delete app/made in the trash permanently? [y/N] ", "y\r"],
+      ["app/made is deleted permanently", "k"],
       ["> app/key", "e"],
       ["app/key: done", "/totp\r"],
       ["> app/totp", "o"],

@@ -1,5 +1,5 @@
 /** The vault on the screen: keys, what they do, and how long a value is shown. */
-import { type StrongroomClient, StrongroomError } from "../../client/client.js";
+import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { CommandFailure, failureOf } from "../lib/errors.js";
 import { codeHereOrInside } from "../lib/one-time-code.js";
 import { type Paint, printable } from "../lib/output.js";
@@ -18,6 +18,8 @@ import {
   keepInSight,
   type Pane,
   secretsPane,
+  type TrashPane,
+  trashPane,
   type VersionsPane,
   versionsPane,
 } from "./view.js";
@@ -28,6 +30,10 @@ export type BrowserDependencies = {
   readonly paint: Paint;
   /** Where the list begins: nothing, or a folder with its slash. */
   readonly prefix: string;
+  /** The first page of the list, which is shown at once. */
+  readonly first: SecretList;
+  /** The terminal's mode, as `terminalMode` returns it. */
+  readonly mode: string;
   /** How long a value is shown. */
   readonly revealMs: number;
 };
@@ -41,7 +47,8 @@ const help = [
   "/  search paths and descriptions, Esc shows all    arrows, j k, PgUp PgDn  move",
   "r  reveal the value    c  copy it    o  one-time code    O  copy the code",
   "v  versions, and what each changed    u  undo the last change",
-  "e  edit in your editor    n  new secret    g  generate a value    d  delete",
+  "e  edit in your editor    n  new secret    g  generate a value",
+  "d  move to the trash    t  show the trash, to bring back or delete",
   "R  load the list again    Ctrl-Z  suspend    L  lock the vault and quit    q  quit",
 ];
 
@@ -53,6 +60,7 @@ export class Browser {
   readonly #ending = new AbortController();
   #pane: Pane;
   #versions: VersionsPane | null = null;
+  #trash: TrashPane | null = null;
   #box: Box | null = null;
   #hiding: NodeJS.Timeout | undefined;
   #message: { readonly text: string; readonly isProblem: boolean } | null = null;
@@ -65,7 +73,7 @@ export class Browser {
     this.#with = dependencies;
     this.#secrets = secretsPane(this.#catalog, dependencies.prefix, Date.now);
     this.#pane = this.#secrets;
-    this.#screen = new Screen({
+    this.#screen = new Screen(dependencies.mode, {
       onKey: (key) => this.#takeKey(key),
       onRedraw: () => this.#draw(),
       onStop: () => this.#hide(),
@@ -80,7 +88,7 @@ export class Browser {
     });
     this.#screen.enter();
     try {
-      this.#load();
+      this.#load(this.#with.first);
       return await ended;
     } finally {
       this.#ending.abort();
@@ -89,20 +97,14 @@ export class Browser {
     }
   }
 
-  /** In the background: the first page is shown at once. */
-  #load(): void {
+  /** In the background, with or without the first page. */
+  #load(first?: SecretList): void {
     const { client, prefix } = this.#with;
-    const isFirst = this.#catalog.total === 0;
     this.#catalog
-      .load(client, prefix, this.#ending.signal, () => this.#draw())
-      .then(
-        () => this.#draw(),
-        (error: unknown) => {
-          if (this.#ending.signal.aborted) return;
-          if (isFirst && this.#catalog.total === 0) this.#fail(error);
-          else void this.#report(error).catch(this.#fail);
-        },
-      );
+      .load(client, prefix, this.#ending.signal, () => this.#draw(), first)
+      .then(() => this.#draw())
+      .catch((error: unknown) => (this.#ending.signal.aborted ? undefined : this.#report(error)))
+      .catch((error: unknown) => this.#fail(error));
     this.#draw();
   }
 
@@ -137,7 +139,7 @@ export class Browser {
     this.#hide();
     this.#message = null;
     if (this.#move(moves[key.text] ?? key.name)) return;
-    const action = this.#pane === this.#secrets ? this.#ofSecret(key) : this.#ofVersion(key);
+    const action = this.#actionOf(key.name === "text" ? key.text : key.name);
     if (action !== null) void this.#do(action);
   }
 
@@ -185,9 +187,15 @@ export class Browser {
     this.#draw();
   }
 
-  #ofSecret({ name, text }: Key): (() => Promise<void>) | null {
-    const plain = this.#always(name === "text" ? text : name);
-    if (plain !== undefined) return plain;
+  #actionOf(key: string): (() => Promise<void>) | null {
+    if (key === "L") return () => this.#lock();
+    if (key === "ctrl-l") return async () => this.#draw();
+    if (this.#pane === this.#secrets) return this.#always(key) ?? this.#ofSecret(key);
+    if (key === "escape") return async () => this.#backToSecrets();
+    return this.#trash === null ? this.#ofVersion(key) : this.#ofTrashed(key, this.#trash);
+  }
+
+  #ofSecret(key: string): (() => Promise<void>) | null {
     const entry = this.#catalog.at(this.#pane.selected);
     if (entry === undefined) return null;
     const { path } = entry;
@@ -202,7 +210,7 @@ export class Browser {
       e: () => this.#editIn("edit", path),
       d: () => this.#delete(path, entry.etag),
     };
-    return actions[name === "text" ? text : name] ?? null;
+    return actions[key] ?? null;
   }
 
   /** What does not need a secret. */
@@ -213,25 +221,32 @@ export class Browser {
       "?": async () => this.#show("keys", help),
       n: () => this.#make("put", "Path of the new secret: "),
       g: () => this.#make("generate", "Generate a value for the path: "),
+      t: () => this.#openTrash(),
       R: async () => this.#load(),
-      "ctrl-l": async () => this.#draw(),
-      L: () => this.#lock(),
     };
     return actions[key];
   }
 
-  #ofVersion({ name, text }: Key): (() => Promise<void>) | null {
+  #ofVersion(key: string): (() => Promise<void>) | null {
     const [path, found] = [this.#versions?.history.path ?? "", this.#versions?.history.versions[this.#pane.selected]];
     if (found === undefined) return null;
     const at = `--at=${found.version}`;
     const actions: Readonly<Record<string, () => Promise<void>>> = {
-      escape: async () => this.#backToSecrets(),
       r: () => this.#reveal(path, found.encoding, at),
       c: () => this.#copy(path, at),
       u: () => this.#restore(path, found.version),
-      L: () => this.#lock(),
     };
-    return actions[name === "text" ? text : name] ?? null;
+    return actions[key] ?? null;
+  }
+
+  #ofTrashed(key: string, { entries }: TrashPane): (() => Promise<void>) | null {
+    const found = entries[this.#pane.selected];
+    if (found === undefined) return null;
+    const actions: Readonly<Record<string, () => Promise<void>>> = {
+      u: () => this.#bringBack(found.path),
+      d: () => this.#destroy(found.path),
+    };
+    return actions[key] ?? null;
   }
 
   #search(): void {
@@ -311,8 +326,30 @@ export class Browser {
     this.#pane = this.#versions;
   }
 
+  async #openTrash(): Promise<void> {
+    const { entries, next } = await this.#with.client.listTrash({ prefix: this.#with.prefix, limit: 1000 });
+    if (entries.length === 0) return this.#say("the trash is empty");
+    this.#trash = trashPane(entries, next !== undefined);
+    this.#pane = this.#trash;
+  }
+
+  async #bringBack(path: string): Promise<void> {
+    await this.#with.client.untrash(path);
+    this.#backToSecrets();
+    await this.#refresh(path);
+    this.#say(`${path} is back`);
+  }
+
+  async #destroy(path: string): Promise<void> {
+    if (!(await this.#confirm(`Delete ${path} in the trash permanently? [y/N] `))) return;
+    await this.#with.client.destroyTrashed(path);
+    this.#backToSecrets();
+    this.#say(`${path} is deleted permanently`);
+  }
+
   #backToSecrets(): void {
     this.#versions = null;
+    this.#trash = null;
     this.#pane = this.#secrets;
   }
 
@@ -338,10 +375,10 @@ export class Browser {
   }
 
   async #delete(path: string, ifMatch: string): Promise<void> {
-    if (!(await this.#confirm(`Delete ${path} with its history? [y/N] `))) return;
-    await this.#with.client.delete(path, { ifMatch });
+    if (!(await this.#confirm(`Move ${path} to the trash? [y/N] `))) return;
+    await this.#with.client.trash(path, { ifMatch });
     await this.#refresh(path);
-    this.#say(`deleted: ${path}`);
+    this.#say(`${path} is in the trash: t shows it`);
   }
 
   /** `command` creates the secret whose path is typed. */

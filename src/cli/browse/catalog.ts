@@ -1,10 +1,11 @@
 /** The secrets that the screen lists: loaded page by page in the background, searched at each key. */
-import type { SecretEntry, StrongroomClient } from "../../client/client.js";
+import type { SecretEntry, SecretList, StrongroomClient } from "../../client/client.js";
 
 type Row = { readonly entry: SecretEntry; readonly folded: string };
 
-/** A quick page for the first screen, then long ones. */
-const [firstPage, furtherPages] = [100, 1000];
+/** Entries of the first page, which is short so that it comes soon. */
+export const firstPage = 100;
+const furtherPages = 1000;
 
 export class Catalog {
   /** In the order of the server. */
@@ -50,13 +51,19 @@ export class Catalog {
   }
 
   /** Loads all anew; calls `onPage` after each page. @throws StrongroomError */
-  async load(client: StrongroomClient, prefix: string, signal: AbortSignal, onPage: () => void): Promise<void> {
+  async load(
+    client: StrongroomClient,
+    prefix: string,
+    signal: AbortSignal,
+    onPage: () => void,
+    first?: SecretList,
+  ): Promise<void> {
     this.#rows = [];
     this.#found = [];
     this.#damaged = 0;
     this.#loading = true;
     try {
-      let page = await client.list({ prefix, limit: firstPage, signal });
+      let page = first ?? (await client.list({ prefix, limit: firstPage, signal }));
       for (;;) {
         this.#loading = page.next !== undefined;
         this.#add(page.entries, page.damaged?.length ?? 0);

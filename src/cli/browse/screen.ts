@@ -3,8 +3,10 @@
  * the program, a signal or a stop, its lines are erased first and the terminal's mode is restored; after SIGKILL a small
  * shell does both.
  */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { ReadStream } from "node:tty";
 import { systemCode } from "../../errors.js";
 import { CommandFailure } from "../lib/errors.js";
@@ -49,13 +51,16 @@ export function mustHaveScreen(instead: string): void {
 }
 
 export class Screen {
+  readonly #mode: string;
   readonly #handlers: Handlers;
   readonly #terminal: number;
   #entered: Entered | null = null;
   /** How many lines have been drawn at most since the screen was entered: what is erased. */
   #drawn = 0;
 
-  constructor(handlers: Handlers) {
+  /** `mode`: the terminal's, to which the guard returns it. */
+  constructor(mode: string, handlers: Handlers) {
+    this.#mode = mode;
     this.#handlers = handlers;
     this.#terminal = openSync("/dev/tty", constants.O_WRONLY | constants.O_NOCTTY);
   }
@@ -68,7 +73,7 @@ export class Screen {
 
   enter(): void {
     if (this.#entered !== null) return;
-    const guard = startGuard(this.#terminal);
+    const guard = startGuard(this.#terminal, this.#mode);
     const input = new ReadStream(openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY));
     const decoder = new KeyDecoder();
     let waiting: NodeJS.Timeout | undefined;
@@ -197,10 +202,15 @@ stty "$2" <&3`;
 /** Enough for any terminal: the guard knows no size. */
 const guardedRows = 300;
 
+/** Returns the terminal's mode as stty reads it; a usual one where there is no stty. */
+export async function terminalMode(): Promise<string> {
+  const child = spawn("stty", ["-g"], { stdio: ["inherit", "pipe", "ignore"] });
+  const failed = once(child, "error").then(() => "");
+  return (await Promise.race([text(child.stdout), failed])).trim() || "sane";
+}
+
 /** Waits, in a session of its own, for the end of this process, and erases the screen unless it was left in order. */
-function startGuard(terminal: number): ChildProcess {
-  const saved = spawnSync("stty", ["-g"], { stdio: ["inherit", "pipe", "ignore"] });
-  const mode = saved.stdout?.toString().trim() || "sane";
+function startGuard(terminal: number, mode: string): ChildProcess {
   const sequence = `${erasing(guardedRows)}${leaveSequence}`;
   const guard = spawn("/bin/sh", ["-c", guardScript, "sh", sequence, mode], {
     detached: true,

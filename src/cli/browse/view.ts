@@ -1,5 +1,5 @@
 /** What the screen shows: a title, a list, details of the selected row, and a line for messages, questions and keys. */
-import type { Metadata, SecretEntry, SecretHistory, SecretVersion } from "../../client/client.js";
+import type { Metadata, SecretEntry, SecretHistory, SecretVersion, TrashList } from "../../client/client.js";
 import { counted, localDate, localMinute, type Paint, padded, printable, shortened, widthOf } from "../lib/output.js";
 import type { Catalog } from "./catalog.js";
 import type { Line, Size } from "./screen.js";
@@ -155,6 +155,29 @@ export function versionsPane(history: SecretHistory): VersionsPane {
     },
     details: (index) => differences(versions[index], versions[index + 1]),
     keys: "r reveal  c copy  u restore this version  Esc back  q quit",
+    selected: 0,
+    top: 0,
+  };
+}
+
+export type TrashPane = Pane & { readonly entries: TrashList["entries"] };
+
+export function trashPane(entries: TrashList["entries"], isCut: boolean): TrashPane {
+  return {
+    entries,
+    title: () => `In the trash: ${isCut ? "the first " : ""}${counted(entries.length, "secret")}`,
+    count: () => entries.length,
+    row: (index) => {
+      const found = entries[index];
+      return found === undefined ? "" : `${localMinute(new Date(found.deletedAt))}  ${printable(found.path)}`;
+    },
+    details: (index) => {
+      const found = entries[index];
+      if (found === undefined) return [];
+      const deleted = `  ${"deleted".padEnd(11)}  ${localMinute(new Date(found.deletedAt))}`;
+      return [...detailsOf(found).filter((line) => !line.startsWith("  value")), deleted];
+    },
+    keys: "u bring back  d delete permanently  Esc back  q quit",
     selected: 0,
     top: 0,
   };

@@ -1,9 +1,11 @@
 /** `strongroom browse`: the vault in the terminal. */
 import { type Command, Option } from "commander";
+import { type SecretList, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import { Browser } from "../browse/browser.js";
+import { firstPage } from "../browse/catalog.js";
 import { OwnCommands } from "../browse/own-commands.js";
-import { mustHaveScreen } from "../browse/screen.js";
+import { mustHaveScreen, terminalMode } from "../browse/screen.js";
 import { painter } from "../lib/output.js";
 import { folderPrefix } from "../lib/paths.js";
 import { type ConnectionFlags, unlockOnTerminal, withClient, withConnection } from "../lib/server.js";
@@ -20,7 +22,7 @@ keys:
   v or Enter       versions, and what each changed of the metadata
   u                undo the last change, or restore the selected version
   e, n, g          edit, new secret, generate a value
-  d                delete
+  d, t             move to the trash, show the trash
   R                load the list again
   Ctrl-Z           suspend; the screen is cleared first
   L, q             lock the vault and quit, or only quit
@@ -40,12 +42,23 @@ export function define(command: Command): void {
 
 async function browse(folder = "", flags: Flags): Promise<void> {
   mustHaveScreen("strongroom ls and strongroom get work without one");
+  const prefix = folderPrefix(folder);
   const farewell = await withClient({ ...flags, quiet: true }, async (client) => {
-    const { initialized, locked } = await client.status();
-    if (initialized && locked) await unlockOnTerminal(client, "the vault is locked\nPassphrase of the vault: ");
-    const commands = new OwnCommands(flags);
-    const [paint, prefix, revealMs] = [painter(process.stdout), folderPrefix(folder), flags.reveal];
-    return new Browser({ client, commands, paint, prefix, revealMs }).run();
+    const [first, mode] = await Promise.all([firstList(client, prefix), terminalMode()]);
+    const [commands, paint] = [new OwnCommands(flags), painter(process.stdout)];
+    return new Browser({ client, commands, paint, prefix, first, mode, revealMs: flags.reveal }).run();
   });
   if (farewell !== null) process.stdout.write(`${farewell}\n`);
+}
+
+/** The client asks for no passphrase by itself, since the screen would be in the way later. */
+async function firstList(client: StrongroomClient, prefix: string): Promise<SecretList> {
+  try {
+    return await client.list({ prefix, limit: firstPage });
+  } catch (error) {
+    const isLocked = error instanceof StrongroomError && error.code === "VAULT_LOCKED";
+    if (!isLocked || !(await client.status()).initialized) throw error;
+    await unlockOnTerminal(client, "the vault is locked\nPassphrase of the vault: ");
+    return client.list({ prefix, limit: firstPage });
+  }
 }
