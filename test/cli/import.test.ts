@@ -4,12 +4,15 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { readOnePassword } from "../../src/cli/import/one-password.js";
+import { CommandFailure } from "../../src/cli/lib/errors.js";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { later, temporaryDirectory } from "../support/clean-up.js";
 import { environment, mainFile, node } from "../support/process.js";
 import { shareTestServer, startTestServer, type TestServer } from "../support/server.js";
 import { mustGet, mustInit, mustList, mustLock, mustPut, mustStatus } from "../support/test-client.js";
 import { mustDo, mustRefuseWith, start, strongroom } from "./run-command.js";
+import { zipOf } from "./zip-archive.js";
 
 describe("strongroom import, through the real command", () => {
   const server = shareTestServer({ maxValueBytes: 4096 }, mustInit);
@@ -185,6 +188,142 @@ describe("strongroom import, through the real command", () => {
         const { stderr } = await strongroom(server(), ["import", "--prefix", folder, "-"], { input });
         expect(stderr).to.contain(`strongroom: the format is ${what}\n`);
         expect(await stored(server(), folder)).to.include.keys(path);
+      });
+    }
+
+    const loginItem = {
+      uuid: "i1",
+      createdAt: 1_700_000_000,
+      state: "active",
+      overview: {
+        title: "GitHub",
+        url: "https://a",
+        urls: [
+          { label: "", url: "https://a" },
+          { label: "", url: "https://b" },
+        ],
+      },
+      details: {
+        loginFields: [
+          { name: "login", value: "me", designation: "username" },
+          { name: "pass", value: "pw", designation: "password" },
+          { name: "remember/me", value: "on" },
+        ],
+        notesPlain: "two\nlines",
+        passwordHistory: [{ value: "old", time: 1 }],
+        sections: [
+          {
+            title: "Security",
+            fields: [
+              { title: "one-time password", id: "T", value: { totp: "otpauth://totp/x" } },
+              { title: "PIN", id: "p", value: { concealed: "1234" } },
+              { title: "born", id: "b", value: { date: 86_400 } },
+              { title: "home", id: "h", value: { address: { street: "s", city: "" } } },
+              { title: "scan", id: "f", value: { file: { fileName: "a.pdf" } } },
+            ],
+          },
+          { title: "", fields: [{ title: "", id: "key", value: { sshKey: { privateKey: "-----BEGIN" } } }] },
+        ],
+      },
+    };
+    const onePassword = {
+      accounts: [
+        {
+          attrs: {},
+          vaults: [
+            { attrs: { name: "Private" }, items: [loginItem, { overview: { title: "" }, details: {} }] },
+            {
+              attrs: { name: "Work/Team" },
+              items: [{ state: "archived", overview: { title: "Old" }, details: { password: "gone" } }],
+            },
+          ],
+        },
+      ],
+    };
+
+    it("reads 1Password's .1pux, and says what it leaves out", async () => {
+      for (const method of [0, 8] as const) {
+        const folder = newFolder();
+        const input = zipOf({ "export.attributes": "{}", "export.data": JSON.stringify(onePassword) }, method);
+        const { code, stdout, stderr } = await strongroom(server(), ["import", "--prefix", folder, "-"], { input });
+        expect(code, stderr).to.equal(2);
+        expect(stderr).to.contain("the format is 1password").and.contain("Private, item 2: it has no title");
+        expect(stdout).to.contain("its password history").and.contain("its files");
+        expect(await stored(server(), folder)).to.deep.equal({
+          "Private/GitHub/username": "me",
+          "Private/GitHub/password": "password: pw",
+          "Private/GitHub/form/remember-me": "on",
+          "Private/GitHub/totp": "other: otpauth://totp/x",
+          "Private/GitHub/Security/PIN": "1234",
+          "Private/GitHub/Security/born": "1970-01-02",
+          "Private/GitHub/Security/home/street": "s",
+          "Private/GitHub/key": "-----BEGIN",
+          "Private/GitHub/url": "https://a\nhttps://b",
+          "Private/GitHub/notes": "two\nlines",
+          "archive/Work-Team/Old/password": "password: gone",
+        });
+      }
+    });
+
+    it("refuses a .1pux that is damaged anywhere, with a word and without a crash", async () => {
+      const whole = zipOf({ "export.data": JSON.stringify({ accounts: [] }) }, 8);
+      for (let cut = 4; cut < whole.length; cut += 7) {
+        expect(() => readOnePassword(whole.subarray(0, cut), "x.1pux"), `cut at ${cut}`).to.throw(CommandFailure);
+      }
+      for (let at = 0; at < whole.length; at++) {
+        const flipped = Buffer.from(whole);
+        flipped[at] = (flipped[at] ?? 0) ^ 0xff;
+        try {
+          expect(readOnePassword(flipped, "x.1pux").found).to.deep.equal([]); // a byte that has no meaning
+        } catch (error) {
+          expect(error, `byte ${at}`).to.be.instanceOf(CommandFailure);
+        }
+      }
+      expect(() => readOnePassword(zipOf({ other: "x" }, 0), "x.1pux")).to.throw("it is not a 1Password export");
+    });
+
+    const keepass = `<?xml version="1.0" encoding="utf-8" standalone="yes"?>
+<KeePassFile><Meta><RecycleBinEnabled>True</RecycleBinEnabled><RecycleBinUUID>YmluYmluYmluYmluYmluYg==</RecycleBinUUID></Meta>
+<Root><Group><UUID>cm9v</UUID><Name>Root</Name>
+  <Entry><UUID>e1</UUID><Times><CreationTime>2024-01-01T00:00:00Z</CreationTime></Times>
+    <String><Key>Title</Key><Value>A / B</Value></String><String><Key>UserName</Key><Value>me</Value></String>
+    <String><Key>Password</Key><Value ProtectInMemory="True">p&lt;&amp;w&#233; </Value></String>
+    <String><Key>otp</Key><Value>otpauth://totp/x</Value></String><String><Key>PIN</Key><Value><![CDATA[1<2]]></Value></String>
+    <String><Key>Notes</Key><Value/></String><Binary><Key>a.txt</Key><Value Ref="0"/></Binary>
+    <History><Entry><String><Key>Title</Key><Value>Before</Value></String></Entry></History></Entry>
+  <Entry><String><Key>Password</Key><Value>x</Value></String></Entry>
+  <Group><UUID>Z3Jw</UUID><Name>Mail</Name><Entry><String><Key>Title</Key><Value>In</Value></String>
+    <String><Key>Password</Key><Value>in</Value></String></Entry></Group>
+  <Group><UUID>YmluYmluYmluYmluYmluYg==</UUID><Name>Trash of mine</Name><Entry><String><Key>Title</Key><Value>Gone</Value></String>
+    <String><Key>Password</Key><Value>gone</Value></String></Entry></Group>
+</Group></Root></KeePassFile>`;
+
+    it("reads KeePass's XML without history and the recycle bin, whatever that is called", async () => {
+      const folder = newFolder();
+      const done = await strongroom(server(), ["import", "--prefix", folder, "-"], { input: keepass });
+      expect(done.code, done.stderr).to.equal(2);
+      expect(done.stderr).to.contain("the format is keepass\n").and.contain("it has no title");
+      expect(done.stdout).to.contain("the recycle bin (1 entry)").and.contain("entry A-B: its attachments");
+      expect(await stored(server(), folder)).to.deep.equal({
+        "A-B/username": "me",
+        "A-B/password": "password: p<&wé ",
+        "A-B/totp": "other: otpauth://totp/x",
+        "A-B/fields/PIN": "1<2",
+        "Mail/In/password": "password: in",
+      });
+    });
+
+    for (const [what, input, word] of [
+      ["a DOCTYPE", '<!DOCTYPE a [<!ENTITY e "x">]><KeePassFile/>', "an export has no DOCTYPE"],
+      ["values of a KDBX file", '<KeePassFile><Value Protected="True">s3cr3t</Value></KeePassFile>', "encrypted"],
+      ["an unknown entity", "<KeePassFile>&s3cr3t;</KeePassFile>", "not valid XML (line 1)"],
+      ["other XML", "<html/>", "not an XML export of KeePass"],
+      ["a chain of elements", `${"<a>".repeat(100_000)}`, "too deep"],
+    ] as const) {
+      it(`refuses KeePass's XML with ${what}, and quotes nothing of it`, async () => {
+        const finished = await importText(newFolder(), { format: "keepass", input });
+        mustRefuseWith(finished, 2, word);
+        expect(finished.stderr).not.to.contain("s3cr3t");
       });
     }
 

@@ -32,6 +32,11 @@ formats:
              the secret notes; a PEM file is one secret
   bitwarden  the unencrypted .json: folder/item/username, password, totp, url,
              notes, fields/…, a card's number, …
+  1password  the .1pux: vault/title/username, password, totp, url, notes, and
+             the fields of its sections; the vault only where there are several
+  keepass    the .xml of KeePass or KeePassXC: group/title/username, password,
+             url, notes, totp, fields/…; the root group is dropped, and the
+             recycle bin is left out
   keepassxc  the .csv: group/title/username, password, url, notes, totp; the
              root group is dropped, and the recycle bin is left out
   lastpass   the .csv: group/name/username, password, url, notes, totp

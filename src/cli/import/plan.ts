@@ -11,9 +11,22 @@ import { type DuplicateAction, resolveDuplicates } from "./duplicates.js";
 import type { ImportEntry, Item, ParsedSource, Refused } from "./entry.js";
 import { readJson } from "./json.js";
 import { type GpgOptions, passStoreDirectory, readPassStore } from "./pass.js";
+import { isZip } from "./zip.js";
 
-export const formats = ["dotenv", "json", "pass", "bitwarden", "keepassxc", "lastpass", "browser"] as const;
+export const formats = [
+  "dotenv",
+  "json",
+  "pass",
+  "bitwarden",
+  "1password",
+  "keepass",
+  "keepassxc",
+  "lastpass",
+  "browser",
+] as const;
 export type Format = (typeof formats)[number];
+
+type TextFormat = Exclude<Format, "pass" | "1password">;
 
 export type ReadSource = ParsedSource & { readonly format: Format };
 
@@ -33,15 +46,21 @@ export async function readSource(
     );
   }
   const name = source === "-" ? "standard input" : printable(source);
-  const text = textOfInput(await readInput(source, name), name);
+  const bytes = await readInput(source, name);
+  if (given === "1password" || (given === undefined && isZip(bytes))) {
+    const { readOnePassword } = await import("./one-password.js");
+    return { ...readOnePassword(bytes, name), format: "1password" };
+  }
+  const text = textOfInput(bytes, name);
   const format = given ?? (await guessFormat(text, name));
   return { ...(await parsed(text, name, format)), format };
 }
 
-async function parsed(text: string, name: string, format: Exclude<Format, "pass">): Promise<ParsedSource> {
+async function parsed(text: string, name: string, format: TextFormat): Promise<ParsedSource> {
   if (format === "dotenv") return readDotenv(text, name);
   if (format === "json") return readJson(text, name);
   if (format === "bitwarden") return readBitwarden(text, name);
+  if (format === "keepass") return (await import("./keepass.js")).readKeePass(text, name);
   return (await import("./csv.js")).readCsv(text, name, format);
 }
 
@@ -50,9 +69,10 @@ async function isDirectory(file: string): Promise<boolean> {
 }
 
 /** By what the file holds, since its name may be any. @throws CommandFailure usage */
-async function guessFormat(text: string, name: string): Promise<Exclude<Format, "pass">> {
+async function guessFormat(text: string, name: string): Promise<TextFormat> {
   const start = text.replace(/^\uFEFF/, "").trimStart();
   if (start.startsWith("{")) return /"encrypted"\s*:\s*(?:true|false)/.test(start.slice(0, 200)) ? "bitwarden" : "json";
+  if (start.startsWith("<") && (await import("./keepass.js")).isKeePass(text)) return "keepass";
   const csv = (await import("./csv.js")).csvFormatOf(text);
   if (csv !== null) return csv;
   if (/^(?:\s*#.*\n|\s*\n)*\s*(?:export\s+)?[\w.-]+\s*=/.test(text)) return "dotenv";
