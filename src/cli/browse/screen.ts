@@ -197,7 +197,8 @@ trap '' HUP INT QUIT TERM TSTP TTOU
 read -r end
 [ "$end" = left ] && exit
 printf %s "$1" >&3
-stty "$2" <&3`;
+stty "$2" <&3
+printf %s "$3" >&3`;
 
 /** Enough for any terminal: the guard knows no size. */
 const guardedRows = 300;
@@ -211,8 +212,7 @@ export async function terminalMode(): Promise<string> {
 
 /** Waits, in a session of its own, for the end of this process, and erases the screen unless it was left in order. */
 function startGuard(terminal: number, mode: string): ChildProcess {
-  const sequence = `${erasing(guardedRows)}${leaveSequence}`;
-  const guard = spawn("/bin/sh", ["-c", guardScript, "sh", sequence, mode], {
+  const guard = spawn("/bin/sh", ["-c", guardScript, "sh", erasing(guardedRows), mode, leaveSequence], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore", terminal],
   });
