@@ -152,6 +152,7 @@ const entrances: readonly string[] = [
   "src/http/endpoints",
   "src/http/body",
   "src/http/guards",
+  "src/http/keys",
   "src/http/listener",
   "src/http/memory",
   "src/http/request",

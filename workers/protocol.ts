@@ -75,7 +75,8 @@ interface Operations {
   adopt: { request: { op: "adopt" }; reply: Loaded | Refusal };
   discard: { request: { op: "discard" }; reply: Done };
   unlock: {
-    request: { op: "unlock"; body: SharedBytes; logN?: number };
+    /** `forVault`: the passphrase, or the text of a key, is the field \`key\` of the body, as Vault's clients send it. */
+    request: { op: "unlock"; body: SharedBytes; logN?: number; forVault?: boolean };
     reply: { readonly ok: true; readonly reply: Bytes; readonly header: Bytes | null } | Refusal;
   };
   keys: { request: { op: "keys" }; reply: { readonly ok: true; readonly reply: Bytes } | Refusal };

@@ -30,14 +30,20 @@ export async function deleteKey({ vault }: Service, req: Request, res: Response,
 
 type Attempt = (service: Service, body: SharedBytes, permit: () => void) => Promise<Bytes>;
 
+type Send = (service: Service, res: Response, reply: Bytes) => void;
+
+function sendReply(_service: Service, res: Response, reply: Bytes): void {
+  sendBytes(res, 200, [reply]);
+}
+
 /** Counts a wrong passphrase towards the lockout. */
-function withPassphrase(attempt: Attempt): Handler {
+export function withPassphrase(attempt: Attempt, send: Send = sendReply): Handler {
   return async (service, req, res) => {
     const { passphraseLockout } = service;
     const body = await readBody(req, res, service.maxBodyBytes, sharedMemory);
     try {
       // Concurrent attempts pass the gate before the first has failed: after the tenth failure all others are refused.
-      sendBytes(res, 200, [await attempt(service, body, () => passphraseLockout.check(req))]);
+      send(service, res, await attempt(service, body, () => passphraseLockout.check(req)));
     } catch (error) {
       if (!(error instanceof VaultError) || error.code !== "UNAUTHORIZED") throw error;
       passphraseLockout.check(req);

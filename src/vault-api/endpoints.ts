@@ -16,7 +16,16 @@ import {
   writeMetadata,
   writeSecret,
 } from "./kv.js";
-import { health } from "./sys.js";
+import {
+  enableMount,
+  listMounts,
+  listMountsForUi,
+  refuseMountChange,
+  showMount,
+  showMountOfPath,
+  showTuning,
+} from "./mounts.js";
+import { health, initialized, leader, seal, sealStatus, unseal } from "./sys.js";
 import { VaultTable } from "./table.js";
 import { createToken, logIn, lookUp, lookUpSelf, renew, renewSelf, revoke, revokeSelf } from "./tokens.js";
 import {
@@ -40,6 +49,20 @@ const anyUse = ["encrypt", "decrypt", "sign"] as const;
 const endpoints: readonly Endpoint[] = [
   { operation: "health", at: "GET /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
   { operation: "health", at: "HEAD /v1/sys/health", scope: "open", guard: "none", audit: null, handle: health },
+
+  { operation: "sealStatus", at: "GET /v1/sys/seal-status", scope: "open", guard: "none", audit: null, handle: sealStatus },
+  { operation: "leader", at: "GET /v1/sys/leader", scope: "open", guard: "none", audit: null, handle: leader },
+  { operation: "initialized", at: "GET /v1/sys/init", scope: "open", guard: "none", audit: null, handle: initialized },
+  { operation: "lock", at: "POST /v1/sys/seal", scope: "lock", guard: "none", audit: change("lock"), handle: seal },
+  { operation: "unlock", at: "POST /v1/sys/unseal", scope: "unlock", guard: "passphrase", audit: change("unlock"), handle: unseal },
+  { operation: "listMounts", at: "GET /v1/sys/mounts", scope: "any", guard: "unlocked", audit: null, handle: listMounts },
+  { operation: "showMount", at: "GET /v1/sys/mounts/:name", scope: "any", guard: "unlocked", audit: null, handle: showMount },
+  { operation: "enableMount", at: "POST /v1/sys/mounts/:name", scope: "root", guard: "unlocked", audit: null, handle: enableMount },
+  { operation: "disableMount", at: "DELETE /v1/sys/mounts/:name", scope: "root", guard: "unlocked", audit: null, handle: refuseMountChange },
+  { operation: "showTuning", at: "GET /v1/sys/mounts/:name/tune", scope: "any", guard: "unlocked", audit: null, handle: showTuning },
+  { operation: "tuneMount", at: "POST /v1/sys/mounts/:name/tune", scope: "root", guard: "unlocked", audit: null, handle: refuseMountChange },
+  { operation: "listMountsForUi", at: "GET /v1/sys/internal/ui/mounts", scope: "any", guard: "unlocked", audit: null, handle: listMountsForUi },
+  { operation: "showMountOfPath", at: "GET /v1/sys/internal/ui/mounts/:path", scope: "any", guard: "unlocked", audit: null, handle: showMountOfPath },
 
   { operation: "readSecret", at: "GET /v1/*/data/:path", scope: "get", guard: "unlocked", audit: read("get"), handle: readSecret },
   { operation: "writeSecret", at: "POST /v1/*/data/:path", scope: "put", guard: "unlocked", audit: change("put"), handle: writeSecret },

@@ -138,7 +138,7 @@ const pageNames = 1_000;
 const behindAll = "\u{10ffff}";
 
 /** Jumps over a folder once it has one of its names. `still`: throws once the caller's token has ended. */
-async function keysIn(
+export async function keysIn(
   secrets: VaultSecrets,
   prefix: string,
   within: Within,

@@ -147,12 +147,13 @@ export class Vault {
 
   /**
    * Unlocks the vault; returns the reply. `permit` is called once the passphrase is known to be right: when it throws,
-   * the vault is not unlocked and its error is rethrown.
+   * the vault is not unlocked and its error is rethrown. `forVault`: the body is that of a client of Vault.
    * @throws VaultError BAD_REQUEST, UNAUTHORIZED, RATE_LIMITED, VAULT_LOCKED, INTEGRITY
    */
-  async unlock(body: SharedBytes, permit: Permit): Promise<Bytes> {
+  async unlock(body: SharedBytes, permit: Permit, forVault = false): Promise<Bytes> {
     const { scryptLogN: logN } = this.#settings;
-    const derived = this.#header.confirm().then(() => this.#lockState.derive({ op: "unlock", body, logN }));
+    const request = { op: "unlock", body, logN, forVault } as const;
+    const derived = this.#header.confirm().then(() => this.#lockState.derive(request));
     const { reply, header } = await wipingAfter(body, derived).catch((error: unknown) => {
       if (error instanceof VaultError && error.code === "UNAUTHORIZED") this.#tell("unlock-failed");
       throw error;

@@ -55,9 +55,10 @@ export function discard({ keyring }: Context): ReplyOf<"discard"> {
   return done;
 }
 
-export function unlock(context: Context, { body, logN = 0 }: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
+export function unlock(context: Context, request: RequestOf<"unlock">): Promise<ReplyOf<"unlock">> {
   const { readers, keyring, turns } = context;
-  const read = readers.unlock(body);
+  const { body, logN = 0, forVault } = request;
+  const read = forVault ? readers.unseal(body) : readers.unlock(body);
   if (!read.ok) return refusing(body, read);
   const passphrase = read.fields.passphrase.bytes;
   const refusal = whyNotUnlock(keyring.header, passphrase);

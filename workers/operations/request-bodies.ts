@@ -59,6 +59,8 @@ type Reader<T> = (body: Uint8Array) => { readonly ok: true; readonly fields: T }
 export interface BodyReaders {
   readonly init: Reader<InitBody>;
   readonly unlock: Reader<UnlockBody>;
+  /** As \`unlock\`, by the name that Vault's clients use. */
+  readonly unseal: Reader<UnlockBody>;
   readonly changePassphrase: Reader<PassphraseBody>;
   readonly createKey: Reader<CreateKeyBody>;
   readonly rotate: Reader<RotateBody>;
@@ -106,11 +108,12 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     description: `description must be a string of at most ${maxDescriptionBytes} bytes of UTF-8, without lone surrogates`,
     version: `version must be a whole number from 1 to ${maxVersion}`,
   };
-  const reader = <T>(name: Exclude<keyof BodyReaders, "operation" | "rotate">, memory: Memory): Reader<T> =>
+  const reader = <T>(name: Exclude<keyof BodyReaders, "operation" | "rotate" | "unseal">, memory: Memory): Reader<T> =>
     bodyReader(validators[name], bodyFields[name], sentences, memory);
   return {
     init: reader<InitBody>("init", inPlace),
     unlock: reader<UnlockBody>("unlock", inPlace),
+    unseal: unsealReader(validators.unlock),
     changePassphrase: reader<PassphraseBody>("changePassphrase", inPlace),
     createKey: reader<CreateKeyBody>("createKey", inPlace),
     rotate: rotateReader(validators.rotate, sentences),
@@ -149,6 +152,14 @@ function operationReader(validators: Validators, sentences: Sentences): Reader<O
 }
 
 const oneKind = `an operation must be a JSON object with one of ${operationKinds.join(", ")}`;
+
+function unsealReader(validate: Validator): Reader<UnlockBody> {
+  const problem = `key must be the passphrase or the text of a key: a string of 1 to ${maxPassphraseBytes} bytes of UTF-8`;
+  return (body) => {
+    const passphrase = readObject(body, ["key"], inPlace)?.get("key");
+    return judged<UnlockBody>(validate, { passphrase }, { passphrase: problem });
+  };
+}
 
 /** Decodes in place, after which the body is no JSON any more: so it finds all texts first. */
 function rotateReader(validate: Validator, sentences: Sentences): Reader<RotateBody> {

@@ -1,0 +1,105 @@
+/**
+ * Handlers of mounts, of which there is no state: `secret` is the whole vault and `transit` the custom name for keys, each top
+ * folder is a mount of KV, version 2, and any other name can be used as one.
+ */
+import type { Request, Response } from "express";
+import { VaultError } from "../errors.js";
+import { readBody } from "../http/body.js";
+import type { Service } from "../http/endpoint.js";
+import { stillValid, visibleRanges } from "../http/guards.js";
+import { ownMemory } from "../http/memory.js";
+import { percentDecode } from "../paths/secret-path.js";
+import { keysIn } from "./kv.js";
+import { sendNothing, sendObject } from "./response.js";
+import { wholeVault } from "./table.js";
+
+const transitMount = "transit";
+
+/** Longer than any valid body. */
+const maxBodyBytes = 64 * 1024;
+
+function mountAt(name: string) {
+  const isTransit = name === transitMount;
+  const config = { default_lease_ttl: 0, max_lease_ttl: 0, force_no_cache: false };
+  const plugin = {
+    plugin_version: "",
+    running_plugin_version: "",
+    running_sha256: "",
+    deprecation_status: "supported",
+  };
+  return {
+    ...{ type: isTransit ? "transit" : "kv", options: isTransit ? null : { version: "2" }, description: "" },
+    ...{ accessor: `${isTransit ? "transit" : "kv"}_${name}`, uuid: "", config, ...plugin },
+    ...{ local: false, seal_wrap: false, external_entropy_access: false },
+  };
+}
+
+/** Returns those that a caller may see, by their names with a slash. */
+async function visibleMounts(service: Service, req: Request) {
+  const { secrets } = service.vault;
+  const keys = await keysIn(secrets, "", visibleRanges(req).within, stillValid(service, req));
+  const folders = keys.filter((key) => key.endsWith("/")).map((key) => key.slice(0, -1));
+  const names = [...new Set([wholeVault, transitMount, ...folders])].sort();
+  return Object.fromEntries(names.map((name) => [`${name}/`, mountAt(name)]));
+}
+
+export async function listMounts(service: Service, req: Request, res: Response): Promise<void> {
+  const mounts = await visibleMounts(service, req);
+  sendObject(res, mounts, mounts);
+}
+
+export function showMount(_service: Service, _req: Request, res: Response, parameter: string): void {
+  const mount = mountAt(firstSegment(parameter));
+  sendObject(res, mount, mount);
+}
+
+export function showTuning(_service: Service, _req: Request, res: Response, parameter: string): void {
+  const { config, description, options } = mountAt(firstSegment(parameter));
+  const tuning = { ...config, description, options };
+  sendObject(res, tuning, tuning);
+}
+
+/** What the command line of Vault asks before each command: which version of KV a path belongs to. */
+export function showMountOfPath(_service: Service, _req: Request, res: Response, parameter: string): void {
+  const name = firstSegment(parameter);
+  sendObject(res, { ...mountAt(name), path: `${name}/` });
+}
+
+export async function listMountsForUi(service: Service, req: Request, res: Response): Promise<void> {
+  sendObject(res, { secret: await visibleMounts(service, req), auth: {} });
+}
+
+/** Nothing is stored: every name is a mount already. Refuses another engine. */
+export async function enableMount(_service: Service, req: Request, res: Response): Promise<void> {
+  const body = await readBody(req, res, maxBodyBytes, ownMemory);
+  const { type, options } = membersOf(body);
+  const isKv = type === "kv-v2" || (type === "kv" && versionIn(options) !== "1");
+  if (!isKv && type !== "transit") {
+    throw new VaultError("BAD_REQUEST", "only the engines kv, version 2, and transit can be enabled");
+  }
+  sendNothing(res);
+}
+
+export function refuseMountChange(): never {
+  throw new VaultError("BAD_REQUEST", "mounts have no state here: they cannot be tuned, moved or disabled");
+}
+
+function versionIn(options: unknown): string | null {
+  if (typeof options !== "object" || options === null || !("version" in options)) return null;
+  return String(options.version);
+}
+
+/** The body says which engine is meant, and nothing secret. @throws VaultError BAD_REQUEST */
+function membersOf(body: Uint8Array): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(body).toString());
+    if (typeof parsed === "object" && parsed !== null) return parsed as Readonly<Record<string, unknown>>;
+  } catch {}
+  throw new VaultError("BAD_REQUEST", "the body must be a JSON object");
+}
+
+function firstSegment(parameter: string): string {
+  const [name = ""] = percentDecode(parameter, "the path").split("/");
+  if (name !== "") return name;
+  throw new VaultError("BAD_REQUEST", "the name of the mount is empty");
+}

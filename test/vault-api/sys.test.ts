@@ -1,0 +1,83 @@
+/** `sys` on the port for Vault's clients: seal and unseal, and mounts without state. */
+import { expect } from "chai";
+import { passphrase } from "../support/server.js";
+import { mustCreateToken, mustPut, mustStatus, mustSucceed, send } from "../support/test-client.js";
+import { startVaultServer, type VaultServer, vault } from "./vault-client.js";
+
+const unseal = (server: VaultServer, body: object, token?: string | null) =>
+  vault(server, "PUT", "sys/unseal", { body, ...(token !== undefined && { token }) });
+
+describe("seal and unseal on the port for Vault's clients", () => {
+  it("lock and unlock with the passphrase or a key, for a token that may", async () => {
+    const server = await startVaultServer();
+    const created = { method: "POST", path: "/v1/keys", body: { passphrase, label: "paper" } };
+    const { key } = mustSucceed(await send(server, created));
+    for (const opener of [passphrase, key]) {
+      expect((await vault(server, "PUT", "sys/seal")).status).to.equal(204);
+      const { json } = await vault(server, "GET", "sys/seal-status", { token: null });
+      expect(json).to.include({ type: "shamir", initialized: true, sealed: true, t: 1, n: 1, progress: 0 });
+      expect((await unseal(server, { key: opener }, null)).status).to.equal(403);
+      expect((await unseal(server, { key: opener })).json).to.include({ sealed: false, progress: 0 });
+    }
+    const { token } = await mustCreateToken(server, { name: "reader" });
+    expect((await unseal(server, { key: passphrase }, token)).status).to.equal(403);
+    expect((await vault(server, "POST", "sys/seal", { token })).status).to.equal(403);
+  });
+
+  it("count a wrong passphrase as the native API does, and never repeat it", async () => {
+    const server = await startVaultServer();
+    await vault(server, "PUT", "sys/seal");
+    for (const body of [{}, { key: "" }, { key: 5 }, { reset: true }])
+      expect((await unseal(server, body)).status).to.equal(400);
+    for (let failure = 0; failure < 10; failure++) {
+      const { status, text } = await unseal(server, { key: "wrong horse" });
+      expect(status).to.equal(400);
+      expect(text).not.to.contain("horse");
+    }
+    expect((await unseal(server, { key: passphrase })).status).to.equal(429);
+    const native = { method: "POST", path: "/v1/unlock", body: { passphrase } };
+    expect((await send(server, native)).status).to.equal(429);
+    expect((await mustStatus(server))["locked"]).to.equal(true);
+  });
+
+  it("say who leads, and that the vault is initialized", async () => {
+    const server = await startVaultServer();
+    const get = async (path: string) => (await vault(server, "GET", path, { token: null })).json;
+    expect(await get("sys/leader")).to.include({ ha_enabled: false });
+    expect(await get("sys/init")).to.deep.equal({ initialized: true });
+  });
+});
+
+describe("mounts on the port for Vault's clients", () => {
+  it("are the whole vault, transit and each top folder that a token may see", async () => {
+    const server = await startVaultServer();
+    for (const path of ["app/a", "other/b", "single"]) await mustPut(server, path, "1");
+    const { token } = await mustCreateToken(server, { name: "ci", can: ["list"], paths: ["app/"] });
+    const mounts = async (as?: string) => (await vault(server, "GET", "sys/mounts", { ...(as && { token: as }) })).json;
+    const { data, ...top } = await mounts();
+    expect(Object.keys(data)).to.deep.equal(["app/", "other/", "secret/", "transit/"]);
+    expect(top).to.deep.include(data);
+    expect(data["app/"]).to.deep.include({ type: "kv", options: { version: "2" } });
+    expect(data["transit/"]).to.deep.include({ type: "transit", options: null });
+    expect(Object.keys((await mounts(token)).data)).to.deep.equal(["app/", "secret/", "transit/"]);
+    const { json: ui } = await vault(server, "GET", "sys/internal/ui/mounts", { token });
+    expect(Object.keys(ui.data.secret)).to.deep.equal(["app/", "secret/", "transit/"]);
+  });
+
+  it("answer for any name, and take the two engines there are", async () => {
+    const server = await startVaultServer();
+    const get = async (path: string) => (await vault(server, "GET", path)).json;
+    expect((await get("sys/internal/ui/mounts/new/a/b")).data).to.deep.include({ path: "new/", type: "kv" });
+    expect((await get("sys/mounts/new")).options).to.deep.equal({ version: "2" });
+    expect((await get("sys/mounts/new/tune")).data.options).to.deep.equal({ version: "2" });
+    const enable = async (body: object) => (await vault(server, "POST", "sys/mounts/new", { body })).status;
+    expect(await enable({ type: "kv", options: { version: 2 } })).to.equal(204);
+    expect(await enable({ type: "kv-v2" })).to.equal(204);
+    expect(await enable({ type: "transit" })).to.equal(204);
+    expect(await enable({ type: "kv", options: { version: "1" } })).to.equal(400);
+    expect(await enable({ type: "pki" })).to.equal(400);
+    expect((await vault(server, "DELETE", "sys/mounts/new")).status).to.equal(400);
+    expect((await vault(server, "POST", "sys/mounts/new/tune", { body: {} })).status).to.equal(400);
+    expect((await vault(server, "POST", "new/config", { body: { max_versions: 5 } })).status).to.equal(400);
+  });
+});
