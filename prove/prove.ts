@@ -4,6 +4,7 @@ import { followCanary } from "./canary.js";
 import { findPlantedKey } from "./control.js";
 import { checkDisk } from "./disk.js";
 import { FormatError, type Header, type Keys, openHeader, parseHeader, wipeKeys } from "./format.js";
+import { leaveLast } from "./last.js";
 import { judge, type Look, lookAt, type Wanted } from "./looks.js";
 import { CouldNotLook, mustBeReadable, readDump } from "./memory.js";
 import { checkProgram, packageOf } from "./program.js";
@@ -41,16 +42,18 @@ export type ProveOptions = {
 /** Checks everything that can be checked; the verdict is unknown when the essential cannot. */
 export async function prove(options: ProveOptions): Promise<Report> {
   const run = new Run(options);
+  let reason: string | null = null;
   try {
     await (options.dump === null ? run.process() : run.dump(options.dump));
   } catch (error) {
-    const reason = reasonOf(error);
+    reason = reasonOf(error);
     if (reason === null) throw error;
-    return run.report(reason);
   } finally {
     run.end();
   }
-  return run.report(null);
+  const report = run.report(reason);
+  if (run.isOfHome) leaveLast(options.home, report);
+  return report;
 }
 
 const wrongPassphrase = "the passphrase does not open the header";
@@ -99,6 +102,11 @@ class Run {
     await this.#lookAtMemory(pid);
     await this.#searchDisk(pid, values);
     this.#sayWhatIsNotShown();
+  }
+
+  /** Whether it looked at the server of the home. */
+  get isOfHome(): boolean {
+    return this.#server !== null;
   }
 
   async #lookAtMemory(pid: number): Promise<void> {

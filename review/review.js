@@ -55,6 +55,7 @@ function showFacts(facts) {
     ["Front end", `${facts.keys.frontEnd} keys`],
     ["Key worker", `${facts.keys.keyWorker} key`],
   ]);
+  element("last-prove").textContent = textOfProve(facts.lastProve);
   const slots = facts.slots.map(({ id, kind, label, createdAt, cost }) => [id, kind, label, createdAt, cost]);
   showTable("slots", ["Id", "Kind", "Label", "Created", "Cost of a guess"], slots);
   const tokens = facts.tokens.map((each) => [
@@ -73,6 +74,23 @@ function showFacts(facts) {
     ["File", "SHA-256"],
     facts.files.map(({ name, sha256 }) => [name, sha256]),
   );
+}
+
+function textOfProve(last) {
+  if (last === null) return "No strongroom prove has run on this server yet.";
+  const minutes = Math.max(0, Math.round((Date.now() - Date.parse(last.at)) / 60_000));
+  const age =
+    minutes < 120
+      ? `${minutes} minutes`
+      : minutes < 2880
+        ? `${Math.round(minutes / 60)} hours`
+        : `${Math.round(minutes / 1440)} days`;
+  const verdicts = {
+    holds: `every one of its ${last.checks} checks held`,
+    fails: `${last.failed} of its ${last.checks} checks failed`,
+    unknown: "it could not check everything",
+  };
+  return `The last strongroom prove ran ${age} ago: ${verdicts[last.verdict]}.`;
 }
 
 async function showAudit() {

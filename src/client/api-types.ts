@@ -783,7 +783,19 @@ export interface ReviewFacts {
   readonly tokens: readonly Token[];
   /** Protections of the process that are missing. */
   readonly weaknesses: readonly string[];
+  /** The last `strongroom prove` of this server; null before the first one. */
+  readonly lastProve: unknown;
   readonly files: readonly ProgramFile[];
+}
+
+/** What a run of `strongroom prove` found. */
+export interface LastProve {
+  /** ISO 8601, UTC, with milliseconds. */
+  readonly at: string;
+  readonly verdict: "holds" | "fails" | "unknown";
+  readonly checks: number;
+  /** Checks that do not hold. */
+  readonly failed: number;
 }
 
 /** Keys that each part of the server holds. */

@@ -134,6 +134,20 @@ export type {
   MoveOperation,
   PutOperation,
 } from "./batch.js";
+/** Figures of one second; null where nothing happened. */
+export type VitalSigns = {
+  readonly time: string;
+  readonly requests: number;
+  readonly getP50: number | null;
+  readonly getP99: number | null;
+  readonly eventLoopP99: number;
+  readonly derivationsRunning: number;
+  readonly derivationsWaiting: number;
+  readonly keyWorkerP99: number | null;
+  readonly connections: number;
+  readonly rss: number;
+};
+
 export type { PlaceOptions } from "./discovery.js";
 export { type ErrorCode, StrongroomError } from "./errors.js";
 export type {
@@ -1140,6 +1154,18 @@ export class StrongroomClient implements AsyncDisposable {
    */
   metrics(options: CallOptions = {}): Promise<string> {
     return this.#connection.text("/v1/metrics", options);
+  }
+
+  /**
+   * Returns the figures of the second that follows; takes up to a second. Times are in milliseconds, sizes in bytes.
+   * @throws StrongroomError FORBIDDEN without `metrics`
+   * @example
+   * ```ts
+   * const { getP99, connections } = await client.vitals();
+   * ```
+   */
+  async vitals(options: CallOptions = {}): Promise<VitalSigns> {
+    return JSON.parse(await this.#connection.text("/v1/vitals?lines=1", options)) as VitalSigns;
   }
 
   /**

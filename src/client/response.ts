@@ -25,7 +25,8 @@ function errorOf(received: Received, content: object | null, location: ServerLoc
 /** As `decodeResponse`, of a response that is a text. */
 export function decodeText(received: Received, location: ServerLocation): string {
   const { status, headers, body } = received;
-  if (status === 200 && headers["content-type"]?.startsWith("text/plain")) return body.toString("utf8");
+  if (status === 200 && /^(?:text\/plain|application\/x-ndjson)/.test(headers["content-type"] ?? ""))
+    return body.toString("utf8");
   throw errorOf(received, parseObject(received), location);
 }
 

@@ -10,6 +10,7 @@ import type { AuditLog } from "../audit/audit-log.js";
 import type { AuditedEvent } from "../audit/record.js";
 import type { Broker } from "../broker/broker.js";
 import { VaultError } from "../errors.js";
+import type { LastProve } from "../last-prove.js";
 import type { Log } from "../log.js";
 import { percentDecode } from "../paths/secret-path.js";
 import type { Vault } from "../vault/vault.js";
@@ -43,6 +44,8 @@ export type Service = {
   /** Null: the review page is off. */
   readonly review: ReviewAccess | null;
   readonly vitals: Vitals;
+  /** What `strongroom prove` left in the home; null before its first run. */
+  readonly lastProve: () => Promise<LastProve | null>;
   readonly isShuttingDown: () => boolean;
   /** Begins the shutdown, after the response was sent. */
   readonly shutDown: () => void;

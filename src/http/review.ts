@@ -118,6 +118,7 @@ export async function reviewFacts(service: Service, _req: Request, res: Response
     slots: vault.report.slots(),
     tokens: tokens.list(),
     weaknesses: await weaknesses(),
+    lastProve: await service.lastProve(),
     files: programFiles(),
   });
 }

@@ -13,6 +13,7 @@ import { type Home, hintsOnNamedFiles } from "../files/home.js";
 import { type Api, createApp, createLockouts, type Handle, type MessageClasses, nativeApi } from "../http/app.js";
 import type { Service } from "../http/endpoint.js";
 import { type Drainable, drain, handleRequests } from "../http/listener.js";
+import { readLastProve } from "../last-prove.js";
 import { readManifest } from "../manifest.js";
 import { measuredStore } from "../metrics/measured-store.js";
 import { refuseUnfinished } from "../storage/unfinished-vault.js";
@@ -57,7 +58,7 @@ export async function serveStore(
   const broker = await openOrRelease(vault, () => startBroker(settings, guarded, observed, lockouts, around));
   const stopper = createStopper(() => stopServing(guarded, listeners, broker, observed, opened, around));
   const service = {
-    ...serviceOf(settings, guarded, observed),
+    ...serviceOf(home, settings, guarded, observed),
     ...{ ...lockouts, broker, log, ...ports },
     review: settings.reviewPage ? reviewOf(guarded, observed, clock) : null,
     rootRotation: new RootRotation(token, credentials, clock),
@@ -174,7 +175,7 @@ async function connectionsOf(listeners: readonly { readonly server: Server }[]):
 }
 
 /** What the endpoints work with, as far as it is known before the server listens. */
-function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics, vitals }: Telemetry) {
+function serviceOf(home: Home, settings: Settings, guarded: GuardedVault, { audit, metrics, vitals }: Telemetry) {
   const manifest = readManifest();
   const figures = async () => {
     const [{ version }, { idleTimeoutMs }] = [manifest, settings];
@@ -186,6 +187,7 @@ function serviceOf(settings: Settings, guarded: GuardedVault, { audit, metrics, 
     audit,
     approveWith: settings.approveWith,
     vitals,
+    lastProve: () => readLastProve(home.path),
     maxBodyBytes: 6 * settings.maxValueBytes + 64 * 1024,
     maxBatchBytes: settings.maxBatchBytes,
     contract: Buffer.from(openApiDocument(settings)),

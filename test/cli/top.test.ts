@@ -87,6 +87,7 @@ describe("strongroom top", () => {
     const { code, shown } = await runOnTerminal(["top", "--interval", "1s"], [step], here());
     expect(code).to.equal(0);
     expect(shown.split("\u001b[H").length).to.be.above(2);
+    expect(shown).to.match(/last second: \d+ requests?, get p50 .*, event loop delay p99 [\d.]+ ms/);
     expect(shown.endsWith("\u001b[?25h")).to.equal(true);
   });
 });

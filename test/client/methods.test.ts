@@ -14,7 +14,7 @@ import { mustGet, mustInit, mustPut, mustStatus } from "../support/test-client.j
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 /** Only the page sends them. */
-const ofReviewPage = ["vitals", "reviewFacts", "tradeReviewCode", "reviewStorm"];
+const ofReviewPage = ["reviewFacts", "tradeReviewCode", "reviewStorm"];
 
 describe("the client library", () => {
   const server = shareTestServer({}, mustInit);

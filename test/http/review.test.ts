@@ -1,5 +1,7 @@
 /** The review page's access: its code, and what its token can do and when it ends. */
+import { writeFileSync } from "node:fs";
 import { get } from "node:https";
+import { join } from "node:path";
 import { expect } from "chai";
 import { FakeClock } from "../support/manual-clock.js";
 import { passphrase, startTestServer, type TestServer } from "../support/server.js";
@@ -105,6 +107,21 @@ describe("the review page's token", () => {
     await watch(server, fourth);
     server.clock.advance(15 * 60_000);
     expect(await isDead(fourth)).to.equal(true);
+  });
+
+  it("shows what the last prove left in the home, and nothing that prove does not write", async () => {
+    const server = await startWithPage();
+    const token = await tokenOf(server);
+    const last = async () => mustSucceed(await send(server, { path: "/v1/review", token }))["lastProve"];
+    expect(await last()).to.equal(null);
+    const file = join(server.home, "last-prove.json");
+    const result = { at: "2026-03-01T12:00:00.000Z", verdict: "fails", checks: 41, failed: 2 };
+    writeFileSync(file, JSON.stringify({ ...result, other: "x" }));
+    expect(await last()).to.deep.equal(result);
+    for (const text of ["{", '{"at":"<b>","verdict":"holds","checks":1,"failed":0}', " ".repeat(5000)]) {
+      writeFileSync(file, text);
+      expect(await last()).to.equal(null);
+    }
   });
 
   it("starts a storm of 16 unlocks, of which a wrong passphrase is checked once", async () => {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, copyFileSync } from "node:fs";
+import { chmodSync, copyFileSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -80,6 +80,9 @@ describe("strongroom prove", function () {
       expect(opened?.found).to.equal(keyTypes.length);
       const all = ["surroundings", "program", "decoder", "known-keys", "attacker", "canary", "disk"];
       expect(steps).to.deep.equal(all);
+      const left = JSON.parse(readFileSync(join(server().home, "last-prove.json"), "utf8"));
+      const { at, checks } = proven.report;
+      expect(left).to.deep.equal({ at, verdict: "holds", checks: checks.length, failed: 0 });
       expect(count).to.be.above(0);
       expect(lost).to.deep.equal([]);
       expect((await mustStatus(server()))["locked"]).to.equal(false);

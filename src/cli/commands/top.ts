@@ -1,7 +1,7 @@
 /** `strongroom top`: the server's load, live on a terminal, elsewhere one snapshot. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import type { StrongroomClient } from "../../client/client.js";
+import type { StrongroomClient, VitalSigns } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
 import {
   counted,
@@ -28,6 +28,8 @@ type Flags = OutputFlags & ConnectionFlags & { readonly interval?: number; reado
 
 const usualMs = 2_000;
 const minIntervalMs = 100;
+/** Of a terminal that does not say. */
+const usualRows = 24;
 
 export function define(command: Command): void {
   command
@@ -49,7 +51,7 @@ async function top(flags: Flags): Promise<void> {
 async function showOnce(client: StrongroomClient, flags: Flags): Promise<void> {
   const load = loadOf(new Interval(null, await scrape(client)));
   if (flags.json) return printJson(load);
-  process.stdout.write(`${loadText(load, painter(process.stdout), false).join("\n")}\n`);
+  process.stdout.write(`${loadText(load, painter(process.stdout), false, null).join("\n")}\n`);
 }
 
 async function showLive(client: StrongroomClient, { interval = usualMs }: Flags): Promise<void> {
@@ -58,10 +60,12 @@ async function showLive(client: StrongroomClient, { interval = usualMs }: Flags)
   try {
     await breakable(async (signal) => {
       for (let before: MetricSamples | null = null; !signal.aborted; ) {
-        const after = await scrape(client);
-        draw(screen, loadText(loadOf(new Interval(before, after)), painter(screen), before !== null));
+        const began = performance.now();
+        const [after, vitals] = await Promise.all([scrape(client), client.vitals({ signal })]);
+        draw(screen, loadText(loadOf(new Interval(before, after)), painter(screen), before !== null, vitals));
         before = after;
-        await sleep(Math.max(minIntervalMs, interval), undefined, { signal }).catch(() => {});
+        const left = interval - (performance.now() - began);
+        await sleep(Math.max(minIntervalMs, left), undefined, { signal }).catch(() => {});
       }
     });
   } finally {
@@ -75,12 +79,12 @@ async function scrape(client: StrongroomClient): Promise<MetricSamples> {
 
 /** Draws over what is there, line by line, so that nothing flickers. */
 function draw(screen: NodeJS.WriteStream, lines: readonly string[]): void {
-  const shown = lines.slice(0, Math.max(1, screen.rows - 1));
+  const shown = lines.slice(0, Math.max(1, (screen.rows || usualRows) - 1));
   screen.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
 }
 
 /** Lines without line feeds. `live`: the interval is the time since the text before, else since the server's start. */
-function loadText(load: ServerLoad, paint: Paint, live: boolean): string[] {
+function loadText(load: ServerLoad, paint: Paint, live: boolean, vitals: VitalSigns | null): string[] {
   const state = load.unlocked ? paint("green", "unlocked") : paint("yellow", load.initialized ? "locked" : "no vault");
   const since = live ? `the last ${counted(Math.round(load.seconds), "second")}` : "since the server started";
   const secrets = load.secrets === null ? "secrets unknown" : counted(load.secrets, "secret");
@@ -92,6 +96,7 @@ function loadText(load: ServerLoad, paint: Paint, live: boolean): string[] {
     `event loop ${percent(load.eventLoop.busy)} busy, delay p99 ${time(load.eventLoop.delayP99)}   cache hits ${share(load.cacheHits)}`,
     `derivations ${load.derivations.running} running, ${load.derivations.waiting} waiting, p99 ${time(load.derivations.p99)}   key worker p99 ${time(load.keyWorkerP99)}`,
     `storage p99 ${time(load.readP99)} read, ${time(load.commitP99)} commit`,
+    ...(vitals === null ? [] : vitalsText(vitals)),
     ...troubles(load).map((trouble) => paint("red", trouble)),
     "",
     ...table(load.operations),
@@ -126,6 +131,16 @@ function table(operations: readonly OperationLoad[]): string[] {
       .join("  ")
       .trimEnd(),
   );
+}
+
+/** The figures of the last second, which the server sends once it has passed. */
+function vitalsText(signs: VitalSigns): string[] {
+  const { requests, getP50, getP99, eventLoopP99, keyWorkerP99, connections } = signs;
+  const ms = (value: number | null) => time(value === null ? null : value / 1000);
+  return [
+    `last second: ${counted(requests, "request")}, get p50 ${ms(getP50)}, p99 ${ms(getP99)}, event loop delay p99 ${ms(eventLoopP99)}`,
+    `  key worker p99 ${ms(keyWorkerP99)}, ${counted(connections, "connection")}`,
+  ];
 }
 
 function rate(perSecond: number): string {
