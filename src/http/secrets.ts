@@ -83,11 +83,22 @@ export async function changeMetadata(service: Service, req: Request, res: Respon
 
 /** A token that can neither list nor get learns no metadata that it has not sent. */
 function sendMetadata(req: Request, res: Response, reply: Uint8Array, etag: string): void {
+  if (seesMetadata(req)) return void sendBytes(res, 200, [reply], etag);
+  sendBytes(res, 200, [jsonBytes({ ...parsed(reply), metadata: {} })], etag);
+}
+
+function seesMetadata(req: Request): boolean {
   const caller = callerOf(req);
-  if (caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get"))
-    return void sendBytes(res, 200, [reply], etag);
-  const shown = JSON.parse(Buffer.from(reply.buffer, reply.byteOffset, reply.length).toString()) as object;
-  sendBytes(res, 200, [Buffer.from(JSON.stringify({ ...shown, metadata: {} }))], etag);
+  return caller === "root" || caller.token.can.some((scope) => scope === "list" || scope === "get");
+}
+
+/** DANGER: only of a reply without values. */
+function parsed(reply: Uint8Array): { readonly [member: string]: unknown } {
+  return JSON.parse(Buffer.from(reply.buffer, reply.byteOffset, reply.length).toString());
+}
+
+function jsonBytes(value: object): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
 }
 
 export async function undo(service: Service, req: Request, res: Response, parameter: string): Promise<void> {
@@ -117,7 +128,16 @@ export async function batch(service: Service, req: Request, res: Response): Prom
     permitted: noted(req),
     still: stillValid(service, req),
   };
-  sendBytes(res, 200, [await service.vault.secrets.batch(body, permit)]);
+  const reply = await service.vault.secrets.batch(body, permit);
+  sendBytes(res, 200, [seesMetadata(req) ? reply : withoutMovedMetadata(reply, contextOf(req).operations ?? [])]);
+}
+
+/** A move returns the metadata that the secret has. What a put returns was sent with it. */
+function withoutMovedMetadata(reply: Uint8Array, operations: readonly BatchItem[]): Uint8Array {
+  if (!operations.some(({ kind }) => kind === "move")) return reply;
+  const { results, ...rest } = parsed(reply) as { readonly results: readonly object[] };
+  const shown = results.map((result, i) => (operations[i]?.kind === "move" ? { ...result, metadata: {} } : result));
+  return jsonBytes({ ...rest, results: shown });
 }
 
 function permittedKind(req: Request): (kind: BatchKind) => void {
