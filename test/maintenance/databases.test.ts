@@ -195,6 +195,19 @@ describe("a vault in a database", () => {
       expect(outcomes.map(({ code }) => code)).to.deep.equal([8, 8, 9, 2]);
     });
 
+    it("is named by a doctor of its server's home, which has no vault of its own", async () => {
+      const { first } = served();
+      const doctor = (...flags: string[]) => run(["doctor", "--home", first.home, ...flags]);
+      const text = must(await doctor());
+      expect(text).to.contain(`its server keeps the vault in ${servedPath()}, 3 secrets\n`);
+      expect(text).to.contain(
+        "no problems found in the home; check the database with  strongroom doctor --store URL\n",
+      );
+      const found = JSON.parse(must(await doctor("--json")));
+      const vault = { vaultPath: servedPath(), initialized: true, secrets: 3, problem: null };
+      expect(found).to.deep.include({ ok: true, vault: null, served: vault, findings: [] });
+    });
+
     it("is checked by doctor: no findings, then one for everything that was changed by hand", async () => {
       const { first, name } = served();
       const doctor = async () => run(["doctor", "--json", "--passphrase-file", passphraseFile()], environment(first));
@@ -223,6 +236,21 @@ describe("a vault in a database", () => {
     function servedPath(): string {
       return `postgres://127.0.0.1:${postgres().port}/${served().name}`;
     }
+  });
+
+  it("that does not respond is the reason that a doctor of its server's home gives, and status", async () => {
+    const cluster = await startPostgres();
+    const store = urlOf(cluster.port, await cluster.database());
+    const server = await startTestServer({ ...realScryptCost, store });
+    await mustInit(server);
+    await cluster.kill();
+    const problem = "the database does not answer or refuses: try again, and check the server's log and the database";
+    const doctor = await run(["doctor", "--home", server.home]);
+    expect(doctor.code).to.equal(1);
+    expect(doctor.stdout).to.contain(`the server cannot use the database: ${problem}\n`);
+    const status = await run(["status", "--home", server.home]);
+    expect(status.code).to.equal(1);
+    expect(status.stdout).to.contain(`the storage does not respond: ${problem}\n`);
   });
 
   describe("when it is empty", () => {

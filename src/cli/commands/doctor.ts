@@ -6,11 +6,11 @@ import { VaultError } from "../../errors.js";
 import type { Finding } from "../../maintenance/doctor/finding.js";
 import { type Diagnosis, type DoctorOptions, runDoctor } from "../../maintenance/doctor/inspect-home.js";
 import { openDatabaseAt } from "../../maintenance/vault-place.js";
-import { exitCodes, failureOfVault } from "../lib/errors.js";
+import { CommandFailure, exitCodes, failureOfVault } from "../lib/errors.js";
 import { counted, expiringText, type OutputFlags, painter, printable, printJson, withOutput } from "../lib/output.js";
 import { type OpenFlags, opensVault, readPassphrase, withPassphrase } from "../lib/passphrase.js";
 import { progressBar } from "../lib/progress.js";
-import { withHome } from "../lib/server.js";
+import { withClient, withHome } from "../lib/server.js";
 import { type StoreFlags, storeSettings, withStore } from "../lib/settings-flags.js";
 
 type Flags = OutputFlags & OpenFlags & StoreFlags & { readonly home?: string; readonly fix?: true };
@@ -43,9 +43,34 @@ async function doctor(flags: Flags): Promise<void> {
   const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile, { creates: fix });
   const options = { fix, passphrase, store: opened };
   const diagnosis = await diagnose(home, options).finally(() => opened?.close());
-  if (flags.json) printJson(asJson(diagnosis));
-  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix));
-  process.exitCode = exitCodeOf(diagnosis);
+  const isElsewhere = store === null && diagnosis.current === null && diagnosis.server !== null;
+  const served = isElsewhere ? await askServer(home) : null;
+  if (flags.json) printJson(asJson(diagnosis, served));
+  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix, served));
+  process.exitCode = exitCodeOf(diagnosis, served);
+}
+
+/** The database of the home's server, as the server sees it. */
+type ServedDatabase = {
+  readonly vaultPath: string;
+  readonly initialized: boolean;
+  readonly secrets: number;
+  /** Why the server cannot use the database; null when it can. */
+  readonly problem: string | null;
+};
+
+/** Returns null when the server does not respond, or has no database. */
+async function askServer(home: string): Promise<ServedDatabase | null> {
+  try {
+    const status = await withClient({ home, autostart: false, quiet: true }, (client) => client.status());
+    const { vaultPath, initialized, secretCount: secrets, storageAvailable, storageProblem } = status;
+    if (!isStoreUrl(vaultPath)) return null;
+    const problem = storageAvailable === false ? (storageProblem ?? "the database does not respond") : null;
+    return { vaultPath, initialized, secrets, problem };
+  } catch (error) {
+    if (error instanceof CommandFailure) return null;
+    throw error;
+  }
 }
 
 async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">): Promise<Diagnosis> {
@@ -59,29 +84,22 @@ async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">
   }
 }
 
-export function exitCodeOf({ findings, current }: Diagnosis): number {
+export function exitCodeOf({ findings, current }: Diagnosis, served: ServedDatabase | null = null): number {
   if (findings.length > 0) return exitCodes.findings;
-  return current === null ? exitCodes.notInitialized : exitCodes.ok;
+  if (served !== null && served.problem !== null) return exitCodes.unexpected;
+  return current === null && !served?.initialized ? exitCodes.notInitialized : exitCodes.ok;
 }
 
 /** Stable: members may be added, but never change or disappear. */
-export function asJson({
-  home,
-  vaultPath,
-  server,
-  current,
-  kept,
-  secrets,
-  opened,
-  expiry,
-  fixed,
-  findings,
-}: Diagnosis): object {
+export function asJson(
+  { home, vaultPath, server, current, kept, secrets, opened, expiry, fixed, findings }: Diagnosis,
+  served: ServedDatabase | null = null,
+): object {
   const plain = ({ code, path, message, remedy, fix }: Finding) => {
     return { code, path, message, remedy, fixable: fix !== null };
   };
   return {
-    ok: findings.length === 0 && current !== null,
+    ok: findings.length === 0 && (current !== null || (served?.initialized === true && served.problem === null)),
     home,
     vaultPath,
     server,
@@ -90,6 +108,7 @@ export function asJson({
     secrets,
     opened,
     expiry,
+    served,
     findings: [
       ...fixed.map((finding) => ({ ...plain(finding), fixed: true, did: finding.did })),
       ...findings.map((finding) => ({ ...plain(finding), fixed: false, did: null })),
@@ -97,7 +116,7 @@ export function asJson({
   };
 }
 
-function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean): string {
+function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean, served: ServedDatabase | null): string {
   const paint = painter(process.stdout);
   const fixed = diagnosis.fixed.map(({ code, path, message, did }) => {
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
@@ -106,7 +125,9 @@ function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean): string {
     const text = `${printable(message)} (${code})\n       ${printable(remedy)}${hintOf(fix, diagnosis.server !== null)}`;
     return `${paint("red", "wrong")}  ${printable(path)}\n       ${text}\n`;
   });
-  return [...about(diagnosis, wanted), ...fixed, ...findings, verdict(diagnosis, paint, fix)].join("");
+  const facts = served === null ? about(diagnosis, wanted) : aboutServed(diagnosis.home, served);
+  const last = served === null || diagnosis.findings.length > 0 ? verdict(diagnosis, paint, fix) : verdictOf(served);
+  return [...facts, ...fixed, ...findings, last].join("");
 }
 
 function hintOf(fix: Finding["fix"], served: boolean): string {
@@ -128,6 +149,16 @@ function about(diagnosis: Diagnosis, wanted: boolean): string[] {
     ...(kept.length > 0 ? [`earlier vaults, kept under their own passphrases: ${kept.join(", ")}\n`] : []),
     ...(server === null ? [] : [`a server is running (pid ${server.pid})\n`]),
   ];
+}
+
+function aboutServed(home: string, { vaultPath, secrets, problem }: ServedDatabase): string[] {
+  const where = `${printable(home)}: its server keeps the vault in ${printable(vaultPath)}, ${counted(secrets, "secret")}`;
+  return [`${where}\n`, ...(problem === null ? [] : [`the server cannot use the database: ${printable(problem)}\n`])];
+}
+
+function verdictOf({ initialized }: ServedDatabase): string {
+  if (!initialized) return "there is no vault in it: create one with  strongroom init\n";
+  return "no problems found in the home; check the database with  strongroom doctor --store URL\n";
 }
 
 function verdict(diagnosis: Diagnosis, paint: ReturnType<typeof painter>, fix: boolean): string {

@@ -61,7 +61,9 @@ function textOf(status: VaultStatus, state: State): string {
   ] as const;
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)}  ${printable(value)}\n`);
   const storage =
-    status.storageAvailable === false ? `${paint("red", "the storage does not respond")}: see the server's log\n` : "";
+    status.storageAvailable === false
+      ? `${paint("red", "the storage does not respond")}: ${printable(status.storageProblem ?? "see the server's log")}\n`
+      : "";
   return `${storage}${first[state]}\n${lines.join("")}`;
 }
 
