@@ -10,5 +10,5 @@ export const maxPathBytes = 1024;
 export const maxOperations = 1000;
 
 /** The kinds of a batch's operations: the field of that name has the path. */
-export const operationKinds = ["get", "put", "delete", "move", "copy"] as const;
+export const operationKinds = ["get", "put", "delete", "trash", "move", "copy"] as const;
 export type OperationKind = (typeof operationKinds)[number];

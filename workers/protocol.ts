@@ -328,6 +328,8 @@ export type PlannedOperation = {
   readonly path: string;
   /** Target of a move or copy. */
   readonly to: string | null;
+  /** Whether a secret at the target goes to the trash. */
+  readonly trashReplaced: boolean;
   readonly ifMatch: string | null;
   readonly ifNoneMatch: string | null;
   readonly start: number;

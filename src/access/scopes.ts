@@ -28,6 +28,7 @@ const batchNeeds = {
   get: ["get"],
   put: ["put"],
   delete: ["delete"],
+  trash: ["delete"],
   move: ["put", "delete"],
   copy: ["get", "put"],
 } satisfies Readonly<Record<string, readonly Scope[]>>;

@@ -268,8 +268,8 @@ export interface OneTimeCode {
 
 /** Body of a batch. */
 export interface BatchRequest {
-  /** The operations. Each has exactly one of get, put, delete, move and copy. */
-  readonly operations: readonly (BatchGet | BatchPut | BatchDelete | BatchMove | BatchCopy)[];
+  /** The operations. Each has exactly one of get, put, delete, trash, move and copy. */
+  readonly operations: readonly (BatchGet | BatchPut | BatchDelete | BatchTrash | BatchMove | BatchCopy)[];
 }
 
 /** Reads a secret. */
@@ -312,12 +312,24 @@ export interface BatchDelete {
   readonly ifNoneMatch?: "*";
 }
 
+/** Moves a secret to the trash, in place of one that is there. */
+export interface BatchTrash {
+  /** Path of the secret to move to the trash, not percent-encoded. At most 1024 bytes of UTF-8. */
+  readonly trash: string;
+  /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
+  readonly ifMatch?: string;
+  /** There must be no secret at the path, or at the target of a move or copy. */
+  readonly ifNoneMatch?: "*";
+}
+
 /** Moves or renames a secret with its times, versions and history. */
 export interface BatchMove {
   /** Path of the secret to move, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly move: string;
   /** The new path, not percent-encoded. At most 1024 bytes of UTF-8. */
   readonly to: string;
+  /** Whether a secret that the move replaces goes to the trash. Default: it is deleted. */
+  readonly trashReplaced?: boolean;
   /** Etag, without quotes, that the secret at the first path must have, or `*`: it must exist. At most 64 bytes of UTF-8. */
   readonly ifMatch?: string;
   /** There must be no secret at the path, or at the target of a move or copy. */
@@ -1139,7 +1151,7 @@ export interface Failure {
 export interface BatchResults {
   /** Always true. A failure has an error and a code instead. */
   readonly ok: true;
-  /** One for each operation, in order. For a get: the secret, or why it was refused; for a put, move or copy: what was stored; for a delete: a confirmation. */
+  /** One for each operation, in order. For a get: the secret, or why it was refused; for a put, move or copy: what was stored; for a delete or trash: a confirmation. */
   readonly results: readonly (Secret | Stored | Deleted | BatchRefusal)[];
 }
 

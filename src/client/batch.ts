@@ -28,19 +28,35 @@ export type PutOperation = IfMatch &
 
 export type DeleteOperation = IfMatch & { readonly delete: string };
 
+export type TrashOperation = IfMatch & { readonly trash: string };
+
 /** The secret keeps its times, metadata and versions. */
-export type MoveOperation = IfMatch & IfAbsent & { readonly move: string; readonly to: string };
+export type MoveOperation = IfMatch &
+  IfAbsent & {
+    readonly move: string;
+    readonly to: string;
+    /** A secret that is replaced goes to the trash. Default: it is deleted. */
+    readonly trashReplaced?: boolean | undefined;
+  };
 
 /** Creates a new secret with the current value and metadata. */
 export type CopyOperation = IfMatch & IfAbsent & { readonly copy: string; readonly to: string };
 
-export type BatchOperation = GetOperation | PutOperation | DeleteOperation | MoveOperation | CopyOperation;
+export type BatchOperation =
+  | GetOperation
+  | PutOperation
+  | DeleteOperation
+  | TrashOperation
+  | MoveOperation
+  | CopyOperation;
 
-/** For a get, the secret, or in a batch of gets why it was refused; for a delete, Deleted; for the others, Stored. */
+/** For a get, the secret, or in a batch of gets why it was refused; for a delete or trash, Deleted; for the others, Stored. */
 export type BatchResult = Secret | Stored | Deleted | BatchRefusal;
 
 /** The response as the server sends it. */
-export type BatchResponse = { readonly results: readonly (SecretResponse | Stored | Deleted | BatchRefusal)[] };
+export type BatchResponse = {
+  readonly results: readonly (SecretResponse | Stored | Deleted | BatchRefusal)[];
+};
 
 /** The server's limit of operations in a batch. */
 export const maxOperations = 1000;

@@ -133,6 +133,7 @@ export type {
   GetOperation,
   MoveOperation,
   PutOperation,
+  TrashOperation,
 } from "./batch.js";
 /** Figures of one second; null where nothing happened. */
 export type VitalSigns = {

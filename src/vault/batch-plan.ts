@@ -9,12 +9,15 @@ type Common = { readonly index: number; readonly path: string; readonly conditio
 export type GetStep = Common & { readonly kind: "get" };
 export type PutStep = Common & { readonly kind: "put"; readonly body: SharedBytes };
 export type DeleteStep = Common & { readonly kind: "delete" };
+export type TrashStep = Common & { readonly kind: "trash" };
 export type MoveStep = Common & {
   readonly kind: "move" | "copy";
   readonly to: string;
   readonly toCondition: Condition;
+  /** Whether a secret at the target goes to the trash. */
+  readonly trashReplaced: boolean;
 };
-export type Step = GetStep | PutStep | DeleteStep | MoveStep;
+export type Step = GetStep | PutStep | DeleteStep | TrashStep | MoveStep;
 
 /** What the sender of a batch may do: `kind` and `path` throw VaultError FORBIDDEN. */
 export type BatchPermit = {
@@ -60,14 +63,14 @@ export function stepOrRefusal(
 
 /** @throws VaultError BAD_REQUEST */
 function stepOf(operation: PlannedOperation, index: number, body: SharedBytes): Step {
-  const { kind, ifMatch, ifNoneMatch, start, end } = operation;
+  const { kind, trashReplaced, ifMatch, ifNoneMatch, start, end } = operation;
   const path = canonicalPath(operation.path);
   const onPath = { ...unconditional, ifMatch: tagsOf(ifMatch) };
   const absent = { ...unconditional, ifNoneMatch: tagsOf(ifNoneMatch) };
   if (kind === "move" || kind === "copy") {
     const to = canonicalPath(operation.to ?? "");
     if (to === path) throw new VaultError("BAD_REQUEST", "path and target are the same: name another target");
-    return { kind, index, path, condition: onPath, to, toCondition: absent };
+    return { kind, index, path, condition: onPath, to, toCondition: absent, trashReplaced };
   }
   const condition = { ifMatch: onPath.ifMatch, ifNoneMatch: absent.ifNoneMatch };
   if (kind === "put") return { kind, index, path, condition, body: body.subarray(start, end) };

@@ -20,6 +20,7 @@ import {
   type Step,
   stepOrRefusal,
   stepsOf,
+  type TrashStep,
 } from "./batch-plan.js";
 import type { CachedStore, SealedBlob } from "./cache.js";
 import {
@@ -37,6 +38,7 @@ import {
 import { wipingAfter } from "./key-worker.js";
 import type { LockState } from "./lock-state.js";
 import { type KeyedMutex, Mutex } from "./locks.js";
+import type { VaultTrash } from "./trash.js";
 
 /** Most bytes of ciphertext that a batch writes: the journal of a batch is in memory as a whole. */
 const maxSealedBytes = 256 * 2 ** 20;
@@ -55,6 +57,7 @@ type BatchesOptions = {
   readonly paths: KeyedMutex;
   /** Opens the current version of a secret. */
   readonly open: (path: string) => Promise<TaggedReply>;
+  readonly trash: VaultTrash;
   /** Most bytes of replies to gets. */
   readonly maxBatchBytes: number;
 };
@@ -64,6 +67,8 @@ type StepResult = {
   readonly reply: Bytes;
   readonly changes: readonly Change[];
   readonly sealed?: SealedBlob;
+  /** Of what goes to the trash. */
+  readonly sealedBytes?: number;
   readonly basis?: Basis;
 };
 
@@ -74,15 +79,17 @@ export class Batches {
   readonly #log: Log;
   readonly #paths: KeyedMutex;
   readonly #open: (path: string) => Promise<TaggedReply>;
+  readonly #trash: VaultTrash;
   readonly #maxReplyBytes: number;
 
-  constructor({ cached, lockState, clock, log, paths, open, maxBatchBytes }: BatchesOptions) {
+  constructor({ cached, lockState, clock, log, paths, open, trash, maxBatchBytes }: BatchesOptions) {
     this.#cached = cached;
     this.#lockState = lockState;
     this.#clock = clock;
     this.#log = log;
     this.#paths = paths;
     this.#open = open;
+    this.#trash = trash;
     this.#maxReplyBytes = maxBatchBytes;
   }
 
@@ -166,7 +173,7 @@ export class Batches {
       try {
         const make = () => this.#resultOf(step);
         const result = await (step.kind === "get" ? budget.take(make) : make());
-        sealedBytes += result.sealed?.blob.length ?? 0;
+        sealedBytes += (result.sealed?.blob.length ?? 0) + (result.sealedBytes ?? 0);
         if (sealedBytes > maxSealedBytes) throw tooMuchWritten();
         return result;
       } catch (error) {
@@ -202,7 +209,8 @@ export class Batches {
   #resultOf(step: Step): Promise<StepResult> {
     if (step.kind === "get") return this.#gotten(step, this.#open(step.path));
     if (step.kind === "put") return this.#put(step);
-    return step.kind === "delete" ? this.#delete(step) : this.#moveOrCopy(step);
+    if (step.kind === "delete") return this.#delete(step);
+    return step.kind === "trash" ? this.#moveToTrash(step) : this.#moveOrCopy(step);
   }
 
   /** Returns the result of a get whose secret is being opened; wipes the reply when the condition does not hold. */
@@ -234,7 +242,12 @@ export class Batches {
     return { reply, changes: [{ path, blob: null, expected: tag === null ? "present" : { tag } }] };
   }
 
-  async #moveOrCopy({ kind, path, condition, to, toCondition }: MoveStep): Promise<StepResult> {
+  async #moveToTrash({ path, condition }: TrashStep): Promise<StepResult> {
+    const { changes, sealedBytes } = await this.#trash.changesFor(path, condition);
+    return { reply: json({ ok: true, path, message: "the secret is in the trash" }), changes, sealedBytes };
+  }
+
+  async #moveOrCopy({ kind, path, condition, to, toCondition, trashReplaced }: MoveStep): Promise<StepResult> {
     const blob = await this.#cached.whole(path);
     const tag = tagOrNone(blob);
     requireCondition(condition, path, tag);
@@ -245,8 +258,11 @@ export class Batches {
       const copy = await this.#lockState.ask({ op: "copy", path, to, blob, now: this.#clock.now() });
       return { ...written(to, copy, expected), basis: { path, tag } };
     }
-    const moved = written(to, await this.#lockState.ask({ op: "move", path, to, blob }), expected);
-    return { ...moved, changes: [{ path, blob: null, expected: expectedAs(blob) }, ...moved.changes] };
+    const replaced = trashReplaced && expected === undefined ? await this.#trash.changesOfReplaced(to) : null;
+    const sealed = await this.#lockState.ask({ op: "move", path, to, blob });
+    const moved = written(to, sealed, replaced?.expected ?? expected);
+    const changes = [{ path, blob: null, expected: expectedAs(blob) }, ...moved.changes, ...(replaced?.changes ?? [])];
+    return { ...moved, changes, sealedBytes: replaced?.sealedBytes ?? 0 };
   }
 
   /** The result of a get that is refused. */
@@ -285,7 +301,10 @@ function basedCommit(steps: readonly Step[], results: readonly StepResult[]): Ba
   const tags = new Map(read.map(({ change: { path, tag } }) => [path, tag]));
   const changed = changesOf(steps, results);
   const paths = new Set(changed.map(({ change }) => change.path));
-  const changes = changed.map(({ change, step }) => ({ change: expectedAsRead(change, tags.get(change.path)), step }));
+  const changes = changed.map(({ change, step }) => {
+    const tag = change.space === undefined ? tags.get(change.path) : undefined;
+    return { change: expectedAsRead(change, tag), step };
+  });
   return { changes, bases: read.filter(({ change }) => !paths.has(change.path)) };
 }
 

@@ -98,12 +98,12 @@ export class VaultSecrets {
     this.#lister = new Lister(secretsIn(cached), lockState);
     const open = (path: string) => this.#open(path);
     const paths = this.#paths;
-    this.#batches = new Batches({ ...options, cached, paths, open });
     this.trash = new VaultTrash({
       ...{ ...options, cached, paths },
       change: (path, permit, change) => this.#change(path, permit, change),
       inParts: (parts) => this.#inParts(parts),
     });
+    this.#batches = new Batches({ ...options, cached, paths, open, trash: this.trash });
   }
 
   /** How many operations there have been. */

@@ -7,10 +7,10 @@ import type { Bytes, Head } from "../../workers/protocol.js";
 import type { Clock } from "../clock.js";
 import { VaultError } from "../errors.js";
 import { tagOf } from "../storage/blob-tag.js";
-import type { Listed, SecretStore } from "../storage/secret-store.js";
+import type { Change, Expected, Listed, SecretStore } from "../storage/secret-store.js";
 import { readTrashed, type Trashed, trashedBlob, trashedHeadBytes, trashedTagBytes } from "../storage/trashed-blob.js";
 import { type CachedStore, headBytes, headOf } from "./cache.js";
-import { conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
+import { type Condition, conflictAt, expectedAs, notFound, repeating, requireOf, unconditional } from "./conditions.js";
 import { Lister, type ListPart, type ListQuery, type ListSource } from "./list.js";
 import type { LockState } from "./lock-state.js";
 import type { KeyedMutex, ReadWriteLock } from "./locks.js";
@@ -36,6 +36,9 @@ type TrashOptions = {
 };
 
 const space = "trash";
+
+/** `sealedBytes`: what they write. */
+type TrashChanges = { readonly changes: readonly Change[]; readonly sealedBytes: number };
 
 const sweptAtOnce = 256;
 
@@ -71,18 +74,35 @@ export class VaultTrash {
    * @throws VaultError VAULT_LOCKED, NOT_FOUND, PRECONDITION_FAILED, UNAVAILABLE
    */
   move(path: string, condition = unconditional, permit = always): Promise<number> {
-    const { cached, clock, change } = this.#options;
+    const { cached, change } = this.#options;
     return change(path, permit, async () => {
-      const found = await this.#find(path, "secrets");
-      requireOf(condition, path, found?.stored ?? null);
-      if (found === null) throw notFound(path);
-      const deletedAt = clock.now();
-      const removed = { path, blob: null, expected: expectedAs(found.stored) };
-      const added = { space, path, blob: trashedBlob({ deletedAt, blob: found.blob }) } as const;
-      const { committed } = await cached.commit([removed, added], []);
+      const { changes, deletedAt } = await this.changesFor(path, condition);
+      const { committed } = await cached.commit(changes, []);
       if (!committed) throw conflictAt(condition, path);
       return deletedAt;
     });
+  }
+
+  /** Returns the changes that move a secret to the trash. It must be the path's turn. @throws VaultError as move */
+  async changesFor(path: string, condition: Condition): Promise<TrashChanges & { readonly deletedAt: number }> {
+    const found = await this.#find(path, "secrets");
+    requireOf(condition, path, found?.stored ?? null);
+    if (found === null) throw notFound(path);
+    const deletedAt = this.#options.clock.now();
+    const blob = trashedBlob({ deletedAt, blob: found.blob });
+    const removed = { path, blob: null, expected: expectedAs(found.stored) };
+    return { changes: [removed, { space, path, blob }], sealedBytes: blob.length, deletedAt };
+  }
+
+  /**
+   * Returns the change that puts a secret in the trash which another is about to replace, and what that one must expect; null
+   * where there is none. It must be the path's turn.
+   */
+  async changesOfReplaced(path: string): Promise<(TrashChanges & { readonly expected: Expected }) | null> {
+    const found = await this.#find(path, "secrets");
+    if (found === null) return null;
+    const blob = trashedBlob({ deletedAt: this.#options.clock.now(), blob: found.blob });
+    return { changes: [{ space, path, blob }], sealedBytes: blob.length, expected: expectedAs(found.stored) };
   }
 
   /** Moves a secret back. @throws VaultError ALREADY_EXISTS where there is one again, INTEGRITY, … as move */

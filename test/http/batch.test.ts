@@ -192,10 +192,12 @@ for (const [memory, options] of [
     const refusals: readonly (readonly [string, (name: string, tag: string) => Operation, number, string])[] = [
       ["a get of a missing secret", (name) => ({ get: `${name}/missing` }), 404, "NOT_FOUND"],
       ["a delete of a missing secret", (name) => ({ delete: `${name}/missing` }), 404, "NOT_FOUND"],
+      ["a move of a missing secret to the trash", (name) => ({ trash: `${name}/missing` }), 404, "NOT_FOUND"],
+      ["a flag that is none", (name) => ({ move: `${name}/b`, to: "x", trashReplaced: 1 }), 400, "BAD_REQUEST"],
       ["a move of a missing secret", (name) => ({ move: `${name}/missing`, to: `${name}/x` }), 404, "NOT_FOUND"],
       ["a copy of a missing secret", (name) => ({ copy: `${name}/missing`, to: `${name}/x` }), 404, "NOT_FOUND"],
       ["a put if absent", (name) => ({ put: `${name}/b`, value: "w", ifNoneMatch: "*" }), 412, "PRECONDITION_FAILED"],
-      ...["get", "put", "delete", "move", "copy"].flatMap((kind) => {
+      ...["get", "put", "delete", "trash", "move", "copy"].flatMap((kind) => {
         const operation = (path: string, ifMatch: string) => ({ [kind]: path, to: `${path}2`, value: "w", ifMatch });
         const code = "PRECONDITION_FAILED";
         return [

@@ -36,7 +36,19 @@ const field = fc.oneof(
   fc.jsonValue(),
 );
 const json = fc.dictionary(fc.constantFrom("value", "passphrase", "type", "description", "force", "x"), field);
-const kinds = fc.constantFrom("get", "put", "delete", "move", "copy", "to", "value", "ifMatch", "ifNoneMatch", "type");
+const kinds = fc.constantFrom(
+  "get",
+  "put",
+  "delete",
+  "trash",
+  "move",
+  "copy",
+  "to",
+  "value",
+  "ifMatch",
+  "ifNoneMatch",
+  "type",
+);
 const operationField = fc.oneof(fc.constantFrom<unknown>("kept", "a", "b", "a/b", "*", "password"), field);
 const operations = fc.array(fc.dictionary(kinds, operationField, { maxKeys: 3 }), { maxLength: 4 });
 const body = fc.oneof(

@@ -16,6 +16,7 @@ const bodies = {
   batchGet: "BatchGet",
   batchPut: "BatchPut",
   batchDelete: "BatchDelete",
+  batchTrash: "BatchTrash",
   batchMove: "BatchMove",
   batchCopy: "BatchCopy",
 } as const;

@@ -132,6 +132,28 @@ function rulesOfTrash(server: () => TestServer): void {
     mustRefuse(await send(server(), trashing("tagged", "*")), 412, "PRECONDITION_FAILED");
   });
 
+  it("takes several secrets in one batch, all or none, and those that moves replace", async () => {
+    for (const path of ["batch/a", "batch/b", "batch/to"]) await putAll(server(), path, ["one", path]);
+    const before = await contentsOf(server(), "batch/to");
+    const batch = (...operations: object[]): Send => ({ method: "POST", path: "/v1/batch", body: { operations } });
+    const refused = batch({ trash: "batch/a" }, { trash: "batch/none" });
+    mustRefuse(await send(server(), refused), 404, "NOT_FOUND");
+    const done = await must(
+      server(),
+      batch({ get: "batch/a" }, { trash: "batch/a" }, { move: "batch/b", to: "batch/to", trashReplaced: true }),
+    );
+    const response = { ok: true, path: "batch/a", message: "the secret is in the trash" };
+    expect((done["results"] as Json[])[1]).to.deep.equal(response);
+    expect((await mustListTrash(server(), "?prefix=batch/")).map(({ path }) => path)).to.deep.equal([
+      "batch/a",
+      "batch/to",
+    ]);
+    expect((await mustGet(server(), "batch/to"))["value"]).to.equal("batch/b");
+    await must(server(), { method: "DELETE", path: "/v1/secrets/batch/to" });
+    for (const path of ["batch/a", "batch/to"]) await must(server(), untrashing(path));
+    expect(await contentsOf(server(), "batch/to")).to.deep.equal(before);
+  });
+
   it("keeps binary values", async () => {
     const value = Buffer.from([0, 1, 2, 255]).toString("base64");
     await mustPut(server(), "binary", { value, encoding: "base64" });

@@ -46,6 +46,7 @@ type OperationBody = {
   readonly kind: OperationKind;
   readonly path: JsonText;
   readonly to?: JsonText;
+  readonly trashReplaced?: boolean;
   readonly ifMatch?: JsonText;
   readonly ifNoneMatch?: JsonText;
 };
@@ -100,6 +101,7 @@ export function bodyReaders(maxValueBytes: number): BodyReaders {
     newPassphrase: `newPassphrase must be a non-empty string of at most ${maxPassphraseBytes} bytes of UTF-8`,
     label: `label must be a non-empty string of at most ${maxLabelBytes} bytes of UTF-8`,
     keys: `keys must be an array of at most ${mostKeys} texts of keys`,
+    trashReplaced: "trashReplaced must be true or false",
     force: "force must be true or false",
     value: `value must be a string of at most ${maxValueBytes} bytes of UTF-8, without lone surrogates`,
     encoding: "encoding must be base64",
@@ -132,6 +134,7 @@ const schemaOf = {
   get: "batchGet",
   put: "batchPut",
   delete: "batchDelete",
+  trash: "batchTrash",
   move: "batchMove",
   copy: "batchCopy",
 } as const satisfies Readonly<Record<OperationKind, BodyName>>;

@@ -88,9 +88,10 @@ export function plan({ keyring, readers }: Context, { body }: RequestOf<"plan">)
     for (const [index, { start, end }] of elements.entries()) {
       const read = readers.operation(body.subarray(start, end));
       if (!read.ok) return { ...read, index };
-      const { kind, path, to, ifMatch, ifNoneMatch } = read.fields;
+      const { kind, path, to, trashReplaced = false, ifMatch, ifNoneMatch } = read.fields;
       const conditions = { ifMatch: ifMatch?.toString() ?? null, ifNoneMatch: ifNoneMatch?.toString() ?? null };
-      operations.push({ kind, path: path.toString(), to: to?.toString() ?? null, ...conditions, start, end });
+      const target = { to: to?.toString() ?? null, trashReplaced };
+      operations.push({ kind, path: path.toString(), ...target, ...conditions, start, end });
     }
     return { ok: true, operations };
   });
