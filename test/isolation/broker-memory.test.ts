@@ -1,0 +1,113 @@
+/**
+ * Credentials in the server's memory after requests through the broker, searched for from outside: with bodies of 1 to 200 kB,
+ * upstreams that answer slowly, and clients that give up.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { expect } from "chai";
+import {
+  type Agent,
+  bind,
+  exchange,
+  openTunnel,
+  startAgent,
+  startTls,
+  startUpstream,
+  trustOf,
+  type Upstream,
+} from "../broker/broker-rig.js";
+import { emptyHome } from "../support/prepared-home.js";
+import { type ServerProcess, startProcess } from "../support/process.js";
+import { scanProcess } from "../support/scanner.js";
+import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+
+const passphrase = "correct horse battery staple of the scanner";
+const canary = "canary-that-the-scanner-must-find";
+
+/** Short in the normal suite; 200 in the long form. */
+const requests = Number(process.env["STRONGROOM_BROKER_REQUESTS"] ?? 48);
+
+/** The user of Basic and its colon are three bytes: in base64, the value begins at a character of its own. */
+const bindings: readonly object[] = [
+  {},
+  { header: "x-api-key", format: "{}" },
+  { basic: "ab" },
+  { format: "token {};v=1" },
+];
+const secrets = bindings.map((binding, i) => ({
+  path: `m/${i}`,
+  value: randomBytes(36).toString("base64url"),
+  binding,
+}));
+
+describe("the server's memory, after requests through the broker", function () {
+  this.timeout(0);
+  before(function () {
+    if (!existsSync("/proc/self/mem")) this.skip(); // only Linux lets a process be read from outside
+  });
+
+  it("holds no credential, before and after the vault is locked", async () => {
+    const upstream = await startUpstream(["localhost"], respond);
+    const server = await startWithSecrets(upstream);
+    const agents: Agent[] = [];
+    for (const { path } of secrets) agents.push(await startAgent(server, { paths: [path] }));
+    for (let n = 0; n < requests; n++) await request(agents[n % agents.length], upstream, n);
+    const sent = upstream.seen.map(({ headers }) => JSON.stringify(headers)).join();
+    for (const { value } of secrets)
+      expect(sent.includes(value) || sent.includes(Buffer.from(`ab:${value}`).toString("base64"))).to.equal(true);
+    expect(left(server), "while unlocked").to.deep.equal([]);
+    await mustLock(server);
+    expect(left(server), "once locked").to.deep.equal([]);
+  });
+});
+
+/** The values are put by a process of their own: what a put leaves is not what is looked for here. */
+async function startWithSecrets(upstream: Upstream): Promise<ServerProcess> {
+  const args = ["--broker-port", "0", "--upstream-ca", trustOf([upstream]).upstreamCa];
+  const settings = { STRONGROOM_HOME: emptyHome(), STRONGROOM_SERVER_NAMES: canary };
+  const first = await startProcess(args, settings);
+  await mustInit(first, { passphrase });
+  for (const { path, value, binding } of secrets) {
+    await mustPut(first, path, { value });
+    await bind(first, path, { host: "localhost", port: upstream.port, private: true, ...binding });
+  }
+  await first.stop();
+  const server = await startProcess(args, settings);
+  await mustUnlock(server, passphrase);
+  return server;
+}
+
+/** Reads slowly, answers slowly, or both, as the request's path says. */
+function respond(req: IncomingMessage, res: ServerResponse): void {
+  const isSlow = req.url?.startsWith("/slow") === true;
+  const answer = () => void res.end(randomBytes(20_000));
+  req.on("end", () => (isSlow ? setTimeout(answer, 20) : answer()));
+  if (isSlow) setTimeout(() => req.resume(), 10);
+  else req.resume();
+}
+
+/** Every third one is slow, and every fourth client gives up: at once, in its body, or before the response. */
+async function request(agent: Agent | undefined, { port }: Upstream, n: number): Promise<void> {
+  if (agent === undefined) throw new Error("there is no session");
+  const at = `localhost:${port}`;
+  const opened = await openTunnel(agent, at);
+  if (typeof opened === "string") throw new Error(opened);
+  const socket = await startTls(agent, opened, "localhost", "localhost");
+  const body = randomBytes(1000 + ((n * 7919) % 199_000)).toString("latin1");
+  const head = `POST /${n % 3 === 0 ? "slow" : "fast"} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`;
+  if (n % 4 !== 3) return void (await exchange(socket, head + body));
+  const given = [head, head + body.slice(0, body.length / 2), head + body][(n >> 2) % 3] ?? head;
+  const ended = exchange(socket, given);
+  setTimeout(() => socket.destroy(), n % 7);
+  await ended;
+}
+
+function left(server: ServerProcess): string[] {
+  const wanted = new Map(secrets.map(({ path, value }) => [path, Buffer.from(value)] as const));
+  const found = scanProcess(server.child.pid ?? 0, wanted.set("canary", Buffer.from(canary)));
+  expect(found.get("canary")?.full, "the scanner's canary").to.be.above(0);
+  return [...found].flatMap(([name, { full, half }]) =>
+    name !== "canary" && full + half > 0 ? [`${name}: ${full} and ${half} halves`] : [],
+  );
+}
