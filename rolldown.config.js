@@ -26,6 +26,12 @@ export default defineConfig([
     output: { file: "dist/workers/key-worker.cjs", format: "cjs" },
   },
   {
+    input: { "strongroom-mcp": "dist/packages/mcp/src/main.js" },
+    platform: "node",
+    external: [/^@modelcontextprotocol\//, "zod"],
+    output: { dir: "dist/mcp", format: "esm", entryFileNames: "[name].mjs", banner: "#!/usr/bin/env node" },
+  },
+  {
     input: { "piscina-thread": "node_modules/piscina/dist/worker.js" },
     platform: "node",
     external: absent,

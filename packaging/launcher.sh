@@ -1,5 +1,9 @@
 #!/bin/sh
 # The `strongroom` command with the Node beside it. A shell keeps an ignored SIGHUP (nohup), which Node resets at its start.
 here=$(dirname "$(readlink -f "$0")")
+# git and docker look for their helpers under these names.
+case ${0##*/} in
+git-credential-strongroom | docker-credential-strongroom) name=${0##*/}; set -- "${name%-strongroom}" "$@" ;;
+esac
 hup=ignored; trap hup= HUP; kill -HUP $$; trap - HUP; [ -z "$hup" ] || export STRONGROOM_SIGHUP=ignored
 exec "$here/node" -- "$here/../dist/program/entry.cjs" "$@"

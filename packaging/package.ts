@@ -37,6 +37,8 @@ function packageInto(directory: string, arch: Arch): void {
   const npmPackage = pack([], directory);
   run("npm", ["run", "--silent", "copy", "-w", "strongroom-client"]);
   pack(["-w", "strongroom-client"], directory);
+  run("npm", ["run", "--silent", "copy", "-w", "strongroom-mcp"]);
+  pack(["-w", "strongroom-mcp"], directory);
   const program = makeProgram(join(directory, npmPackage), arch);
   run("tar", [...tarFlags, "-cf", join(directory, `strongroom-${version}-linux-${arch}.tar.xz`), "-C", work, program]);
   buildDeb(join(work, program), debianNames[arch], directory);
@@ -67,6 +69,9 @@ const tarFlags = [
   `--use-compress-program=xz -${level} -T1`,
 ];
 
+/** The command under the names by which git and docker look for it. */
+const helpers = ["git-credential-strongroom", "docker-credential-strongroom"];
+
 /** The npm package with Node beside it; returns its directory's name in `work`. */
 function makeProgram(npmPackage: string, arch: Arch): string {
   const name = `strongroom-${version}-linux-${arch}`;
@@ -77,6 +82,7 @@ function makeProgram(npmPackage: string, arch: Arch): string {
   rmSync(join(program, "bin"), { recursive: true });
   copy(join(node, "bin/node"), join(program, "bin/node"), 0o755);
   copy("packaging/launcher.sh", join(program, "bin/strongroom"), 0o755);
+  for (const helper of helpers) symlinkSync("strongroom", join(program, "bin", helper));
   copy(join(node, "LICENSE"), join(program, "NODE-LICENSE"), 0o644);
   return name;
 }
@@ -108,7 +114,8 @@ function buildDeb(program: string, arch: string, directory: string): void {
   rmSync(join(place, "dist/share"), { recursive: true });
   copy("packaging/debian/publish-certificate", join(place, "bin/publish-certificate"), 0o755);
   mkdirSync(join(root, "usr/bin"), { recursive: true });
-  symlinkSync("../lib/strongroom/bin/strongroom", join(root, "usr/bin/strongroom"));
+  for (const name of ["strongroom", ...helpers])
+    symlinkSync("../lib/strongroom/bin/strongroom", join(root, "usr/bin", name));
   copy("packaging/debian/strongroom.service", join(root, "usr/lib/systemd/system/strongroom.service"), 0o644);
   copy("packaging/debian/strongroom.env", join(root, "etc/strongroom/strongroom.env"), 0o644);
   const made = join(program, "dist/share");

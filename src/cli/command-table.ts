@@ -305,6 +305,27 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/approve.js"),
   },
   {
+    name: "mcp",
+    group: "Server",
+    summary: "serve coding agents: they use secrets and never see them",
+    example: "mcp --use app/",
+    load: () => import("./commands/mcp.js"),
+  },
+  {
+    name: "git-credential",
+    group: "Server",
+    summary: "give git its passwords and tokens",
+    example: "git-credential get",
+    load: () => import("./commands/git-credential.js"),
+  },
+  {
+    name: "docker-credential",
+    group: "Server",
+    summary: "give docker the logins of its registries",
+    example: "docker-credential list",
+    load: () => import("./commands/docker-credential.js"),
+  },
+  {
     name: "audit",
     group: "Server",
     summary: "show and verify the record of who did what",

@@ -8,6 +8,7 @@ export const documentFiles: readonly string[] = [
   "CHANGELOG.md",
   "CONTRIBUTING.md",
   "packages/client/README.md",
+  "packages/mcp/README.md",
   ...readdirSync("docs", { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => join("docs", name))

@@ -1,0 +1,31 @@
+/** `strongroom-mcp`: a server of the Model Context Protocol on standard input and output. `strongroom mcp` starts it. */
+import { parseArgs } from "node:util";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { StrongroomClient } from "../../../src/client/client.js";
+import { Broker } from "./broker.js";
+import { toolServer } from "./tools.js";
+
+const usage = `usage: strongroom-mcp [--use PATH]... [--allow-host HOST]...
+Start it with  strongroom mcp , which describes the flags.
+`;
+
+/** The command that runs programs in the sandbox: `strongroom mcp` names itself. */
+const strongroom = process.env["STRONGROOM_COMMAND"]?.split("\n") ?? ["strongroom"];
+
+try {
+  const { values } = parseArgs({
+    options: { use: { type: "string", multiple: true }, "allow-host": { type: "string", multiple: true } },
+  });
+  const scope = { paths: values.use ?? [], allowHosts: values["allow-host"] ?? [] };
+  const client = new StrongroomClient();
+  const broker = new Broker(client, scope);
+  const server = toolServer({ client, broker, scope, strongroom });
+  const end = () => void broker.close().finally(() => client.close().finally(() => process.exit()));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, end);
+  server.server.onclose = end;
+  process.stdin.once("end", end);
+  await server.connect(new StdioServerTransport());
+} catch (error) {
+  process.stderr.write(`strongroom-mcp: ${error instanceof Error ? error.message : "failed"}\n${usage}`);
+  process.exitCode = 2;
+}

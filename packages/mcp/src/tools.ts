@@ -1,0 +1,177 @@
+/** The tools: `list`, `generate`, `request` and `run`. None returns a value. */
+import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { z } from "zod";
+import type { StrongroomClient } from "../../../src/client/client.js";
+import type { Broker, Scope } from "./broker.js";
+import { isWithin, type Mask, maskOf } from "./mask.js";
+
+export type Dependencies = {
+  readonly client: StrongroomClient;
+  readonly broker: Broker;
+  readonly scope: Scope;
+  /** The `strongroom` command and its first arguments. */
+  readonly strongroom: readonly string[];
+};
+
+const instructions = `Strongroom keeps secrets that you can use and never read. Credentials are put into requests on their
+way: send requests with the tool request, or run a program with the tool run, and leave the credential out. The tool list
+shows which hosts have one.`;
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const maxShownBytes = 64 * 1024;
+
+export function toolServer(deps: Dependencies): McpServer {
+  const server = new McpServer({ name: "strongroom", version: "0.1.0" }, { instructions });
+  addList(server, deps);
+  addGenerate(server, deps);
+  addRequest(server, deps);
+  addRun(server, deps);
+  return server;
+}
+
+function addList(server: McpServer, { client, scope }: Dependencies): void {
+  server.registerTool(
+    "list",
+    {
+      description: "Lists the secrets that can be used, each with its hosts, methods and paths; never a value.",
+      inputSchema: { prefix: z.string().optional().describe("only paths that begin with this, such as app/") },
+      annotations: { readOnlyHint: true },
+    },
+    ({ prefix }) =>
+      told(async () => {
+        const { uses } = await client.listUses({ prefix });
+        const shown = uses.filter(({ path }) => isWithin(scope, path));
+        return JSON.stringify({ secrets: shown.map(({ private: _, ...use }) => use) }, null, 1);
+      }),
+  );
+}
+
+function addGenerate(server: McpServer, { client, scope }: Dependencies): void {
+  server.registerTool(
+    "generate",
+    {
+      description: "Generates a random password and stores it as a new secret. The value is not returned.",
+      inputSchema: {
+        path: z.string().describe("the new secret's path, such as app/db/password"),
+        length: z.number().int().min(16).max(1024).default(32).describe("number of letters and digits"),
+        description: z.string().optional(),
+      },
+    },
+    ({ path, length, description }) =>
+      told(async () => {
+        if (!isWithin(scope, path)) throw new Error(`${path} is outside of what this server was started with (--use)`);
+        const value = Buffer.from(Array.from({ length }, () => alphabet.charCodeAt(randomInt(alphabet.length))));
+        const stored = await client.put(path, value, {
+          type: "password",
+          ifAbsent: true,
+          ...(description && { description }),
+        });
+        value.fill(0);
+        return `stored ${stored.path}, version ${stored.version}`;
+      }),
+  );
+}
+
+function addRequest(server: McpServer, { client, broker, scope }: Dependencies): void {
+  server.registerTool(
+    "request",
+    {
+      description: "Sends an HTTPS request to a host that a secret is bound to; the credential is added on the way.",
+      inputSchema: {
+        url: z.string().describe("https URL"),
+        method: z
+          .string()
+          .regex(/^[A-Z]{1,32}$/)
+          .default("GET"),
+        headers: z.record(z.string(), z.string()).default({}).describe("without the credential"),
+        body: z.string().optional(),
+      },
+    },
+    ({ url, method, headers, body }) =>
+      told(async () => {
+        const to = new URL(url);
+        if (to.protocol !== "https:" || to.username !== "" || to.password !== "")
+          throw new Error("the URL must be https, without a user");
+        const response = await broker.send({ url: to, method, headers, body });
+        const mask = await maskOf(client, scope); // as they are after the response
+        const lines = Object.entries(response.headers).map(([name, value]) => `${name}: ${value}`);
+        const text = mask.hide(response.body.toString("utf8"), response.isCut);
+        return `HTTP ${response.status}\n${mask.hide(lines.join("\n"))}\n\n${shortened(text, response.isCut)}`;
+      }),
+  );
+}
+
+function addRun(server: McpServer, deps: Dependencies): void {
+  server.registerTool(
+    "run",
+    {
+      description:
+        "Runs a program in a sandbox whose only network is the broker, which adds the credentials to its requests.",
+      inputSchema: {
+        command: z.array(z.string()).min(1).describe("the program and its arguments; no shell"),
+        input: z.string().default("").describe("standard input"),
+        timeoutSeconds: z.number().int().min(1).max(3600).default(120),
+      },
+    },
+    (wanted) =>
+      told(async () => {
+        const { status, stdout, stderr } = await runSandboxed(deps, wanted);
+        const mask = await maskOf(deps.client, deps.scope);
+        return `exit status ${status}\n--- standard output\n${shown(mask, stdout)}\n--- standard error\n${shown(mask, stderr)}`;
+      }),
+  );
+}
+
+type Wanted = { readonly command: readonly string[]; readonly input: string; readonly timeoutSeconds: number };
+type Output = { readonly text: string; readonly isCut: boolean };
+type Ran = { readonly status: string; readonly stdout: Output; readonly stderr: Output };
+
+function runSandboxed({ strongroom, scope }: Dependencies, { command, input, timeoutSeconds }: Wanted): Promise<Ran> {
+  const [program = "strongroom", ...before] = strongroom;
+  const flags = [
+    ...scope.paths.flatMap((path) => ["--use", path]),
+    ...scope.allowHosts.flatMap((host) => ["--allow-host", host]),
+  ];
+  const child = spawn(program, [...before, "agent", "run", "-q", "--sandbox", ...flags, "--", ...command]);
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+  const timer = setTimeout(() => child.kill("SIGTERM"), timeoutSeconds * 1000);
+  child.stdin.on("error", () => {}).end(input); // a program may end without reading it
+  return new Promise((resolve, reject) => {
+    child.once("error", reject).once("close", (code, signal) => {
+      clearTimeout(timer);
+      resolve({ status: String(code ?? signal), stdout: stdout(), stderr: stderr() });
+    });
+  });
+}
+
+function collect(stream: NodeJS.ReadableStream): () => Output {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  stream.on("data", (piece: Buffer) => {
+    if (length <= maxShownBytes) pieces.push(piece);
+    length += piece.length;
+  });
+  return () => ({ text: Buffer.concat(pieces).toString("utf8"), isCut: length > maxShownBytes });
+}
+
+function shown(mask: Mask, { text, isCut }: Output): string {
+  return shortened(mask.hide(text, isCut), isCut);
+}
+
+/** Masked before it is cut: a part of a value would not be recognized. */
+function shortened(masked: string, isCut: boolean): string {
+  const text = masked.slice(0, maxShownBytes);
+  return isCut || text.length < masked.length ? `${text}\n[cut here]` : text;
+}
+
+/** The result of a tool: its text, or what failed. The client's errors never repeat a value. */
+async function told(work: () => Promise<string>) {
+  try {
+    return { content: [{ type: "text" as const, text: await work() }] };
+  } catch (error) {
+    const text = error instanceof Error ? error.message : "the tool failed";
+    return { content: [{ type: "text" as const, text }], isError: true };
+  }
+}

@@ -1,0 +1,60 @@
+/** `strongroom mcp`: starts the MCP server, a package of its own. */
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import type { Command } from "commander";
+import { entryFile } from "../../program-files.js";
+import { RepeatableOption } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import { type ConnectionFlags, withConnection } from "../lib/server.js";
+import { runChild } from "../run/child-process.js";
+import { findProgram } from "../run/find-program.js";
+import { startProgram } from "../run/sandbox.js";
+
+type Flags = ConnectionFlags & { readonly use?: readonly string[]; readonly allowHost?: readonly string[] };
+
+const details = `
+Coding agents start it, and talk to it on standard input and output (MCP):
+  claude mcp add strongroom -- strongroom mcp --use app/
+Its tools are list (paths and hosts), generate (stores a new secret), request
+(sends an HTTPS request) and run (runs a program in the sandbox). Credentials are
+added by the server's broker; no tool returns a value.
+
+It is a package of its own:  npm install --global strongroom-mcp`;
+
+export function define(command: Command): void {
+  const append = (text: string, before: readonly string[] = []) => [...before, text];
+  const use = new RepeatableOption("--use <path>", "a secret, or a subtree if it ends in a slash; may be repeated");
+  const allow = new RepeatableOption("--allow-host <host>", "a host to reach without a secret; may be repeated");
+  command
+    .description("Serves coding agents (MCP): they use secrets that they never see.")
+    .addOption(use.argParser(append))
+    .addOption(allow.argParser(append))
+    .addHelpText("after", details);
+  withConnection(command).action(mcp);
+}
+
+async function mcp({ use = [], allowHost = [], home, address, tokenFile, cacert }: Flags): Promise<void> {
+  const flags = [...use.flatMap((path) => ["--use", path]), ...allowHost.flatMap((host) => ["--allow-host", host])];
+  const settings = {
+    STRONGROOM_HOME: home,
+    STRONGROOM_ADDRESS: address,
+    STRONGROOM_TOKEN_FILE: tokenFile,
+    STRONGROOM_CACERT: cacert,
+    STRONGROOM_COMMAND: [process.execPath, entryFile].join("\n"),
+  };
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  const env = { ...process.env, ...Object.fromEntries(given) };
+  process.exitCode = await runChild(() => startProgram([...findServer(), ...flags], env));
+}
+
+/** Beside this installation, as npm installs it, or on the path; never in the working directory. */
+function findServer(): readonly string[] {
+  try {
+    return [process.execPath, createRequire(pathToFileURL(entryFile)).resolve("strongroom-mcp")];
+  } catch {
+    const found = findProgram("strongroom-mcp", process.env["PATH"]);
+    if ("file" in found) return [found.file];
+    const remedy = "install it with  npm install --global strongroom-mcp";
+    throw new CommandFailure("usage", `the MCP server is a package of its own: ${remedy}`);
+  }
+}

@@ -1,0 +1,151 @@
+/** `strongroom mcp`, judged by the official SDK's own client: agents use secrets, and no tool returns a value. */
+import { existsSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { expect } from "chai";
+import { later, shared, temporaryDirectory } from "../support/clean-up.js";
+import { environment, mainFile, node, run } from "../support/process.js";
+import type { TestServer } from "../support/server.js";
+import { mustGet, mustPut, mustSucceed, send } from "../support/test-client.js";
+import { bind, startUpstream, startWithBroker, type Upstream } from "./broker-rig.js";
+
+/** With characters that JSON, URLs and base64 write in another way. */
+const value = 'mcp/"secret"+value&7f3a?';
+const basic = "basic-secret-5c11";
+
+type Rig = { readonly server: TestServer; readonly upstream: Upstream; readonly client: Client };
+
+const rig = shared(async (): Promise<Rig> => {
+  const upstream = await startUpstream(["localhost"], (req, res) => {
+    const authorization = String(req.headers.authorization ?? req.headers["x-api-key"]);
+    const forms = [authorization, encodeURIComponent(authorization), Buffer.from(authorization).toString("hex")];
+    const all = [...forms, ...[0, 1, 2].map((n) => Buffer.from("x".repeat(n) + authorization).toString("base64"))];
+    req.resume().on("end", () => res.setHeader("X-Echo", encodeURIComponent(authorization)).end(JSON.stringify(all)));
+  });
+  const server = await startWithBroker([upstream]);
+  await mustPut(server, "app/key", { value });
+  await mustPut(server, "app/basic", { value: basic });
+  await mustPut(server, "other/key", { value: "of-another-agent" });
+  const place = { host: "localhost", port: upstream.port, private: true };
+  await bind(server, "app/key", { ...place, paths: ["/key"], header: "x-api-key", format: "{}" });
+  await bind(server, "app/basic", { ...place, paths: ["/basic"], basic: "me" });
+  await bind(server, "other/key", { host: "other.test" });
+  return { server, upstream, client: await startClient(server) };
+});
+
+async function startClient(server: TestServer): Promise<Client> {
+  const client = new Client({ name: "test", version: "1.0.0" });
+  const env = { ...environment({ STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url }), PATH: pathWithMcp() };
+  await client.connect(
+    new StdioClientTransport({
+      command: node,
+      args: [mainFile, "mcp", "--use", "app/"],
+      env: env as Record<string, string>,
+    }),
+  );
+  later(() => client.close());
+  return client;
+}
+
+/** The package's program as it is built, under the name that it has once it is installed. */
+function pathWithMcp(): string {
+  const directory = temporaryDirectory();
+  const program = resolve("dist/mcp/strongroom-mcp.mjs");
+  writeFileSync(join(directory, "strongroom-mcp"), `#!/bin/sh\nexec "${node}" "${program}" "$@"\n`, { mode: 0o755 });
+  return `${directory}:${process.env["PATH"] ?? ""}`;
+}
+
+async function call(name: string, args: Record<string, unknown> = {}): Promise<string> {
+  const { content, isError } = await rig().client.callTool({ name, arguments: args });
+  const [{ text }] = content as [{ readonly text: string }];
+  for (const secret of [value, basic]) expect(text).not.to.contain(secret);
+  return isError === true ? `failed: ${text}` : text;
+}
+
+describe("strongroom mcp", function () {
+  this.timeout(0);
+
+  it("has the four tools, each with a description and a schema", async () => {
+    const { tools } = await rig().client.listTools();
+    expect(tools.map(({ name }) => name)).to.deep.equal(["list", "generate", "request", "run"]);
+    for (const { description, inputSchema } of tools) {
+      expect(description).to.be.a("string").with.length.above(20);
+      expect(inputSchema.type).to.equal("object");
+    }
+  });
+
+  it("lists the secrets of its scope with their hosts", async () => {
+    const { secrets } = JSON.parse(await call("list"));
+    expect(secrets.map((one: { path: string; host: string }) => [one.path, one.host])).to.deep.equal([
+      ["app/basic", "localhost"],
+      ["app/key", "localhost"],
+    ]);
+    expect(JSON.parse(await call("list", { prefix: "app/k" })).secrets).to.have.length(1);
+    expect(JSON.parse(await call("list", { prefix: "other/" })).secrets).to.have.length(0);
+  });
+
+  it("generates a new secret in its scope, and replaces none", async () => {
+    expect(await call("generate", { path: "app/new", length: 40 })).to.equal("stored app/new, version 1");
+    const made = String((await mustGet(rig().server, "app/new"))["value"]);
+    expect(made).to.match(/^[A-Za-z0-9]{40}$/);
+    expect(await call("generate", { path: "app/new" })).to.match(/^failed: /);
+    expect(await call("generate", { path: "other/new" })).to.contain("failed: other/new is outside");
+    expect(await mustGet(rig().server, "app/new")).to.include({ value: made });
+  });
+
+  it("sends requests with the credential, and hides what the host repeats of it", async () => {
+    const { upstream } = rig();
+    const answer = await call("request", { url: `https://localhost:${upstream.port}/key`, method: "POST", body: "x" });
+    expect(answer)
+      .to.match(/^HTTP 200\n/)
+      .and.to.contain("***");
+    expect(upstream.seen.at(-1)?.headers).to.include({ "x-api-key": value });
+    for (const form of [encodeURIComponent(value), Buffer.from(value).toString("hex"), value.slice(0, 12)])
+      expect(answer).not.to.contain(form);
+    const second = await call("request", { url: `https://localhost:${upstream.port}/basic` });
+    expect(second)
+      .to.contain("***")
+      .and.not.contain(Buffer.from(`me:${basic}`).toString("base64").replace(/.?=*$/, ""));
+  });
+
+  it("says why a request was refused", async () => {
+    const { upstream } = rig();
+    expect(await call("request", { url: `https://localhost:${upstream.port}/other` })).to.contain(
+      "does not allow this path",
+    );
+    expect(await call("request", { url: "https://other.test/" }))
+      .to.contain("HTTP 403")
+      .and.contain("no binding");
+    expect(await call("request", { url: "http://localhost/" })).to.match(/^failed: .*https/);
+    expect(await call("request", { url: "https://x:y@localhost/" })).to.match(/^failed: /);
+  });
+
+  it("works again after its session was revoked", async () => {
+    const { server, upstream } = rig();
+    const { tokens } = mustSucceed(await send(server, { path: "/v1/tokens" })) as {
+      readonly tokens: { name: string }[];
+    };
+    for (const { name } of tokens) mustSucceed(await send(server, { method: "DELETE", path: `/v1/tokens/${name}` }));
+    expect(await call("request", { url: `https://localhost:${upstream.port}/key` })).to.match(/^HTTP 200\n/);
+  });
+
+  it("runs programs in the sandbox, and hides what they print of a credential", async function () {
+    if (!existsSync("/usr/bin/bwrap")) return this.skip();
+    const { server, upstream } = rig();
+    const script = `curl -sS https://localhost:${upstream.port}/key; cat ${join(server.home, "token")}; env; cat; exit 3`;
+    const answer = await call("run", { command: ["sh", "-c", script], input: "given" });
+    expect(answer).to.contain("exit status 3").and.contain("***").and.contain("given").and.not.contain(server.token);
+    expect(answer).not.to.contain("STRONGROOM_");
+    expect(answer).not.to.contain(Buffer.from(value).toString("base64").slice(0, 16));
+    return undefined;
+  });
+});
+
+describe("strongroom mcp without its package", () => {
+  it("says how to install it", async () => {
+    const { code, stderr } = await run(["mcp"], { PATH: "/usr/bin:/bin" });
+    expect({ code, stderr }).to.deep.include({ code: 2 });
+    expect(stderr).to.contain("npm install --global strongroom-mcp");
+  });
+});
