@@ -30,9 +30,10 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_CLAIM_ROUNDS: "100" },
   },
   "lost-replies": {
-    meaning: "file operations report errors before or after their effect, in every kind of change",
+    meaning:
+      "file operations report errors before or after their effect, in every kind of change and in 500 different random ones, on a disk that loses what was not synced",
     files: ["storage/lost-replies.test"],
-    numbers: { STRONGROOM_LOST_REPLIES: "16" },
+    numbers: { STRONGROOM_LOST_REPLIES: "1", STRONGROOM_LOST_CASES: "500" },
   },
   linearizability: {
     meaning: "checks histories of 8 concurrent clients, with conditions and batches",

@@ -2,17 +2,20 @@
  * File operations that report an error before their effect or after it, as NFS and FUSE do when a reply is lost: a refused
  * change has happened or has not, what is acknowledged stays, and the next start finds what the server showed.
  */
+import { join } from "node:path";
 import { expect } from "chai";
 import { type FileOperations, systemFiles } from "../../src/files/durable.js";
 import { FileStore } from "../../src/storage/files/file-store.js";
 import { type Change, type SecretStore, spaces } from "../../src/storage/secret-store.js";
 import { bytes } from "../support/bytes.js";
 import { temporaryDirectory } from "../support/clean-up.js";
+import { Random, runSeed } from "../support/random.js";
+import { VolatileDisk } from "../support/volatile-disk.js";
 
 const steps = ["rename", "unlink", "mkdir", "rmdir", "link"] as const;
 
 /** Operations on names, of which the k-th from `fail` on reports an error, once it has taken effect or instead of that. */
-function unreliableFiles() {
+function unreliableFiles(below: FileOperations = systemFiles) {
   let left = 0;
   let isAfter = false;
   const due = () => left > 0 && --left === 0;
@@ -20,12 +23,12 @@ function unreliableFiles() {
     (step: (typeof steps)[number]) =>
     async (...args: unknown[]) => {
       const isDue = due();
-      const perform = systemFiles[step] as (...args: unknown[]) => Promise<unknown>;
+      const perform = below[step] as (...args: unknown[]) => Promise<unknown>;
       if (!isDue) return perform(...args);
       if (isAfter) await perform(...args);
       throw Object.assign(new Error("EIO"), { code: "EIO" });
     };
-  const files = { ...systemFiles, ...Object.fromEntries(steps.map((step) => [step, failing(step)])) } as FileOperations;
+  const files = { ...below, ...Object.fromEntries(steps.map((step) => [step, failing(step)])) } as FileOperations;
   return {
     files,
     fail: (k: number, after: boolean) => {
@@ -55,7 +58,13 @@ async function stateOf(store: SecretStore): Promise<State> {
   return state;
 }
 
-type Kind = { readonly name: string; readonly run: (store: SecretStore) => Promise<unknown>; readonly after: State };
+/** `between`: a further state that a refused change may leave. */
+type Kind = {
+  readonly name: string;
+  readonly run: (store: SecretStore) => Promise<unknown>;
+  readonly after: State;
+  readonly between?: State;
+};
 
 const before: State = { header: "old", document: "d1", "secrets a": "1", "secrets b/c": "1" };
 
@@ -135,10 +144,14 @@ async function violationOf(kind: Kind, k: number, isAfter: boolean, open: Open):
   await again.close();
   if (!occurred) return "no fault";
   const same = (one: State, other: State) => JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
-  const allowed = refused ? [before, kind.after] : [kind.after];
+  const allowed = statesAfter(kind, refused);
   if (!allowed.some((state) => same(state, seen))) return `shows ${JSON.stringify(seen)}, refused: ${refused}`;
   const wanted = later ? { ...seen, "secrets a": "later" } : seen;
   return same(wanted, found) ? null : `found ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`;
+}
+
+function statesAfter({ after, between }: Kind, refused: boolean): readonly State[] {
+  return refused ? [before, after, ...(between === undefined ? [] : [between])] : [after];
 }
 
 function sorted(state: State): readonly (readonly [string, string])[] {
@@ -186,5 +199,126 @@ describe("an operation on a name that reports an error before or after its effec
     const batchKind = kinds.find(({ name }) => name === "put");
     if (batchKind === undefined) throw new Error("no such kind");
     expect((await play(batchKind, careless, 1)).found).to.not.deep.equal([]);
+  });
+});
+
+/** A change of a random kind, and the state that it leads to. `name` tells it from all others. */
+function randomKind(random: Random): Kind {
+  const kind = random.pick(["commit", "commit", "commit", "commit", "header", "document", "init"]);
+  if (kind === "commit") return randomCommit(random);
+  const text = random.pick(["x", "y", "z"]);
+  const document = async (store: SecretStore) => {
+    const expected = (await store.readDocument("tokens"))?.tag ?? null;
+    return { name: "tokens", bytes: bytes(text), expected };
+  };
+  if (kind === "init") {
+    const run = async (store: SecretStore) =>
+      store.startNewVault(bytes(`new ${text}`), [{ name: "tokens", bytes: bytes(text) }]);
+    return { name: `init ${text}`, run, after: { header: `new ${text}`, document: text } };
+  }
+  if (kind === "document") {
+    const run = async (store: SecretStore) => {
+      const { name, bytes: written, expected } = await document(store);
+      return store.writeDocument(name, written, expected);
+    };
+    return { name: `document ${text}`, run, after: { ...before, document: text } };
+  }
+  const run = async (store: SecretStore) =>
+    store.replaceHeader(bytes(`new ${text}`), bytes("old"), await document(store));
+  const between = { ...before, document: text }; // the document is written first
+  return { name: `header ${text}`, run, after: { ...between, header: `new ${text}` }, between };
+}
+
+/** One to five changes in any spaces: puts, bindings and keys are new blobs, a move to the trash is two changes. */
+function randomCommit(random: Random): Kind {
+  const after: Record<string, string> = { ...before };
+  const changes = new Map<string, Change>();
+  for (let n = 1 + random.below(5); n > 0; n--) {
+    const [space, path] = [random.pick(spaces), random.pick(["a", "b/c", "d/e/f", "g"])];
+    const text = random.below(3) === 0 ? null : `${random.below(100)}`;
+    const place = `${space} ${path}`;
+    if (text === null) delete after[place];
+    else after[place] = text;
+    changes.set(place, { space, path, blob: text === null ? null : bytes(text) });
+  }
+  const all = [...changes.values()];
+  const name = [...changes].map(([place, { blob }]) => `${place} ${blob && Buffer.from(blob)}`).join(", ");
+  return { name, run: (store) => store.commit(all), after };
+}
+
+/** As `violationOf`, on a disk that loses what was not synced: the power is cut at the end. */
+async function violationAfterCut(
+  kind: Kind,
+  k: number,
+  isAfter: boolean,
+  open: Open,
+): Promise<string | null | "no fault"> {
+  const [directory, disk] = [temporaryDirectory(), new VolatileDisk()];
+  const { files, fail, repair } = unreliableFiles(disk.files);
+  const store = await open(directory, files);
+  await fill(store);
+  fail(k, isAfter);
+  const refused = await isRefused(kind.run(store));
+  const occurred = repair();
+  const later = !(await isRefused(store.commit([{ path: "a", blob: bytes("later") }])));
+  const copy = join(temporaryDirectory(), "copy");
+  disk.copyAfterCut(directory, copy);
+  await store.close();
+  if (!occurred) return "no fault";
+  const again = await FileStore.open(copy).catch((error: Error) => error.message);
+  if (typeof again === "string") return `no start: ${again}`;
+  const found = await stateOf(again);
+  await again.close();
+  const allowed = statesAfter(kind, refused).map((state) => withLater(state, later));
+  if (allowed.some((state) => isSame(state, found))) return null;
+  return `found ${JSON.stringify(found)}, refused: ${refused}, later acknowledged: ${later}`;
+}
+
+function isRefused(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => false,
+    () => true,
+  );
+}
+
+function withLater(state: State, later: boolean): State {
+  return later ? { ...state, "secrets a": "later" } : state;
+}
+
+function isSame(one: State, other: State): boolean {
+  return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
+}
+
+/** Plays so many different cases, each once with a restart and once with a power cut; returns the violations. */
+async function playRandom(wanted: number, open: Open): Promise<string[]> {
+  const random = new Random(runSeed);
+  const outcomes = new Map<string, readonly (string | null)[]>();
+  while (outcomes.size < wanted) {
+    const [kind, k, isAfter] = [randomKind(random), 1 + random.below(12), random.below(2) === 0];
+    const name = `${kind.name}: ${isAfter ? "after" : "before"} ${k}`;
+    const [restarted, cut] = [
+      await violationOf(kind, k, isAfter, open),
+      await violationAfterCut(kind, k, isAfter, open),
+    ];
+    if (restarted !== "no fault" && cut !== "no fault") outcomes.set(name, [restarted, cut]);
+  }
+  return [...outcomes].flatMap(([name, found]) => found.flatMap((one) => (one === null ? [] : [`${name}: ${one}`])));
+}
+
+describe("random changes with such an error, also with a power cut behind them", function () {
+  this.timeout(0);
+  const cases = Number(process.env["STRONGROOM_LOST_CASES"] ?? 10);
+
+  it(`leave the old state or the new one, and what is acknowledged later (${cases} different cases, seed ${runSeed})`, async () => {
+    expect(await playRandom(cases, openStore)).to.deep.equal([]);
+  });
+
+  it("are found out where a store acknowledges what it has not synced", async () => {
+    const unsynced: Open = (directory, files) => {
+      const openFile: FileOperations["open"] = async (...args) =>
+        Object.assign(await files.open(...args), { sync: async () => {} });
+      return openStore(directory, { ...files, open: openFile });
+    };
+    expect(await playRandom(5, unsynced)).to.not.deep.equal([]);
   });
 });
