@@ -28,6 +28,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "src/storage/secret-store",
     "src/storage/blob-tag",
     "src/storage/trashed-blob",
+    "@zxcvbn-ts/*",
+    "workers/check/words",
     protocol,
   ],
   "src/access": ["node:*", "express-rate-limit", ...leaves],
@@ -183,6 +185,7 @@ const entrances: readonly string[] = [
   "src/storage/postgres/postgres-store",
   "src/storage/secret-store",
   "src/storage/unfinished-vault",
+  "src/vault/check",
   "src/vault/batch-plan",
   "src/vault/conditions",
   "src/vault/key-worker",
@@ -193,6 +196,7 @@ const entrances: readonly string[] = [
   "src/vault-api/api",
   keyText,
   protocol,
+  "workers/check/words",
   "workers/use-rules",
 ];
 

@@ -5,6 +5,7 @@
  * sender must not touch them afterwards. Ciphertext in a request is copied.
  */
 import type { OperationKind } from "./body-limits.js";
+import type { WordSlots } from "./check/words.js";
 
 /** Bytes whose memory is ours alone: not on V8's heap, not in Node's shared pool. They can be moved and wiped. */
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -44,7 +45,7 @@ export type BlobFault = "foreign" | "version" | "length";
  *   running any more.
  * - `inspect` checks the structure of blobs by their first bytes and lengths, without a key.
  * - `seal`, `open`, `describe` turn a put's body into a blob, a blob into a get's reply, and blobs into list entries.
- *   `open` is packed: see `Call`. `expiries` reads from heads when secrets expire.
+ *   `open` is packed: see `Call`. `expiries` reads from heads when secrets expire. `assess` judges values.
  * - `setUses` changes the hosts that a secret may be used for, `describeUses` lists them, and `render` makes the head of a
  *   request to one of them, with the secret in it.
  * - `readDecision` reads the body of an approval, which may hold a passphrase that `unlock` checks.
@@ -218,6 +219,18 @@ interface Operations {
     /** Milliseconds since 1970; null for one that does not expire, or is damaged. */
     reply: { readonly ok: true; readonly times: readonly (number | null)[] } | Refusal;
   };
+  assess: {
+    request: {
+      op: "assess";
+      secrets: readonly { readonly path: string; readonly blob: Bytes }[];
+      /** The caller's, for digests. */
+      key: Bytes;
+      parts: readonly AssessPart[];
+      words: WordSlots;
+    };
+    /** `reply`: list entries, separated by commas. `damaged`: paths of secrets that do not open. */
+    reply: { readonly ok: true; readonly reply: Bytes; readonly damaged: readonly string[] } | Refusal;
+  };
   createTransitKey: {
     request: {
       op: "createTransitKey";
@@ -307,6 +320,10 @@ export type VersionChange = "destroy" | "delete" | "undelete";
  * from the URL, by our names.
  */
 export type VaultForm = { readonly name: string; readonly given: Readonly<Record<string, string>> };
+
+/** What is said of a value: see operations/assess.ts. */
+export const assessParts = ["strength", "reuse", "search", "breach"] as const;
+export type AssessPart = (typeof assessParts)[number];
 
 /** What a transit key is used for. */
 export const transitUses = ["encrypt", "decrypt", "rewrap", "sign", "verify", "hmac", "datakey"] as const;

@@ -347,6 +347,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/doctor.js"),
   },
   {
+    name: "check",
+    group: "Maintenance",
+    summary: "find weak, reused, breached, old and expiring secrets",
+    example: "check --breached pwned-passwords.txt",
+    load: () => import("./commands/check.js"),
+  },
+  {
     name: "prove",
     group: "Maintenance",
     summary: "check the running server's promises from outside",

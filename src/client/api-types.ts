@@ -1089,6 +1089,63 @@ export interface TrashList {
   readonly damaged?: readonly string[];
 }
 
+/** Body of a check. */
+export interface CheckRequest {
+  /** 32 random bytes in base64, new for each check. Digests of checks with different keys cannot be compared. */
+  readonly key: string;
+  /** What to say of each value. */
+  readonly parts?: readonly ("strength" | "reuse" | "search" | "breach")[];
+  /** Only paths that start with this text. */
+  readonly prefix?: string;
+  /** Only paths after this one: `next` of the previous response. */
+  readonly after?: string;
+  /** Most entries. */
+  readonly limit?: number;
+}
+
+/** Judgements of values, in ascending order of the paths. */
+export interface CheckList {
+  /** The secrets. */
+  readonly entries: readonly CheckEntry[];
+  /** Present if more secrets follow: continue `after` this path. */
+  readonly next?: string;
+  /** Paths of secrets that cannot be decrypted. They are not among the entries. */
+  readonly damaged?: readonly string[];
+}
+
+/** What is said of a value. No field holds any of it. */
+export interface CheckEntry {
+  /** The secret's path. */
+  readonly path: string;
+  /** Length of the value in bytes. */
+  readonly bytes: number;
+  /** Strength of a text, from 0 (guessed at once) to 4, on the scale of zxcvbn. Below 3 it is weak. */
+  readonly score?: number;
+  /** Values of one check are equal if these are. Nothing else can be learned from it. */
+  readonly reuse?: string;
+  /** Digests with which the value, its base64, and the longest line of a value of several lines are found in files. None are for fewer than 8 bytes. */
+  readonly search?: readonly SearchDigest[];
+  readonly breach?: BreachDigest;
+}
+
+/** Digest of a text to search for. */
+export interface SearchDigest {
+  /** Length of the text in bytes. */
+  readonly bytes: number;
+  /** The sum of b[i]·B^(7-i) over the first 8 bytes b of the text, modulo 2^32. B: the key's first 4 bytes, big endian, with the lowest bit set. */
+  readonly start: number;
+  /** The first 16 bytes of HMAC-SHA-256 of `search` and the text, under the key, in base64url. */
+  readonly digest: string;
+}
+
+/** Digest for a comparison with lists of SHA-1 hashes. */
+export interface BreachDigest {
+  /** The first 8 hex digits of the value's SHA-1. */
+  readonly prefix: string;
+  /** The first 16 bytes of HMAC-SHA-256 of `breach` and the SHA-1, under the key, in base64url. */
+  readonly digest: string;
+}
+
 /** Confirms a deletion. */
 export interface Deleted {
   /** Always true. A failure has an error and a code instead. */

@@ -8,6 +8,7 @@ import type {
   AuditPage,
   AuditVerdicts,
   BrokerAccess,
+  CheckList,
   CreatedKey,
   Deleted,
   ExportedTransitKey,
@@ -54,6 +55,7 @@ import type {
   AuditOptions,
   CallOptions,
   ChangeOptions,
+  CheckOptions,
   ClientOptions,
   CreateTokenOptions,
   ListOptions,
@@ -92,6 +94,8 @@ export type {
   AuditVerdicts,
   BatchRefusal,
   BrokerAccess,
+  CheckEntry,
+  CheckList,
   CreatedKey,
   Deleted,
   ExportedTransitKey,
@@ -155,6 +159,7 @@ export type {
   AuditOptions,
   CallOptions,
   ChangeOptions,
+  CheckOptions,
   ClientOptions,
   CreateTokenOptions,
   ListOptions,
@@ -405,6 +410,22 @@ export class StrongroomClient implements AsyncDisposable {
       page = await this.list({ ...options, limit, after: page.next });
       yield page;
     }
+  }
+
+  /**
+   * Returns judgements of values, which stay in the server: what is weak, equal, breached, or to be searched for. Pages as
+   * `list` does.
+   * @param key 32 random bytes in base64, the same for all pages.
+   * @throws StrongroomError VAULT_LOCKED; INTERNAL; BAD_REQUEST
+   * @example
+   * ```ts
+   * const { entries } = await client.check(randomBytes(32).toString("base64"), { prefix: "app/" });
+   * const weak = entries.filter(({ score = 4 }) => score < 3);
+   * ```
+   */
+  check(key: string, { parts, prefix, after, limit, ...options }: CheckOptions = {}): Promise<CheckList> {
+    const content = { fields: { key, parts, prefix, after, limit }, readsOnly: true };
+    return this.#connection.send("POST", "/v1/check", options, content);
   }
 
   /**

@@ -1,5 +1,5 @@
 /** Options of the client's methods. Their types need no types of Node, like those of the whole package. */
-import type { PutRequest, TokenRequest } from "./api-types.js";
+import type { CheckRequest, PutRequest, TokenRequest } from "./api-types.js";
 import type { PlaceOptions } from "./discovery.js";
 import type { StrongroomError } from "./errors.js";
 
@@ -73,6 +73,11 @@ export type ListOptions = CallOptions & {
   readonly limit?: number | undefined;
   /** The list does not count as activity, so it does not delay the lock after idle time. For looking for changes. */
   readonly background?: true | undefined;
+};
+
+export type CheckOptions = Omit<ListOptions, "background"> & {
+  /** What to say of each value. Default: strength and reuse. */
+  readonly parts?: CheckRequest["parts"] | undefined;
 };
 
 export type CreateTokenOptions = CallOptions & {

@@ -31,6 +31,7 @@ export const operations = {
   put: { method: "PUT", path: "/v1/secrets/{path}" },
   delete: { method: "DELETE", path: "/v1/secrets/{path}" },
   batch: { method: "POST", path: "/v1/batch" },
+  check: { method: "POST", path: "/v1/check" },
   changeMetadata: { method: "PATCH", path: "/v1/metadata/{path}" },
   versions: { method: "GET", path: "/v1/versions/{path}" },
   undo: { method: "POST", path: "/v1/versions/{path}" },

@@ -2,6 +2,7 @@
 import { change, read } from "../audit/record.js";
 import type { OperationId } from "../contract/operations.js";
 import { readAudit, verifyAudit } from "./audit.js";
+import { check } from "./check.js";
 import { type Endpoint, EndpointTable } from "./endpoint.js";
 import { changePassphrase, createKey, deleteKey, keys, rotate, unlock } from "./keys.js";
 import { createReview, reviewFacts, reviewStorm, tradeReviewCode, vitals } from "./review.js";
@@ -97,6 +98,8 @@ export const endpoints: readonly Endpoint<OperationId>[] = [
   { operation: "untrash", at: "POST /v1/untrash/:path", scope: "put", guard: "unlocked", audit: change("untrash"), handle: untrash },
   { operation: "destroyTrashed", at: "DELETE /v1/trash/:path", scope: "delete", guard: "unlocked", audit: change("destroy"), handle: destroyTrashed },
   { operation: "batch", at: "POST /v1/batch", scope: ["get", "put", "delete"], guard: "unlocked", audit: change("batch"), handle: batch },
+
+  { operation: "check", at: "POST /v1/check", scope: "get", guard: "unlocked", audit: read("check"), handle: check },
 
   { operation: "listTransitKeys", at: "GET /v1/transit/keys", scope: anyUse, guard: "unlocked", audit: null, handle: listTransitKeys },
   { operation: "createTransitKey", at: "POST /v1/transit/keys/:name", scope: "root", guard: "unlocked", audit: change("key-change"), handle: createTransitKey },

@@ -190,7 +190,7 @@ function listQuery(req: Request): ListQuery {
 }
 
 /** DANGER: any other text must not get into the audit log; it may be a secret in the wrong place. */
-function canBeginPath(prefix: string): boolean {
+export function canBeginPath(prefix: string): boolean {
   return isSecretPath(prefix) || isSecretPath(`${prefix}x`);
 }
 

@@ -22,6 +22,7 @@ import type { Expected, SecretStore } from "../storage/secret-store.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
 import { CachedStore } from "./cache.js";
+import { type CheckQuery, checkSecrets } from "./check.js";
 import {
   type Condition,
   conflictAt,
@@ -341,6 +342,13 @@ export class VaultSecrets {
       const found = await Promise.all(paths.map((path) => heads.get(path) ?? this.#headOrNone(path)));
       return (await this.#lockState.ask({ op: "expiries", paths, heads: found })).times;
     });
+  }
+
+  /** See `checkSecrets`. */
+  check(query: CheckQuery): ReturnType<typeof checkSecrets> {
+    const whileUnlocked = <T>(work: () => Promise<T>) => this.#whileUnlocked(work);
+    const parts = { cached: this.#cached, lockState: this.#lockState, clock: this.#clock, whileUnlocked };
+    return checkSecrets(parts, query);
   }
 
   /** Calls back once changes of secrets that this server makes have ended, whether they succeeded or not. */

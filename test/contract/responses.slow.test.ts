@@ -60,6 +60,7 @@ const requests: Readonly<Record<string, Send>> = {
   undo: { method: "POST", path: "/v1/versions/a", body: { version: 1 } },
   batch: { method: "POST", path: "/v1/batch", body: { operations: [{ get: "a" }, { copy: "a", to: "copy" }] } },
   prune: { method: "DELETE", path: "/v1/versions/a" },
+  check: { method: "POST", path: "/v1/check", body: { key: Buffer.alloc(32).toString("base64") } },
   listTrash: { path: "/v1/trash" },
   trash: { method: "POST", path: "/v1/trash/a" },
   untrash: { method: "POST", path: "/v1/untrash/a" },

@@ -7,6 +7,7 @@ import type { Answer, Call, Reply, RequestOf, SentLocks, WorkerSettings, WorkerS
 import { unexpected } from "../refusals.js";
 import { TransitState } from "../transit/state.js";
 import { Turns } from "../turns.js";
+import { assess } from "./assess.js";
 import type { Context, OperationTable } from "./context.js";
 import { changePassphrase, createKey, deleteKey, keys } from "./keys.js";
 import { kvConfigure, kvMetadata, kvRead, kvVersions, kvWrite } from "./kv.js";
@@ -36,7 +37,7 @@ const operations: OperationTable = {
   ...{ load, init, adopt, discard, unlock, lock, drain },
   ...{ keys, changePassphrase, createKey, deleteKey },
   ...{ rotate, reseal, finishRotation },
-  ...{ inspect, seal, describe, expiries, plan, move, copy, changeMetadata },
+  ...{ inspect, seal, describe, expiries, assess, plan, move, copy, changeMetadata },
   ...{ history, openVersion, undo, changeVersions, prune, check },
   ...{ kvWrite, kvRead, kvMetadata, kvConfigure, kvVersions },
   ...{ createTransitKey, changeTransitKey, showTransitKey, exportTransitKey, checkTransitDeletion, listTransitKeys },

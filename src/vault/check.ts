@@ -1,0 +1,103 @@
+/** Judgements of all values of a range of secrets by the key worker, in small pieces between which gets have their turn. */
+import type { AssessPart, Bytes } from "../../workers/protocol.js";
+import type { Clock } from "../clock.js";
+import { VaultError } from "../errors.js";
+import type { CachedStore } from "./cache.js";
+import { listNames, type NameQuery } from "./list.js";
+import type { LockState } from "./lock-state.js";
+import { wordSlots } from "./word-list.js";
+
+/** `key`: chosen by the caller for one check; digests of different checks cannot be compared. */
+export type CheckQuery = NameQuery & {
+  readonly limit: number;
+  readonly key: Bytes;
+  readonly parts: readonly AssessPart[];
+};
+
+/** In one message to the key worker, which takes a millisecond or two. */
+const secretsAtOnce = 8;
+const bytesAtOnce = 512 * 1024;
+
+/** Pause after a message, in milliseconds. */
+const restMs = 1;
+
+type Parts = {
+  readonly cached: CachedStore;
+  readonly lockState: LockState;
+  readonly clock: Clock;
+  /** Runs a piece of the work, unless the vault is locked. */
+  readonly whileUnlocked: <T>(work: () => Promise<T>) => Promise<T>;
+};
+
+type Secret = { readonly path: string; readonly blob: Bytes };
+
+/** Returns the response, a JSON object, in pieces. @throws VaultError VAULT_LOCKED, UNAVAILABLE */
+export async function checkSecrets(
+  parts: Parts,
+  query: CheckQuery,
+): Promise<{ readonly pieces: Bytes[]; readonly count: number }> {
+  const { cached, whileUnlocked } = parts;
+  const words = await wordSlots();
+  const found = await whileUnlocked(() => listNames(cached.store, query, query.limit + 1));
+  const paths = found.slice(0, query.limit);
+  const replies: Bytes[] = [];
+  const damaged: string[] = [];
+  for (let at = 0; at < paths.length; ) {
+    const done = await whileUnlocked(async () => {
+      const secrets = await read(cached, paths.slice(at, at + secretsAtOnce));
+      const { key, parts: wanted } = query;
+      const { reply, damaged: unread } = await parts.lockState.ask({
+        op: "assess",
+        secrets: secrets.intact,
+        key,
+        parts: wanted,
+        words,
+      });
+      if (reply.length > 0) replies.push(reply);
+      damaged.push(...secrets.foreign, ...unread);
+      return secrets.count;
+    });
+    at += done;
+    await new Promise<void>((resolve) => parts.clock.after(restMs, resolve));
+  }
+  const next = found.length > paths.length ? paths.at(-1) : undefined;
+  return { pieces: assembled(replies, damaged, next), count: paths.length };
+}
+
+type ReadSecrets = {
+  readonly intact: readonly Secret[];
+  /** Paths whose file is no blob. */
+  readonly foreign: readonly string[];
+  /** How many of the paths were read, with those that are gone. */
+  readonly count: number;
+};
+
+async function read(cached: CachedStore, paths: readonly string[]): Promise<ReadSecrets> {
+  const [intact, foreign]: [Secret[], string[]] = [[], []];
+  let [count, bytes] = [0, 0];
+  for (const path of paths) {
+    const blob = await readOne(cached, path);
+    count++;
+    if (blob === "foreign") foreign.push(path);
+    else if (blob !== null) intact.push({ path, blob });
+    bytes += blob === null || blob === "foreign" ? 0 : blob.length;
+    if (bytes > bytesAtOnce) break;
+  }
+  return { intact, foreign, count };
+}
+
+async function readOne(cached: CachedStore, path: string): Promise<Bytes | "foreign" | null> {
+  try {
+    return cached.current(path) ?? (await cached.store.read(path));
+  } catch (error) {
+    if (error instanceof VaultError && error.code === "INTEGRITY") return "foreign";
+    throw error;
+  }
+}
+
+function assembled(replies: readonly Bytes[], damaged: readonly string[], next: string | undefined): Bytes[] {
+  const text = (json: string): Bytes => new TextEncoder().encode(json);
+  const entries = replies.flatMap((reply, i) => (i === 0 ? [reply] : [text(","), reply]));
+  const rest = JSON.stringify({ ...(next !== undefined && { next }), ...(damaged.length > 0 && { damaged }) });
+  return [text('{"entries":['), ...entries, text(rest === "{}" ? "]}" : `],${rest.slice(1)}`)];
+}

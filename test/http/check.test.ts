@@ -1,0 +1,128 @@
+/** `POST /v1/check`: judgements of values, which no response holds. */
+import { createHash, createHmac, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { shareTestServer, type TestServer, uncached } from "../support/server.js";
+import {
+  type Json,
+  mustCreateToken,
+  mustInit,
+  mustPut,
+  mustRefuse,
+  mustSucceed,
+  send,
+} from "../support/test-client.js";
+
+const key = randomBytes(32);
+const password = "hunter2";
+const random = randomBytes(24).toString("base64url");
+const certificate = Buffer.from([0, 1, 2, 255, ...randomBytes(100)]);
+
+const values: Readonly<Record<string, object | string>> = {
+  "app/db": password,
+  "app/api": random,
+  "web/db": password,
+  "web/copy": { value: `${random}\n` },
+  "web/cert": { value: certificate.toString("base64"), encoding: "base64" },
+  "web/empty": { value: "" },
+  "web/pem": { value: `-----BEGIN-----\n${"first".repeat(10)}\nline\n-----END-----\n` },
+};
+
+const everything = ["strength", "reuse", "search", "breach"];
+
+type Entry = Json & { readonly search: readonly { bytes: number; start: number; digest: string }[] };
+
+describe("POST /v1/check", () => {
+  const server = shareTestServer(uncached, async (started) => {
+    await mustInit(started);
+    for (const [path, body] of Object.entries(values)) await mustPut(started, path, body);
+  });
+  const ask = (body: object, more: object = {}, at: TestServer = server()) =>
+    send(at, { method: "POST", path: "/v1/check", body: { key: key.toString("base64"), ...body }, ...more });
+  const entriesOf = async (body: object) =>
+    new Map((mustSucceed(await ask(body))["entries"] as Entry[]).map((entry) => [entry["path"] as string, entry]));
+
+  it("scores texts, and gives equal values the same mark", async () => {
+    const entries = await entriesOf({});
+    expect(entries.get("app/db")).to.include({ bytes: 7, score: 0 });
+    expect(entries.get("app/api")).to.include({ bytes: 32, score: 4 });
+    expect(entries.get("web/cert")).to.include({ bytes: 104 }).and.not.to.have.property("score");
+    expect(entries.get("app/db")?.["reuse"]).to.equal(entries.get("web/db")?.["reuse"]);
+    expect(new Set([...entries.values()].map((entry) => entry["reuse"])).size).to.equal(6);
+    expect(entries.get("app/db")).to.have.all.keys("path", "bytes", "score", "reuse");
+  });
+
+  it("marks equal values otherwise for another key", async () => {
+    const other = await entriesOf({ key: randomBytes(32).toString("base64url") });
+    expect(other.get("app/db")?.["reuse"]).not.to.equal((await entriesOf({})).get("app/db")?.["reuse"]);
+    expect(other.get("app/db")?.["reuse"]).to.equal(other.get("web/db")?.["reuse"]);
+  });
+
+  it("makes the documented digests for searches and breaches", async () => {
+    const entries = await entriesOf({ parts: everything });
+    const digest = (label: string, bytes: Uint8Array) =>
+      createHmac("sha256", key).update(label).update(bytes).digest().subarray(0, 16).toString("base64url");
+    const search = (bytes: Uint8Array) => {
+      const base = BigInt(key.readUInt32BE(0) | 1) & 0xffffffffn;
+      const start = [...bytes.subarray(0, 8)].reduce((sum, byte) => (sum * base + BigInt(byte)) & 0xffffffffn, 0n);
+      return { bytes: bytes.length, start: Number(start), digest: digest("search", bytes) };
+    };
+    const text = Buffer.from(random);
+    const encoded = Buffer.from(text.subarray(0, 30).toString("base64"));
+    expect(entries.get("app/api")?.search).to.deep.equal([search(text), search(encoded)]);
+    expect(entries.get("web/copy")?.search[0]).to.deep.equal(search(text)); // without its newline
+    expect(entries.get("web/cert")?.search[0]).to.deep.equal(search(certificate));
+    expect(entries.get("web/pem")?.search[2]).to.deep.equal(search(Buffer.from("first".repeat(10))));
+    expect(entries.get("web/empty")?.search).to.deep.equal([]);
+    expect(entries.get("app/db")?.search).to.have.lengthOf(1); // 7 bytes alone are too short, their base64 is not
+    const sha1 = createHash("sha1").update(password).digest();
+    const breach = { prefix: sha1.toString("hex").slice(0, 8), digest: digest("breach", sha1) };
+    expect(entries.get("app/db")?.["breach"]).to.deep.equal(breach);
+  });
+
+  it("has no value in any form in its response", async () => {
+    const { text } = await ask({ parts: everything });
+    for (const value of [
+      password,
+      random,
+      certificate.toString("base64"),
+      createHash("sha1").update(random).digest("hex"),
+    ])
+      expect(text).not.to.contain(value);
+  });
+
+  it("pages, and keeps to a prefix", async () => {
+    const first = mustSucceed(await ask({ prefix: "web/", limit: 2 }));
+    expect((first["entries"] as Entry[]).map(({ path }) => path)).to.deep.equal(["web/cert", "web/copy"]);
+    const rest = mustSucceed(await ask({ prefix: "web/", after: first["next"] }));
+    expect((rest["entries"] as Entry[]).map(({ path }) => path)).to.deep.equal(["web/db", "web/empty", "web/pem"]);
+    expect(rest).not.to.have.property("next");
+  });
+
+  it("needs the scope get, and shows a token its paths alone", async () => {
+    const { token: lister } = await mustCreateToken(server(), { name: "lister", can: ["list"] });
+    mustRefuse(await ask({}, { token: lister }), 403, "FORBIDDEN");
+    const { token: reader } = await mustCreateToken(server(), { name: "reader", can: ["get"], paths: ["app/"] });
+    const { entries } = mustSucceed(await ask({}, { token: reader }));
+    expect((entries as Entry[]).map(({ path }) => path)).to.deep.equal(["app/api", "app/db"]);
+  });
+
+  it("names damaged secrets, and judges the others", async () => {
+    await mustPut(server(), "damaged/a", "value");
+    writeFileSync(join(server().vaultPath, "gen-1", "secrets", "damaged", "a.sealed"), "no blob");
+    const found = mustSucceed(await ask({}));
+    expect(found["damaged"]).to.deep.equal(["damaged/a"]);
+    expect(found["entries"]).to.have.lengthOf(Object.keys(values).length);
+  });
+
+  for (const [rule, body] of [
+    ["no key", { key: undefined }],
+    ["a short key", { key: "AAAA" }],
+    ["an unknown part", { parts: ["value"] }],
+    ["no part", { parts: [] }],
+    ["a limit of 0", { limit: 0 }],
+    ["a prefix that is no text", { prefix: 5 }],
+  ] as const)
+    it(`refuses ${rule}`, async () => mustRefuse(await ask(body), 400, "BAD_REQUEST"));
+});
