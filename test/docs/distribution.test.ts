@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { commands } from "../../src/cli/command-table.js";
+import { readManifest } from "../../src/manifest.js";
 import { renderShare } from "./share-files.js";
 
 function isInstalled(program: string, ...args: readonly string[]): boolean {
@@ -42,6 +43,29 @@ describe("the system's unit", () => {
   it("starts the command that the .deb installs", () => {
     const unit = readFileSync("packaging/debian/strongroom.service", "utf8");
     expect(unit).to.contain("\nExecStart=/usr/lib/strongroom/bin/strongroom serve\n");
+  });
+});
+
+describe("recipes of other packagers are read by", () => {
+  const rows: readonly (readonly [program: string, version: string, args: readonly string[]])[] = [
+    ["ruby", "--version", ["-c", "packaging/homebrew/strongroom.rb"]],
+    ["nix-instantiate", "--version", ["--parse", "packaging/nix/flake.nix"]],
+    ["shellcheck", "--version", ["packaging/aur/PKGBUILD"]],
+    ["sh", "-cexit", ["-n", "packaging/debian/publish-certificate"]],
+  ];
+  for (const [program, version, args] of rows) {
+    it(`${program}: ${args.at(-1)}`, function () {
+      if (!isInstalled(program, version)) this.skip();
+      const { status, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+      expect(status, `${stdout}${stderr}`).to.equal(0);
+    });
+  }
+
+  it("name the version of the program", () => {
+    const { version } = readManifest();
+    for (const file of ["homebrew/strongroom.rb", "nix/flake.nix", "aur/PKGBUILD"]) {
+      expect(readFileSync(`packaging/${file}`, "utf8"), file).to.contain(version);
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 /** The packages of a release, built twice in two directories: equal bytes, and a program that works with its own Node. */
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readManifest } from "../../src/manifest.js";
@@ -15,7 +15,10 @@ describe("a release", function () {
   });
 
   it("has the same bytes when it is built again elsewhere, and its program runs", () => {
-    const [first, second] = [build(), build()];
+    const key = join(temporaryDirectory(), "key");
+    execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", key]);
+    const [first, second] = [build({ STRONGROOM_SIGNING_KEY: key }), build()];
+    expectSigned(first, readFileSync(`${key}.pub`, "utf8"));
     expect(readFileSync(join(first, "SHA256SUMS"), "utf8")).to.equal(readFileSync(join(second, "SHA256SUMS"), "utf8"));
     const root = temporaryDirectory();
     execFileSync("dpkg-deb", ["-x", join(first, `strongroom_${version}_amd64.deb`), root]);
@@ -25,11 +28,22 @@ describe("a release", function () {
 });
 
 /** Clones the last commit, and returns the directory of its packages. */
-function build(): string {
+function build(more: Readonly<Record<string, string>> = {}): string {
   const tree = join(temporaryDirectory(), "tree");
   execFileSync("git", ["clone", "--quiet", ".", tree]);
-  const settings = { ...process.env, STRONGROOM_XZ_LEVEL: "0" };
+  const settings = { ...process.env, STRONGROOM_XZ_LEVEL: "0", ...more };
   execFileSync("npm", ["ci", "--silent", "--no-audit", "--no-fund"], { cwd: tree, stdio: "ignore" });
   execFileSync("npm", ["run", "--silent", "package"], { cwd: tree, env: settings, stdio: "ignore" });
   return join(tree, "packages/out");
+}
+
+/** Checks the signature as docs/operations.md says, and that it is not one of changed checksums. */
+function expectSigned(directory: string, publicKey: string): void {
+  const signers = join(temporaryDirectory(), "allowed_signers");
+  writeFileSync(signers, `maintainers namespaces="strongroom-release" ${publicKey}`);
+  const sums = readFileSync(join(directory, "SHA256SUMS"), "utf8");
+  const [namespace, signature] = ["strongroom-release", join(directory, "SHA256SUMS.sig")];
+  const args = ["-Y", "verify", "-f", signers, "-I", "maintainers", "-n", namespace, "-s", signature];
+  const verify = (input: string) => spawnSync("ssh-keygen", args, { input, encoding: "utf8" }).status;
+  expect([verify(sums), verify(sums.replace(/^./, "x"))]).to.deep.equal([0, 255]);
 }

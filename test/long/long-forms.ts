@@ -140,6 +140,24 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["docs/release.test"],
     numbers: { STRONGROOM_RELEASE: "1" },
   },
+  install: {
+    meaning:
+      "installs a release's packages in a fresh Debian, see test/docs/install.test.ts (Linux, x64, root, network)",
+    files: ["docs/install.test"],
+  },
+  program: {
+    meaning: "runs the installed program in the directory STRONGROOM_PROGRAM through the tests of commands and servers",
+    files: [
+      "cli/**/*.test",
+      "server/*.test",
+      "client/*.process.test",
+      "http/*.process.test",
+      "isolation/*.test",
+      "prove/*.test",
+      "maintenance/*.test",
+      "torture/processes.test",
+    ],
+  },
   soak: {
     meaning: "watches memory, descriptors and handles of a server under full load, in minutes",
     files: ["durability/soak"],

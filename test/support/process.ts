@@ -1,15 +1,21 @@
 /** The real `strongroom` command as a process of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { later, temporaryDirectory } from "./clean-up.js";
 import type { Holdings, Obeyed, Order } from "./control.js";
 import { keepCertificate, preparedHome } from "./prepared-home.js";
 import type { TestServer } from "./server.js";
 
-export const mainFile = fileURLToPath(new URL("../../program/entry.cjs", import.meta.url));
+/** The directory of an installed program that the tests run in place of the one that was built here. */
+const installed = process.env["STRONGROOM_PROGRAM"];
+
+export const mainFile =
+  installed === undefined
+    ? fileURLToPath(new URL("../../program/entry.cjs", import.meta.url))
+    : resolve(installed, "dist/program/entry.cjs");
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -69,8 +75,13 @@ const poolFile = fileURLToPath(new URL("../../src/cli/thread-pool.cjs", import.m
 
 const builtHere: Program = { main: mainFile, nodeFlags: ["--require", poolFile, "--import", controlFile] };
 
-/** The Node that runs servers: STRONGROOM_TEST_NODE, else the one that runs the tests. */
-export const node = process.env["STRONGROOM_TEST_NODE"] ?? process.execPath;
+/** The Node that runs servers: STRONGROOM_TEST_NODE, else the installed program's own, else the one that runs the tests. */
+export const node = process.env["STRONGROOM_TEST_NODE"] ?? nodeOf(installed) ?? process.execPath;
+
+function nodeOf(program: string | undefined): string | null {
+  const own = resolve(program ?? "", "bin/node");
+  return program !== undefined && existsSync(own) ? own : null;
+}
 
 /**
  * `strongroom serve` on a free port in a temporary home, killed when the test ends. `stderr`: a descriptor that becomes
