@@ -67,8 +67,11 @@ export function unexpected(error: unknown): Refusal {
   return { ...refuse("INTERNAL", "the key worker failed"), trace: frames?.join("\n") ?? "" };
 }
 
-export function damaged(path: string, remedy = "restore its file from a backup, or delete it"): Refusal {
-  const problem = `the stored secret at ${path} is damaged, or was moved here from elsewhere`;
+export function damaged(
+  path: string,
+  remedy = "install that version, restore its file from a backup, or delete it",
+): Refusal {
+  const problem = `the stored secret at ${path} is damaged, was moved here from elsewhere, or is from a newer version`;
   return refuse("INTEGRITY", `${problem}: ${remedy} (strongroom doctor shows more)`);
 }
 
