@@ -8,9 +8,11 @@ import { type Options, readOptions, runCommand, sharedUsage, show } from "./opti
 import { measureScale } from "./scale.js";
 import { measureStorm } from "./storm.js";
 import { measureTransit } from "./transit.js";
+import { compareVaultPort } from "./vault-port.js";
 
 const questions = {
   get: "a get, beside a bare node:https, one with a key thread, and an Express app that does the same work",
+  vault: "a get on the port for Vault's clients, beside the native get",
   put: "a put, beside a bare durable loop, and one behind node:https",
   storm: "status and get while 16 clients unlock, beside a busy process",
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
@@ -46,6 +48,7 @@ async function* outcomes(options: Options): AsyncGenerator<Outcome> {
 
 function answer(question: Question, loaders: Loaders, options: Options): AsyncGenerator<Outcome> {
   if (question === "get") return compareGets(loaders, options);
+  if (question === "vault") return compareVaultPort(loaders, options);
   if (question === "put") return comparePuts(loaders, options);
   if (question === "storm") return measureStorm(loaders, options);
   if (question === "transit") return measureTransit(loaders, options);
