@@ -340,6 +340,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/trust.js"),
   },
   {
+    name: "vault-env",
+    group: "Server",
+    summary: "print the environment of Vault's clients",
+    example: "vault-env",
+    load: () => import("./commands/vault-env.js"),
+  },
+  {
     name: "doctor",
     group: "Maintenance",
     summary: "check the vault's files and fix what is safe to fix",

@@ -5,13 +5,15 @@ import { dirname, join, resolve } from "node:path";
 import { pasteMode } from "../../src/cli/lib/hidden-line.js";
 import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, startProcess } from "../support/process.js";
-import { mustInit, mustPut } from "../support/test-client.js";
+import { mustInit, mustPut, mustStatus } from "../support/test-client.js";
 import { blocksIn } from "./document-files.js";
 
 /** What a document's commands expect to be there besides what the document itself shows. */
 export type Setup = {
   /** The document begins before `strongroom init`. */
   readonly fresh?: true;
+  /** The server has the port for Vault's clients. */
+  readonly forVault?: true;
   /** Values by path. */
   readonly secrets?: Readonly<Record<string, string>>;
   /** Text by file name. */
@@ -25,6 +27,7 @@ const typedValue = "s3cr3t";
 /** What the documents show where a sandbox has values of its own. */
 const shownHome = "/home/you/.local/share/strongroom";
 const shownPort = "13100";
+const shownVaultPort = "8200";
 
 /** Programs that documents call, and that this machine need not have: here they do nothing. */
 const inert = ["systemctl", "systemd-creds", "psql"];
@@ -40,8 +43,10 @@ export function hasPython(): boolean {
   return spawnSync("python3", ["-c", "import fcntl, termios"]).status === 0;
 }
 
-export async function openSandbox(text: string, { fresh, secrets = {}, files = {} }: Setup = {}): Promise<Sandbox> {
-  const server = await startProcess();
+export async function openSandbox(text: string, setup: Setup = {}): Promise<Sandbox> {
+  const { fresh, forVault, secrets = {}, files = {} } = setup;
+  const server = await startProcess([], forVault ? { STRONGROOM_VAULT_PORT: "0" } : {});
+  const { vaultPort = shownVaultPort } = await mustStatus(server);
   if (!fresh) await mustInit(server, { passphrase });
   for (const [path, value] of Object.entries(secrets)) await mustPut(server, path, value);
   const directory = temporaryDirectory();
@@ -66,7 +71,8 @@ export async function openSandbox(text: string, { fresh, secrets = {}, files = {
       .replace(/[^\n]*\r.\[K/g, "") // a progress bar that has gone
       .replaceAll(server.home, shownHome)
       .replaceAll(directory, "/home/you")
-      .replaceAll(String(server.port), shownPort);
+      .replaceAll(String(server.port), shownPort)
+      .replaceAll(String(vaultPort), shownVaultPort);
   return {
     async run(script) {
       const here = script.replaceAll(shownPort, String(server.port));

@@ -15,6 +15,7 @@ const setups: Readonly<Record<string, Setup>> = {
   "docs/cli.md": { files: { "pw.txt": "another\n" } },
   "docs/http-api.md": { fresh: true },
   "docs/operations.md": { secrets },
+  "docs/vault-clients.md": { secrets, forVault: true },
   "docs/secrets-for-programs.md": {
     secrets,
     files: { "server.js": server, "deploy.sh": "#!/bin/sh\n", "vault.passphrase": `${passphrase}\n` },

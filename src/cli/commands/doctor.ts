@@ -1,5 +1,6 @@
 /** `strongroom doctor`: flags, passphrase, and printing of the findings. */
 import type { Command } from "commander";
+import type { VaultStatus } from "../../client/client.js";
 import { isStoreUrl } from "../../config/readers.js";
 import { readOneSetting } from "../../config/settings.js";
 import { VaultError } from "../../errors.js";
@@ -43,10 +44,11 @@ async function doctor(flags: Flags): Promise<void> {
   const opened = store === null ? null : await openDatabaseAt(store, storePasswordFile, { creates: fix });
   const options = { fix, passphrase, store: opened };
   const diagnosis = await diagnose(home, options).finally(() => opened?.close());
-  const isElsewhere = store === null && diagnosis.current === null && diagnosis.server !== null;
-  const served = isElsewhere ? await askServer(home) : null;
-  if (flags.json) printJson(asJson(diagnosis, served));
-  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix, served));
+  const status = diagnosis.server === null ? null : await askServer(home);
+  const served = store === null && diagnosis.current === null ? servedDatabase(status) : null;
+  const vaultPort = status?.vaultPort ?? null;
+  if (flags.json) printJson({ ...asJson(diagnosis, served), vaultPort });
+  else if (!flags.quiet) process.stdout.write(asText(diagnosis, opens, fix, served, vaultPort));
   process.exitCode = exitCodeOf(diagnosis, served);
 }
 
@@ -59,18 +61,26 @@ type ServedDatabase = {
   readonly problem: string | null;
 };
 
-/** Returns null when the server does not respond, or has no database. */
-async function askServer(home: string): Promise<ServedDatabase | null> {
+/** How long a server may take to say its state, in milliseconds. */
+const longestAnswer = 5_000;
+
+/** Returns null when the server does not respond. */
+async function askServer(home: string): Promise<VaultStatus | null> {
   try {
-    const status = await withClient({ home, autostart: false, quiet: true }, (client) => client.status());
-    const { vaultPath, initialized, secretCount: secrets, storageAvailable, storageProblem } = status;
-    if (!isStoreUrl(vaultPath)) return null;
-    const problem = storageAvailable === false ? (storageProblem ?? "the database does not respond") : null;
-    return { vaultPath, initialized, secrets, problem };
+    const flags = { home, autostart: false, quiet: true, timeout: longestAnswer } as const;
+    return await withClient(flags, (client) => client.status());
   } catch (error) {
     if (error instanceof CommandFailure) return null;
     throw error;
   }
+}
+
+/** Returns null when the server does not respond, or has no database. */
+function servedDatabase(status: VaultStatus | null): ServedDatabase | null {
+  if (status === null || !isStoreUrl(status.vaultPath)) return null;
+  const { vaultPath, initialized, secretCount: secrets, storageAvailable, storageProblem } = status;
+  const problem = storageAvailable === false ? (storageProblem ?? "the database does not respond") : null;
+  return { vaultPath, initialized, secrets, problem };
 }
 
 async function diagnose(home: string, options: Omit<DoctorOptions, "onProgress">): Promise<Diagnosis> {
@@ -116,7 +126,13 @@ export function asJson(
   };
 }
 
-function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean, served: ServedDatabase | null): string {
+function asText(
+  diagnosis: Diagnosis,
+  wanted: boolean,
+  fix: boolean,
+  served: ServedDatabase | null,
+  vaultPort: number | null,
+): string {
   const paint = painter(process.stdout);
   const fixed = diagnosis.fixed.map(({ code, path, message, did }) => {
     return `${paint("yellow", "fixed")}  ${printable(path)}\n       ${message} (${code}): ${did}\n`;
@@ -127,7 +143,8 @@ function asText(diagnosis: Diagnosis, wanted: boolean, fix: boolean, served: Ser
   });
   const facts = served === null ? about(diagnosis, wanted) : aboutServed(diagnosis.home, served);
   const last = served === null || diagnosis.findings.length > 0 ? verdict(diagnosis, paint, fix) : verdictOf(served);
-  return [...facts, ...fixed, ...findings, last].join("");
+  const port = vaultPort === null ? [] : [`clients of Vault are served on port ${vaultPort}\n`];
+  return [...facts, ...port, ...fixed, ...findings, last].join("");
 }
 
 function hintOf(fix: Finding["fix"], served: boolean): string {
