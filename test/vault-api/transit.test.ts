@@ -167,6 +167,22 @@ describe("Transit for Vault's clients", () => {
     expect(await must("verify/rsa-2048/sha2-256", { ...body, signature })).to.deep.equal({ valid: true });
   });
 
+  it("signs with a salt of the wanted length", async () => {
+    const input = createHash("sha256").update("attack at dawn").digest("base64");
+    for (const salt_length of ["0", 20, "-1", "hash", "auto"]) {
+      for (const body of [
+        { input: message, salt_length },
+        { input, prehashed: true, salt_length },
+      ]) {
+        const { signature } = await must("sign/rsa-2048", body);
+        expect(await must("verify/rsa-2048", { ...body, signature })).to.deep.equal({ valid: true });
+      }
+    }
+    for (const salt_length of ["129", "-2", "long"]) {
+      expect((await ask("POST", "sign/rsa-2048", { body: { input: message, salt_length } })).status).to.equal(400);
+    }
+  });
+
   it("signs with Ed25519 what a client calls a digest", async () => {
     const { signature } = await must("sign/ed25519", { input: message, prehashed: true });
     expect(await must("verify/ed25519", { input: message, signature })).to.deep.equal({ valid: true });

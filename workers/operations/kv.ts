@@ -89,7 +89,7 @@ function memberOf(members: readonly Member[], name: string): Uint8Array | undefi
 function whyNotCas(given: Uint8Array | undefined, last: Described | null): Refusal | null {
   if (given === undefined) return last?.attributes.secret?.kv?.casRequired === true ? casRequired : null;
   const cas = given.length > 20 ? undefined : /^"?(\d{1,15})"?$/.exec(textOf(given))?.[1];
-  if (cas === undefined) return badRequest("cas must be the number of a version, or 0");
+  if (cas === undefined) return badRequest(`${casMismatch.detail}: cas must be the number of a version, or 0`);
   return Number(cas) === (last?.version ?? 0) ? null : casMismatch;
 }
 

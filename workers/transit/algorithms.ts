@@ -23,6 +23,8 @@ export type SignOptions = {
   readonly isDigest: boolean;
   readonly marshaling: "asn1" | "jws";
   readonly padding: "pss" | "pkcs1v15";
+  /** Of PSS, in bytes; by default as long as the digest. */
+  readonly saltLength?: number;
 };
 
 const gcmNonceBytes = 12;
@@ -89,10 +91,10 @@ export function sign(
   input: Uint8Array,
   options: SignOptions,
 ): Uint8Array {
-  const { hash, isDigest, marshaling, padding } = options;
+  const { hash, isDigest, marshaling, padding, saltLength } = options;
   if (type === "ed25519") return signMessage(null, input, key);
   if (isRsa(type))
-    return isDigest ? signRsaDigest(key, input, options) : signMessage(hash, input, rsaKey(key, padding));
+    return isDigest ? signRsaDigest(key, input, options) : signMessage(hash, input, rsaKey(key, padding, saltLength));
   if (!isDigest) return signMessage(hash, input, { key, dsaEncoding: dsaEncodings[marshaling] });
   const signature = signDigest(scalar(), input);
   return marshaling === "jws" ? signature : toDer(signature);
@@ -118,14 +120,15 @@ export function verify(
 
 const dsaEncodings = { asn1: "der", jws: "ieee-p1363" } as const;
 
-function signRsaDigest(key: KeyObject, digest: Uint8Array, { hash, padding }: SignOptions): Uint8Array {
-  return padding === "pss" ? signPss(key, hash, digest) : signPkcs1(key, hash, digest);
+function signRsaDigest(key: KeyObject, digest: Uint8Array, { hash, padding, saltLength }: SignOptions): Uint8Array {
+  return padding === "pss" ? signPss(key, hash, digest, saltLength) : signPkcs1(key, hash, digest);
 }
 
-/** The salt is as long as the digest where we sign, and of any length where we verify. */
-function rsaKey(key: KeyObject, padding: SignOptions["padding"]) {
+/** The salt may have any length where we verify. */
+function rsaKey(key: KeyObject, padding: SignOptions["padding"], wanted?: number) {
   if (padding === "pkcs1v15") return { key, padding: constants.RSA_PKCS1_PADDING };
-  const saltLength = key.type === "private" ? constants.RSA_PSS_SALTLEN_DIGEST : constants.RSA_PSS_SALTLEN_AUTO;
+  const signs = wanted ?? constants.RSA_PSS_SALTLEN_DIGEST;
+  const saltLength = key.type === "private" ? signs : constants.RSA_PSS_SALTLEN_AUTO;
   return { key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength };
 }
 

@@ -25,12 +25,12 @@ export function verifyPkcs1(key: KeyObject, hash: Hash, digest: Uint8Array, sign
   return equal(message, concat([padding, info]));
 }
 
-/** RSASSA-PSS, with MGF1 of the same hash and a salt as long as the digest. The modulus has 2048 or 4096 bits. */
-export function signPss(key: KeyObject, hash: Hash, digest: Uint8Array): Uint8Array {
+/** RSASSA-PSS, with MGF1 of the same hash and a random salt. The modulus has 2048 or 4096 bits. */
+export function signPss(key: KeyObject, hash: Hash, digest: Uint8Array, saltLength = digest.length): Uint8Array {
   const length = modulusBytes(key);
-  const salt = freshNonce(digest.length);
+  const salt = freshNonce(saltLength);
   const seed = pssHash(hash, digest, salt);
-  const block = concat([allocate(length - 2 * digest.length - 2), bytesOf(1), salt]);
+  const block = concat([allocate(length - digest.length - saltLength - 2), bytesOf(1), salt]);
   xorMask(hash, seed, block);
   return privateEncrypt(
     { key, padding: constants.RSA_NO_PADDING },

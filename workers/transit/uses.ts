@@ -22,6 +22,9 @@ import type { UsableKey } from "./usable-key.js";
 type Pieces = readonly (Uint8Array | string)[];
 
 const aesKeyBytes = 32;
+
+/** Fits into every signature: RSA-2048 with SHA-512 leaves 190. */
+const mostSaltBytes = 128;
 const noBytes = allocate(0);
 const shownPrefix = "vault:v";
 const prefixBytes = utf8(shownPrefix);
@@ -141,6 +144,7 @@ function toSign(key: UsableKey, fields: Fields): { readonly input: Uint8Array; r
     isDigest: fields.flag("prehashed", false) && !(fields.isForVault && key.info.type === "ed25519"),
     marshaling: fields.choice("marshaling", ["asn1", "jws"], "asn1"),
     padding: fields.choice("signatureAlgorithm", ["pss", "pkcs1v15"], "pss"),
+    ...(fields.has("saltLength") && { saltLength: fields.whole("saltLength", 0, mostSaltBytes, 0) }),
   };
   const input = fields.bytes("input");
   if (!options.isDigest) return { input, options };

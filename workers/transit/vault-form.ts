@@ -34,6 +34,7 @@ const vaultNames = {
   min_decryption_version: "minDecryptionVersion",
   deletion_allowed: "deletionAllowed",
   key_version: "keyVersion",
+  salt_length: "saltLength",
 } as const;
 
 const labels: FieldLabels = {
@@ -55,11 +56,13 @@ const refused: Readonly<Record<string, readonly string[]>> = {
   auto_rotate_period: ["0", "0s"],
   min_encryption_version: ["0"],
   key_size: ["0", "32"],
-  salt_length: ["auto", "hash"],
 };
 
+/** A salt as long as the digest, or of a length that the server chooses. */
+const usualSalts = ["auto", "hash", "-1"];
+
 /** Fields of a batch that count for each of its inputs. */
-const ofWholeBatch = ["hash", "marshaling", "signatureAlgorithm", "prehashed", "keyVersion"];
+const ofWholeBatch = ["hash", "marshaling", "signatureAlgorithm", "prehashed", "keyVersion", "saltLength"];
 
 export const vaultBatch = "batch_input";
 
@@ -79,6 +82,7 @@ export function vaultFields(
   }
   for (const [name, text] of Object.entries(given)) fields.set(name, new JsonText(utf8(text), true));
   if (isNothing(fields.get("keyVersion"), ["0"])) fields.delete("keyVersion"); // the newest
+  if (isNothing(fields.get("saltLength"), usualSalts)) fields.delete("saltLength");
   return new Fields(fields, maxBytes, labels);
 }
 

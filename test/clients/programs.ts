@@ -1,0 +1,50 @@
+/** Programs that speak Vault's API: found on PATH or by settings, run against a server of the tests. */
+import { execFile, spawnSync } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { temporaryDirectory } from "../support/clean-up.js";
+import type { VaultServer } from "../vault-api/vault-client.js";
+
+/** Where `npm run clients` puts what it installs. */
+export const clientsDirectory = join(process.cwd(), ".clients");
+
+const path = [join(clientsDirectory, "bin"), process.env["PATH"]].join(delimiter);
+
+/** Python with hvac in it. */
+export const python = process.env["VAULT_CLIENTS_PYTHON"] ?? join(clientsDirectory, "python", "bin", "python");
+
+export type Ran = { readonly status: number; readonly stdout: string; readonly stderr: string };
+
+/** Whether a program is there: it ends without an error. */
+export function has(program: string, ...args: string[]): boolean {
+  return spawnSync(program, args, { env: { ...process.env, PATH: path }, stdio: "ignore" }).status === 0;
+}
+
+/** The environment of a client of the server. Its home is empty, so that no token of the user is read or written. */
+export function environmentOf(server: VaultServer): NodeJS.ProcessEnv {
+  const address = `https://localhost:${server.vaultPort}`;
+  const { certificateFile: file, token } = server;
+  return {
+    ...{ PATH: path, HOME: temporaryDirectory(), LANG: "C.UTF-8" },
+    ...{ VAULT_ADDR: address, VAULT_CACERT: file, VAULT_TOKEN: token },
+    ...{ BAO_ADDR: address, BAO_CACERT: file, BAO_TOKEN: token },
+    ...{ REQUESTS_CA_BUNDLE: file, NODE_EXTRA_CA_CERTS: file },
+  };
+}
+
+export async function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cwd?: string,
+): Promise<Ran> {
+  const options = { env, ...(cwd && { cwd }), maxBuffer: 2 ** 26, encoding: "utf8" } as const;
+  return promisify(execFile)(program, args, options).then(
+    ({ stdout, stderr }) => ({ status: 0, stdout, stderr }),
+    (error: Ran & { code?: number | string }) => ({
+      status: typeof error.code === "number" ? error.code : 127,
+      stdout: error.stdout ?? "",
+      stderr: error.stderr ?? String(error),
+    }),
+  );
+}
