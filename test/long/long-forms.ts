@@ -14,6 +14,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/crash.test"],
     numbers: { STRONGROOM_KILLS: "200", STRONGROOM_KILL_WRITES: "50000" },
   },
+  mixed: {
+    meaning:
+      "kills a server under all kinds of changes, trash, keys, tokens and bindings included, and compares it with a model",
+    files: ["durability/mixed-kills.test"],
+    numbers: { STRONGROOM_MIXED_KILLS: "200" },
+  },
   power: {
     meaning: "cuts the power under clients that write one by one and in batches (Linux, root, loop devices)",
     files: ["durability/power-cut.test"],
