@@ -1,6 +1,6 @@
 /**
  * Access of the review page: a code that works once, within a minute, and the token that it is traded for, which can show
- * no secret and ends with the page, a lock, or after 15 minutes.
+ * no secret and ends with the page, or after 15 minutes. A lock and a new vault end both.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.js";
@@ -66,7 +66,9 @@ export class ReviewAccess implements Observer {
   }
 
   vaultEvent({ event }: VaultEvent): void {
-    if (event === "lock" || event === "stop") this.end();
+    if (event !== "lock" && event !== "init" && event !== "stop") return;
+    this.#code = null;
+    this.end();
   }
 
   #endUnopened(key: string): void {

@@ -55,6 +55,22 @@ describe("the review page's code", () => {
     mustRefuse(malformed, 400, "BAD_REQUEST");
   });
 
+  for (const [what, end] of [
+    ["a lock", (server: TestServer) => mustLock(server)],
+    ["a forced init", (server: TestServer) => mustInit(server, { passphrase, force: true })],
+  ] as const) {
+    it(`does not work after ${what}, and neither does the token of an open page`, async () => {
+      const server = await startWithPage();
+      const token = await tokenOf(server);
+      const { close } = await watch(server, token);
+      const code = await codeOf(server);
+      await end(server);
+      mustRefuse(await trade(server, code), 401, "UNAUTHORIZED");
+      mustRefuse(await send(server, { path: "/v1/metrics", token }), 401, "UNAUTHORIZED");
+      close();
+    });
+  }
+
   it("is refused without --review-page, and so is the page", async () => {
     const server = await startTestServer();
     mustRefuse(await send(server, { method: "POST", path: "/v1/review" }), 404, "NOT_FOUND");
