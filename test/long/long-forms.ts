@@ -20,6 +20,12 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/mixed-kills.test"],
     numbers: { STRONGROOM_MIXED_KILLS: "200" },
   },
+  partitions: {
+    meaning:
+      "cuts three servers off from their database at random, and checks 500 histories for one order of operations",
+    files: ["durability/partitions.test"],
+    numbers: { STRONGROOM_PARTITIONS: "500" },
+  },
   power: {
     meaning: "cuts the power under clients that write one by one and in batches (Linux, root, loop devices)",
     files: ["durability/power-cut.test"],
