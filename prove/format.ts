@@ -210,6 +210,12 @@ export function openBlob(
   return null;
 }
 
+/** Returns the secret's file in a file of the trash, which begins with "SRVT", version 1, a time (8) and random bytes (8). */
+export function insideOfTrashed(file: Buffer | null): Buffer | null {
+  const isTrashed = file !== null && file.subarray(0, 5).toString("latin1") === "SRVT\x01";
+  return isTrashed ? file.subarray(21) : file;
+}
+
 /** Both boxes of the first version; what follows are earlier ones. */
 function currentBoxes(file: Buffer): { readonly metadata: Buffer; readonly value: Buffer } {
   const format = file[4];

@@ -1,5 +1,13 @@
 /** Header, secrets and trash as the independent decoder sees them, and as the server returns them. */
-import { FormatError, type Header, isSigned, type Keys, type OpenedSecret, openBlob } from "./format.js";
+import {
+  FormatError,
+  type Header,
+  insideOfTrashed,
+  isSigned,
+  type Keys,
+  type OpenedSecret,
+  openBlob,
+} from "./format.js";
 import type { Check } from "./report.js";
 import { type Json, type Response, type Server, target } from "./server.js";
 import type { Sealed, Source, Space } from "./source.js";
@@ -54,10 +62,16 @@ export async function checkSecrets(
   return { checks, values: [...opened, ...openedTrash].map(({ value }) => textOf(value)) };
 }
 
+/** Deleted secrets are behind the time at which they were deleted. */
+function unwrapped(space: Space, { path, read }: Sealed): Sealed {
+  if (space !== "trash") return { path, read };
+  return { path, read: async () => insideOfTrashed(await read()) };
+}
+
 async function openSample(source: Source, space: Space, header: Header, keys: Keys, server: Server | null) {
   const results: Comparison[] = [];
   for (const sealed of sampleOf(await source.list(space))) {
-    const result = await compare(header, keys, sealed, server);
+    const result = await compare(header, keys, unwrapped(space, sealed), server);
     if (result !== null) results.push(result); // otherwise deleted or moved since it was listed
   }
   return results;

@@ -90,9 +90,16 @@ export const commands: readonly CommandRow[] = [
   {
     name: "rm",
     group: "Secrets",
-    summary: "delete secrets and folders",
+    summary: "move secrets and folders to the trash",
     example: "rm -r app/ web/key",
     load: () => import("./commands/rm.js"),
+  },
+  {
+    name: "trash",
+    group: "Secrets",
+    summary: "list or destroy what is in the trash",
+    example: "trash ls",
+    load: () => import("./commands/trash.js"),
   },
   {
     name: "history",
@@ -104,7 +111,7 @@ export const commands: readonly CommandRow[] = [
   {
     name: "undo",
     group: "Secrets",
-    summary: "go back to an earlier version of a secret",
+    summary: "go back to an earlier version, or undo a deletion",
     example: "undo app/db/password --to 3",
     load: () => import("./commands/undo.js"),
   },

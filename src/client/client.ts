@@ -122,6 +122,8 @@ export type {
   TransitKeyList,
   TransitKeyVersion,
   TransitResult,
+  TrashEntry,
+  Trashed,
   TrashList,
   Use,
   UseList,

@@ -64,11 +64,11 @@ export class Keys {
     return this.#opener?.generation ?? null;
   }
 
-  /** Whether the blob is the secret at this path of the unlocked vault, with all of its versions. */
-  async opens(path: string, blob: Bytes): Promise<boolean> {
+  /** Whether the blob is the secret, or the transit key, at this path of the unlocked vault, with all of its versions. */
+  async opens(path: string, blob: Bytes, isKey = false): Promise<boolean> {
     const worker = this.#opener?.worker;
     if (worker === undefined) throw new Error("nothing was unlocked");
-    return succeeds(worker.call({ op: "check", path, blob }));
+    return succeeds(worker.call({ op: "check", path, blob, isKey }));
   }
 
   /** Returns when the secret expires, in milliseconds since 1970; null for one that does not. */

@@ -36,7 +36,7 @@ describe("a locked vault", () => {
     [["put", "app/new"], /app\/new stored \(5 bytes\)/, [{ question: "Value of app/new: ", keys: "value\r" }]],
     [["generate", "app/generated"], /app\/generated stored/],
     [["mv", "app/key", "app/moved"], /moved to app\/moved/],
-    [["rm", "app/key", "--force"], /deleted: app\/key/],
+    [["rm", "app/key", "--force"], /moved to the trash: app\/key/],
     [["export", "--format", "json", "--plaintext"], /"s3cr3t"/],
     [["run", ...prefixed], /\[s3cr3t\]/],
     [["run", "--mask", ...prefixed], /\[\*\*\*\]/],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { failingFiles } from "../support/failing-files.js";
 import { shareTestServer, startTestServer } from "../support/server.js";
-import { mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
+import { type Json, mustGet, mustInit, mustList, mustPut } from "../support/test-client.js";
 import { must, strongroom, testRows } from "./command-rows.js";
 
 describe("mv, cp and rm", () => {
@@ -85,14 +85,23 @@ describe("mv, cp and rm", () => {
       "of an empty path": { args: ["rm", "-f", "tls/key", ""], exit: 2, err: /empty/ },
       "of a path with an empty segment": { args: ["rm", "-f", "a//b"], exit: 2, err: /a\/\/b: / },
       "of a folder": { args: ["rm", "-f", "many/"], exit: 2, err: /many\/: / },
-      "without a terminal": { args: ["rm", "many/kept"], exit: 2, err: /no terminal.*--yes/ },
-      "with --non-interactive": { args: ["rm", "many/kept", "--non-interactive"], exit: 2, err: /--yes/ },
+      "without a terminal": { args: ["rm", "--permanent", "many/kept"], exit: 2, err: /no terminal.*--yes/ },
+      "with --non-interactive": {
+        args: ["rm", "--permanent", "many/kept", "--non-interactive"],
+        exit: 2,
+        err: /--yes/,
+      },
       "of a missing secret": {
         args: ["rm", "-f", "many/kept", "many/none"],
         exit: 4,
         err: /nothing was done: no secret at many\/none/,
       },
-      "a dry run": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be deleted: many\/kept/ },
+      "a dry run": { args: ["rm", "many/kept", "--dry-run"], exit: 0, out: /would be moved to the trash: many\/kept/ },
+      "a permanent dry run": {
+        args: ["rm", "--permanent", "many/kept", "--dry-run"],
+        exit: 0,
+        out: /would be deleted: many\/kept/,
+      },
     });
 
     it("exits 12 on a damaged secret, which hides no other and can be deleted", async () => {
@@ -104,15 +113,57 @@ describe("mv, cp and rm", () => {
       const listed = await strongroom(here(), ["ls", "damaged/"]);
       expect(listed).to.include({ code: 12, stdout: "damaged/b\n" });
       expect(listed.stderr).to.contain("damaged/a");
-      expect(await must(here(), ["rm", "--yes", "damaged/a"])).to.equal("deleted: damaged/a\n");
+      expect(await must(here(), ["rm", "--permanent", "--yes", "damaged/a"])).to.equal("deleted: damaged/a\n");
       expect(await must(here(), ["ls", "damaged/"])).to.equal("damaged/b\n");
     });
 
-    it("rm deletes exactly the given secrets", async () => {
+    it("rm moves exactly the given secrets to the trash, and undo brings each back", async () => {
       expect(await must(here(), ["rm", "--force", "many/old", "many/older"])).to.equal(
-        "deleted: many/old, many/older\n",
+        "moved to the trash: many/old, many/older; bring one back with  strongroom undo PATH\n",
       );
       expect(await must(here(), ["ls", "many/"])).to.equal("many/kept\n");
+      expect(await must(here(), ["undo", "many/old"])).to.equal("many/old is back from the trash\n");
+      expect(await must(here(), ["ls", "many/"])).to.equal("many/kept\nmany/old\n");
+      expect(await must(here(), ["rm", "many/old"])).to.equal(
+        "moved to the trash: many/old; bring it back with  strongroom undo many/old\n",
+      );
+      expect((await strongroom(here(), ["get", "many/old"])).stderr).to.contain(
+        "many/old is in the trash: bring it back with  strongroom undo many/old",
+      );
+    });
+
+    it("mv --replace puts what it replaces into the trash, with its history", async () => {
+      for (const value of ["one", "two"]) await mustPut(server(), "replaced/to", value);
+      await mustPut(server(), "replaced/from", "new");
+      expect(await must(here(), ["mv", "--replace", "replaced/from", "replaced/to"])).to.equal(
+        "replaced/from moved to replaced/to; the secret that it replaced is in the trash\n",
+      );
+      await must(here(), ["mv", "replaced/to", "replaced/from"]);
+      await must(here(), ["undo", "replaced/to"]);
+      expect(await must(here(), ["get", "replaced/to", "--at", "1"])).to.equal("one");
+    });
+
+    it("trash ls, rm and empty show and destroy what is there", async () => {
+      for (const name of ["a", "b", "c"]) await mustPut(server(), `trashed/${name}`, "v");
+      await must(here(), ["rm", "-r", "trashed/"]);
+      expect(await must(here(), ["trash", "ls", "trashed/"])).to.match(
+        /^trashed\/a {2}\d{4}-.*\ntrashed\/b .*\ntrashed\/c /,
+      );
+      const { entries } = JSON.parse(await must(here(), ["trash", "ls", "--json"])) as { entries: Json[] };
+      expect(entries.map(({ path }) => path)).to.include("trashed/a");
+      expect(await must(here(), ["trash", "rm", "-y", "trashed/a"])).to.equal("destroyed: trashed/a\n");
+      expect((await strongroom(here(), ["trash", "rm", "-y", "trashed/a"])).code).to.equal(4);
+      expect((await strongroom(here(), ["undo", "trashed/a"])).code).to.equal(4);
+      expect(await must(here(), ["trash", "empty", "--yes"])).to.match(/^destroyed: \d+ secrets\n$/);
+      expect(await must(here(), ["trash", "ls"])).to.equal("");
+      expect(await must(here(), ["trash", "empty"])).to.equal("the trash is empty: nothing was done\n");
+    });
+
+    testRows(here, {
+      "trash rm without a path": { args: ["trash", "rm"], exit: 2, err: /rm needs the paths/ },
+      "trash empty with a path": { args: ["trash", "empty", "a"], exit: 2, err: /empty takes no paths/ },
+      "trash ls with --yes": { args: ["trash", "ls", "--yes"], exit: 2, err: /--yes has no effect with ls/ },
+      "trash rm without a terminal": { args: ["trash", "rm", "a"], exit: 2, err: /no terminal.*--yes/ },
     });
   });
 });

@@ -125,7 +125,7 @@ describe("pastes at hidden prompts", () => {
       afterwards: [["status", "-q"], 3],
     },
     "the question of rm": {
-      args: ["rm", "paste/kept"],
+      args: ["rm", "--permanent", "paste/kept"],
       before: [],
       question: "Delete paste/kept with its history? [y/N]",
       on: server,
@@ -159,7 +159,7 @@ describe("pastes at hidden prompts", () => {
     it("a yes and what a paste has behind it is no yes", async () => {
       const keys = "y\rrm -rf something\r";
       const done = await runOnTerminal(
-        ["rm", "paste/kept"],
+        ["rm", "--permanent", "paste/kept"],
         { question: "Delete paste/kept with its history? [y/N]", keys },
         here(),
       );

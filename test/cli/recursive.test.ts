@@ -89,15 +89,17 @@ describe("mv, cp and rm of folders", () => {
       expect(stderr).to.contain(`${folder}/b/c`);
     }
     expect(await paths(`whole-${folder}/`)).to.deep.equal([]);
-    expect(await must(here(), ["rm", "-rf", `${folder}/`])).to.equal(`deleted: ${folder}/ (2 secrets)\n`);
+    expect(await must(here(), ["rm", "-rf", "--permanent", `${folder}/`])).to.equal(
+      `deleted: ${folder}/ (2 secrets)\n`,
+    );
     expect(await strongroom(here(), ["ls", `${folder}/`])).to.include({ code: 4, stdout: "" });
   });
 
   it("rm -r deletes folders and secrets, and leaves the secret and the folder of similar names", async () => {
     const folder = await newFolder();
     await mustPut(server(), folder, "v");
-    const { deleted } = JSON.parse(await must(here(), ["rm", "-ry", folder, `${folder}-longer/a`, "--json"]));
-    expect(deleted).to.deep.equal([`${folder}/a`, `${folder}/b/c`, `${folder}-longer/a`]);
+    const { trashed } = JSON.parse(await must(here(), ["rm", "-ry", folder, `${folder}-longer/a`, "--json"]));
+    expect(trashed).to.deep.equal([`${folder}/a`, `${folder}/b/c`, `${folder}-longer/a`]);
     expect(await paths(folder)).to.deep.equal([folder]);
   });
 
@@ -105,8 +107,12 @@ describe("mv, cp and rm of folders", () => {
     if (!hasPython()) this.skip(); // Python, which makes the pseudo-terminal, is missing
     const folder = await newFolder();
     const question = `Delete ${folder}/ (2 secrets) with their history? [y/N] `;
-    expect((await runOnTerminal(["rm", "-r", folder], { question, keys: "\r" }, here())).code).to.equal(13);
-    expect((await runOnTerminal(["rm", "-r", folder], { question, keys: "y\r" }, here())).code).to.equal(0);
+    expect((await runOnTerminal(["rm", "--permanent", "-r", folder], { question, keys: "\r" }, here())).code).to.equal(
+      13,
+    );
+    expect((await runOnTerminal(["rm", "--permanent", "-r", folder], { question, keys: "y\r" }, here())).code).to.equal(
+      0,
+    );
     expect(await paths(`${folder}/`)).to.deep.equal([]);
   });
 
@@ -125,7 +131,9 @@ describe("mv, cp and rm of folders", () => {
       expect(stderr).to.contain("these are 1001 secrets, and at most 1000").and.to.contain("--in-steps");
     }
     expect(await must(here(), ["mv", "many/", "more/", "--in-steps"])).to.contain("(1001 secrets)");
-    expect(await must(here(), ["rm", "-rf", "more/", "--in-steps"])).to.equal("deleted: more/ (1001 secrets)\n");
+    expect(await must(here(), ["rm", "-rf", "more/", "--in-steps"])).to.contain(
+      "moved to the trash: more/ (1001 secrets)",
+    );
     expect([...(await paths("many/")), ...(await paths("more/"))]).to.deep.equal([]);
     await client.snapshot(); // waits until the batches are in the tree, which may take longer than a stop waits
   });
@@ -139,7 +147,7 @@ describe("mv, cp and rm of folders", () => {
     "a dry run of deleting": {
       args: ["rm", "-r", "app/", "--dry-run"],
       exit: 0,
-      out: "would be deleted: app/ (2 secrets): nothing was done\n",
+      out: "would be moved to the trash: app/ (2 secrets): nothing was done\n",
     },
     "the same folder": { args: ["mv", "app/", "app"], exit: 2, err: /same folder: nothing was done/ },
     "into itself": { args: ["mv", "-r", "app", "app/old"], exit: 2, err: /cannot be put into itself/ },

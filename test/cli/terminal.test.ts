@@ -103,7 +103,7 @@ describe("the command line on a terminal", () => {
     expect(code).to.equal(-constants.signals.SIGHUP);
   });
 
-  it("rm asks and deletes only after a yes", async () => {
+  it("rm --permanent asks and deletes only after a yes", async () => {
     const question = "Delete rm/a, rm/b with their history? [y/N]";
     for (const [keys, exit, left] of [
       ["\r", 13, "rm/a\nrm/b\n"],
@@ -112,7 +112,7 @@ describe("the command line on a terminal", () => {
       ["\u0004", 13, "rm/a\nrm/b\n"],
       ["yes\r", 0, ""],
     ] as const) {
-      const { code, shown } = await runOnTerminal(["rm", "rm/a", "rm/b"], { question, keys }, here());
+      const { code, shown } = await runOnTerminal(["rm", "--permanent", "rm/a", "rm/b"], { question, keys }, here());
       expect(code, shown).to.equal(exit);
       if (exit !== 0)
         expect(shown.replaceAll(pasteMode.off, "")).to.contain("\nstrongroom: ").and.contain("nothing was done");

@@ -54,11 +54,15 @@ async function transfer(kind: Kind, given: Pair, flags: Flags): Promise<void> {
   const text = flags.dryRun
     ? `${given.from} would be ${verb} to ${what.to}: nothing was done`
     : `${what.from} ${verb} to ${what.to}`;
-  report(
-    flags,
-    { ...dry, ...names },
-    plan.folder === null ? text : `${text} (${counted(plan.pairs.length, "secret")})`,
-  );
+  const count = plan.folder === null ? "" : ` (${counted(plan.pairs.length, "secret")})`;
+  report(flags, { ...dry, ...names }, `${text}${count}${kind === "move" ? fateOf(plan, flags) : ""}`);
+}
+
+/** A move replaces a secret with its history. */
+function fateOf({ existing }: Plan, { dryRun }: Flags): string {
+  if (existing.size === 0 || dryRun) return "";
+  const replaced = existing.size === 1 ? "the secret that it replaced is" : `the ${existing.size} that it replaced are`;
+  return `; ${replaced} in the trash`;
 }
 
 function described({ pairs: [first], pairs, existing, folder }: Plan) {
@@ -144,7 +148,7 @@ async function run(client: StrongroomClient, kind: Kind, plan: Plan, { replace }
 }
 
 function movesOf({ pairs }: Plan, replace: true | undefined): BatchOperation[] {
-  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace }));
+  return pairs.map(({ from, to }) => ({ move: from, to, ifAbsent: !replace, trashReplaced: replace }));
 }
 
 /** A secret that is replaced keeps its versions: it gets the value by a put. */

@@ -1,4 +1,4 @@
-/** `strongroom rm`: asks first, and deletes all or nothing. */
+/** `strongroom rm`: moves to the trash or, with --permanent, asks first and deletes; all or nothing. */
 import type { Command } from "commander";
 import { type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { EarlierOption } from "../lib/args.js";
@@ -13,6 +13,7 @@ import { type ConnectionFlags, withClient, withConnection } from "../lib/server.
 type Flags = OutputFlags &
   ConnectionFlags &
   StepFlags & {
+    readonly permanent?: true;
     readonly yes?: true;
     readonly recursive?: true;
     readonly dryRun?: true;
@@ -23,9 +24,13 @@ type Found = { readonly paths: readonly string[]; readonly shown: readonly strin
 
 export function define(command: Command): void {
   command
-    .description("Deletes secrets and their earlier versions permanently: all of them or, if one does not exist, none.")
+    .description(
+      "Moves secrets with their earlier versions to the trash: all of them or, if one does not exist, none. The server " +
+        "destroys them after 30 days, or as --keep-trash-days says; strongroom undo brings one back.",
+    )
     .argument("<path...>", "the secrets' paths; with -r, folders too")
     .option("-r, --recursive", "delete folders with all that is in them")
+    .option("--permanent", "delete for good, without the trash: asks first")
     .addOption(new EarlierOption("-f, --force", "yes"))
     .option("--non-interactive", "never prompt: fail without --yes");
   withOutput(withConnection(withDryRun(withSteps(withYes(command))))).action(rm);
@@ -35,12 +40,17 @@ async function rm(given: readonly string[], flags: Flags): Promise<void> {
   const { paths, shown } = await withClient(flags, (client) => mustFind(client, given, flags));
   mustBeAtOnce(paths.length, flags);
   const names = shown.join(", ");
-  if (flags.dryRun) {
-    return report(flags, { dryRun: true, deleted: paths }, `would be deleted: ${names}: nothing was done`);
-  }
-  await mustConfirm(questionOf(shown, paths.length), flags);
-  await withClient(flags, (client) => deleteAll(client, paths));
-  report(flags, { deleted: paths }, `deleted: ${names}`);
+  const done = flags.permanent ? "deleted" : "moved to the trash";
+  const result = flags.permanent ? { deleted: paths } : { trashed: paths };
+  if (flags.dryRun) return report(flags, { dryRun: true, ...result }, `would be ${done}: ${names}: nothing was done`);
+  if (flags.permanent) await mustConfirm(questionOf(shown, paths.length), flags);
+  await withClient(flags, (client) => deleteAll(client, paths, flags));
+  report(flags, result, `${done}: ${names}${flags.permanent ? "" : wayBack(paths)}`);
+}
+
+function wayBack([path = "", another]: readonly string[]): string {
+  const ways = `strongroom undo ${another === undefined ? printable(path) : "PATH"}`;
+  return `; bring ${another === undefined ? "it" : "one"} back with  ${ways}`;
 }
 
 function questionOf(shown: readonly string[], count: number): string {
@@ -89,11 +99,15 @@ function mustBeSecret(name: string): string {
 }
 
 /** @throws CommandFailure notFound, for a secret that another program has deleted since */
-async function deleteAll(client: StrongroomClient, paths: readonly string[]): Promise<void> {
+async function deleteAll(
+  client: StrongroomClient,
+  paths: readonly string[],
+  { permanent }: Pick<Flags, "permanent">,
+): Promise<void> {
   try {
     await changeAll(
       client,
-      paths.map((path) => ({ delete: path })),
+      paths.map((path) => (permanent ? { delete: path } : { trash: path })),
     );
   } catch (error) {
     if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;

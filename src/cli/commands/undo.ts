@@ -1,22 +1,24 @@
-/** `strongroom undo`: an earlier version of a secret, stored again as its newest. */
+/** `strongroom undo`: an earlier version of a secret, stored again as its newest; or a deleted secret, back from the trash. */
 import type { Command } from "commander";
-import type { SecretHistory, Stored, StrongroomClient } from "../../client/client.js";
+import { type SecretHistory, type Stored, type StrongroomClient, StrongroomError } from "../../client/client.js";
 import { isConflict } from "../lib/changes.js";
 import { CommandFailure } from "../lib/errors.js";
 import { type OutputFlags, printable, report, withDryRun, withOutput } from "../lib/output.js";
 import { mustBePath } from "../lib/paths.js";
-import { mustGetHistory, noSuchVersion, versionOption } from "../lib/secrets.js";
+import { isInTrash, mustGetHistory, noSuchVersion, versionOption } from "../lib/secrets.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 
 type Flags = OutputFlags & ConnectionFlags & { readonly to?: number; readonly dryRun?: true };
 
 const details = `
-What was the newest version stays in the history: a second undo brings it back.`;
+What was the newest version stays in the history: a second undo brings it back.
+strongroom trash ls  lists the deleted secrets.`;
 
 export function define(command: Command): void {
   command
     .description(
-      "Stores an earlier version of a secret again: its value, type and description become the newest version.",
+      "Stores an earlier version of a secret again: its value, type and description become the newest version. Of a " +
+        "secret in the trash, brings it back with its versions.",
     )
     .argument("<path>", "the secret's path")
     .addOption(
@@ -30,7 +32,8 @@ export function define(command: Command): void {
 async function undo(typed: string, flags: Flags): Promise<void> {
   const path = mustBePath(typed);
   await withClient(flags, async (client) => {
-    const history = await mustGetHistory(client, path);
+    const history = await historyOrNull(client, path);
+    if (history === null) return bringBack(client, path, flags);
     const wanted = versionIn(history, flags.to);
     if (flags.dryRun) {
       const text = `${path} would go back to version ${wanted}: nothing was done`;
@@ -40,6 +43,27 @@ async function undo(typed: string, flags: Flags): Promise<void> {
     const done = { path, bytes, metadata, restored: wanted, version };
     report(flags, done, `${path} restored to version ${wanted}, stored as version ${version}`);
   });
+}
+
+/** Returns null for a secret that is in the trash. @throws CommandFailure notFound */
+async function historyOrNull(client: StrongroomClient, path: string): Promise<SecretHistory | null> {
+  try {
+    return await client.versions(path);
+  } catch (error) {
+    if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    return (await isInTrash(client, path)) ? null : mustGetHistory(client, path);
+  }
+}
+
+async function bringBack(client: StrongroomClient, path: string, flags: Flags): Promise<void> {
+  if (flags.to !== undefined) {
+    const shown = printable(path);
+    const remedy = `bring it back with  strongroom undo ${shown}  first`;
+    throw new CommandFailure("conflict", `${shown} is in the trash: ${remedy}`);
+  }
+  if (flags.dryRun) return report(flags, { dryRun: true, path }, `${path} would be back: nothing was done`);
+  await client.untrash(path);
+  report(flags, { path, untrashed: true }, `${path} is back from the trash`);
 }
 
 /** @throws CommandFailure notFound, conflict */

@@ -89,8 +89,20 @@ export async function explainMissing(
   asFolder = `strongroom ls ${printable(path)}/`,
 ): Promise<string> {
   const shown = printable(path);
+  if (await isInTrash(client, path)) return `${shown} is in the trash: bring it back with  strongroom undo ${shown}`;
   if ((await pathsUnder(client, `${path}/`)).length > 0) return `${shown} is a folder: ${asFolder}`;
   return `no secret at ${shown}${suggestion(path, await pathsNear(client, path)) || elsewhere}`;
+}
+
+/** A token that cannot list sees nothing there. */
+export async function isInTrash(client: StrongroomClient, path: string): Promise<boolean> {
+  try {
+    const { entries, damaged = [] } = await client.listTrash({ prefix: path, limit: 1 });
+    return [entries[0]?.path, damaged[0]].includes(path);
+  } catch (error) {
+    if (error instanceof StrongroomError && error.code === "FORBIDDEN") return false;
+    throw error;
+  }
 }
 
 const elsewhere = "; strongroom ls  lists all secrets";

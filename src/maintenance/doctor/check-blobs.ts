@@ -12,6 +12,7 @@ import { isTempName, readFileBytes, systemFiles } from "../../files/durable.js";
 import { blobFile, sealedSuffix, secretFileName, segmentOfDirectory, segmentOfFile } from "../../paths/file-name.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import type { Space } from "../../storage/secret-store.js";
+import { readTrashed, trashedHeadBytes } from "../../storage/trashed-blob.js";
 import { headBytes } from "../offline-keys.js";
 import {
   examine,
@@ -43,8 +44,7 @@ export async function examineSpace(
   isOpened: boolean,
 ): Promise<readonly string[]> {
   const paths = await walkTree(inspection, root);
-  if (space === "secrets") await examineBlobs(inspection, root, paths, isOpened);
-  else await pMap(paths, (path) => examine(inspection, blobFile(root, path), "file"), { concurrency: headsAtOnce });
+  await examineBlobs(inspection, space, root, paths, isOpened);
   return paths;
 }
 
@@ -155,7 +155,7 @@ function decoded(name: string): string | null {
   }
 }
 
-type SecretFile = { readonly file: string; readonly path: string };
+type SecretFile = { readonly space: Space; readonly file: string; readonly path: string };
 
 const maxBlobBytes = 2 ** 30;
 const sliceSize = 256;
@@ -180,13 +180,14 @@ export const faultMessages: { readonly [F in BlobFault]: string } = {
 /** `opened`: the vault is unlocked; opens every intact blob too. */
 async function examineBlobs(
   inspection: Inspection,
+  space: Space,
   root: string,
   paths: readonly string[],
   opened: boolean,
 ): Promise<void> {
   inspection.progress.expect(opened ? 2 * paths.length : paths.length);
   for (let at = 0; at < paths.length; at += sliceSize) {
-    const slice = paths.slice(at, at + sliceSize).map((path) => ({ file: blobFile(root, path), path }));
+    const slice = paths.slice(at, at + sliceSize).map((path) => ({ space, file: blobFile(root, path), path }));
     const intact = await intactOnes(inspection, slice);
     if (opened) await pMap(intact, (file) => openOne(inspection, file), { concurrency: blobsAtOnce });
   }
@@ -213,9 +214,17 @@ async function intactOnes(inspection: Inspection, files: readonly SecretFile[]):
   });
 }
 
-async function outlineOf(inspection: Inspection, { file }: SecretFile): Promise<BlobOutline | null> {
+async function outlineOf(inspection: Inspection, { space, file }: SecretFile): Promise<BlobOutline | null> {
   inspection.progress.step();
-  return (await examine(inspection, file, "file")) && reading(inspection, file, () => readOutline(file));
+  const outline =
+    (await examine(inspection, file, "file")) && (await reading(inspection, file, () => readOutline(file)));
+  return outline && innerOutline(space, outline);
+}
+
+/** Returns the outline of the sealed blob in what is stored in the space; of something else, one that is damaged. */
+export function innerOutline(space: Space, { head, length }: BlobOutline): BlobOutline {
+  const trashed = space === "trash" ? readTrashed(head) : null;
+  return trashed === null ? { head, length } : { head: trashed.blob.slice(), length: length - trashedHeadBytes };
 }
 
 /** Reads both through one descriptor: the file may be replaced meanwhile. */
@@ -223,7 +232,7 @@ async function readOutline(file: string): Promise<BlobOutline> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | (constants.O_NOFOLLOW ?? 0));
   try {
     const { size } = await handle.stat();
-    const head: Bytes = new Uint8Array(new ArrayBuffer(Math.min(headBytes, size)));
+    const head: Bytes = new Uint8Array(new ArrayBuffer(Math.min(trashedHeadBytes + headBytes, size)));
     await handle.read(head);
     return { head, length: size };
   } finally {
@@ -231,17 +240,24 @@ async function readOutline(file: string): Promise<BlobOutline> {
   }
 }
 
-/** Whether it opens; if so, notes when it expires. */
-export async function opensNotingExpiry(inspection: Inspection, path: string, blob: Bytes): Promise<boolean> {
-  if (!(await inspection.keys.opens(path, blob))) return false;
+/** Whether what is stored in the space opens; if it is a secret, notes when it expires. */
+export async function opensNotingExpiry(
+  inspection: Inspection,
+  space: Space,
+  path: string,
+  stored: Bytes,
+): Promise<boolean> {
+  const blob = space === "trash" ? (readTrashed(stored)?.blob ?? stored) : stored;
+  if (!(await inspection.keys.opens(path, blob, space === "keys"))) return false;
+  if (space !== "secrets") return true;
   const expiry = await inspection.keys.expiryOf(path, blob);
   if (expiry !== null) inspection.expires(expiry);
   return true;
 }
 
-async function openOne(inspection: Inspection, { file, path }: SecretFile): Promise<void> {
+async function openOne(inspection: Inspection, { space, file, path }: SecretFile): Promise<void> {
   inspection.progress.step();
   const blob: Bytes | null = await reading(inspection, file, () => readFileBytes(systemFiles, file, maxBlobBytes));
-  if (blob === null || (await opensNotingExpiry(inspection, path, blob))) return;
+  if (blob === null || (await opensNotingExpiry(inspection, space, path, blob))) return;
   inspection.report({ code: "secret-damaged", path: file, message: unopened, remedy: fromBackup, fix: null });
 }

@@ -3,8 +3,9 @@ import type { Bytes } from "../../../workers/protocol.js";
 import { documentName } from "../../access/token-record.js";
 import { isSecretPath } from "../../paths/secret-path.js";
 import { type SecretStore, type Space, spaces } from "../../storage/secret-store.js";
+import { trashedHeadBytes } from "../../storage/trashed-blob.js";
 import { headBytes } from "../offline-keys.js";
-import { faultMessages, opensNotingExpiry, unopened } from "./check-blobs.js";
+import { faultMessages, innerOutline, opensNotingExpiry, unopened } from "./check-blobs.js";
 import { examineTokenDocument } from "./check-records.js";
 import { type VaultFacts, whatIsWrong } from "./check-vaults.js";
 import type { FindingCode } from "./finding.js";
@@ -73,16 +74,15 @@ async function examineBlob(
       "find out who writes to the database",
     );
   }
-  if (space !== "secrets") return;
-  const blob = await store.read(path);
+  const blob = await store.read(path, undefined, space);
   if (blob === null) return; // deleted since
-  const [fault] = await inspection.keys.faultsOf([outlineOf(blob)]);
+  const [fault] = await inspection.keys.faultsOf([innerOutline(space, outlineOf(blob))]);
   if (fault) report("blob-damaged", faultMessages[fault]);
-  else if (isOpened && !(await opensNotingExpiry(inspection, path, blob))) report("secret-damaged", unopened);
+  else if (isOpened && !(await opensNotingExpiry(inspection, space, path, blob))) report("secret-damaged", unopened);
 }
 
 function outlineOf(blob: Bytes) {
-  return { head: blob.slice(0, headBytes), length: blob.length };
+  return { head: blob.slice(0, trashedHeadBytes + headBytes), length: blob.length };
 }
 
 function reportCount(inspection: Inspection, { vaultPath }: SecretStore, counted: number, found: number): void {

@@ -1,0 +1,104 @@
+/** `strongroom trash`: what is in the trash, and its destruction. */
+import { Argument, type Command } from "commander";
+import { type StrongroomClient, StrongroomError, type TrashEntry } from "../../client/client.js";
+import { onlyForActions } from "../lib/args.js";
+import { CommandFailure } from "../lib/errors.js";
+import {
+  counted,
+  localMinute,
+  type OutputFlags,
+  padded,
+  printable,
+  printJson,
+  printLine,
+  report,
+  widthOf,
+  withResult,
+} from "../lib/output.js";
+import { mustBePath } from "../lib/paths.js";
+import { mustConfirm, withYes } from "../lib/prompt.js";
+import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+
+type Flags = OutputFlags & ConnectionFlags & { readonly yes?: true };
+
+const details = `
+strongroom undo PATH  brings a secret back. The server destroys what has been in the
+trash for 30 days, or as its setting --keep-trash-days says.`;
+
+export function define(command: Command): void {
+  command
+    .description(
+      "ls lists the deleted secrets and when they were deleted; rm destroys some of them for good, empty all of them.",
+    )
+    .addArgument(new Argument("<action>", "what to do").choices(["ls", "rm", "empty"]))
+    .argument("[path...]", "for rm: the secrets' paths; for ls: a prefix of paths");
+  onlyForActions(withResult(withConnection(withYes(command))), { yes: ["rm", "empty"] })
+    .addHelpText("after", details)
+    .action(trash);
+}
+
+async function trash(action: string, paths: readonly string[], flags: Flags): Promise<void> {
+  if (action === "ls") return list(paths, flags);
+  if ((action === "rm") !== paths.length > 0) {
+    const problem = action === "rm" ? "rm needs the paths of secrets" : "empty takes no paths";
+    throw new CommandFailure("usage", `${problem}: strongroom trash ls  lists what is in the trash`);
+  }
+  return action === "rm" ? remove(paths.map(mustBePath), flags) : empty(flags);
+}
+
+async function list([prefix = "", another]: readonly string[], flags: Flags): Promise<void> {
+  if (another !== undefined) throw new CommandFailure("usage", "ls takes one prefix");
+  const { entries, damaged } = await withClient(flags, (client) => allIn(client, prefix));
+  if (flags.json) return printJson({ entries, ...(damaged.length > 0 && { damaged }) });
+  const width = Math.max(0, ...entries.map(({ path }) => widthOf(printable(path))));
+  for (const { path, deletedAt } of entries)
+    printLine(`${padded(printable(path), width)}  ${localMinute(new Date(deletedAt))}`);
+  if (damaged.length === 0) return;
+  throw new CommandFailure("findings", `damaged: ${damaged.map(printable).join(", ")}; see  strongroom doctor --open`);
+}
+
+type Found = { readonly entries: readonly TrashEntry[]; readonly damaged: readonly string[] };
+
+async function allIn(client: StrongroomClient, prefix: string): Promise<Found> {
+  const entries: TrashEntry[] = [];
+  const damaged: string[] = [];
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const page = await client.listTrash({ prefix, after, limit: 1000 });
+    entries.push(...page.entries);
+    damaged.push(...(page.damaged ?? []));
+    after = page.next;
+  }
+  return { entries, damaged };
+}
+
+async function remove(paths: readonly string[], flags: Flags): Promise<void> {
+  await mustConfirm(`Destroy ${paths.map(printable).join(", ")} for good?`, flags);
+  await withClient(flags, async (client) => {
+    for (const path of paths) await client.destroyTrashed(path);
+  });
+  report(flags, { destroyed: paths }, `destroyed: ${paths.join(", ")}`);
+}
+
+async function empty(flags: Flags): Promise<void> {
+  const { entries, damaged } = await withClient(flags, (client) => allIn(client, ""));
+  const paths = [...entries.map(({ path }) => path), ...damaged];
+  if (paths.length === 0) return report(flags, { destroyed: 0 }, "the trash is empty: nothing was done");
+  const secrets = counted(paths.length, "secret");
+  await mustConfirm(`Destroy the ${secrets} in the trash for good?`, flags);
+  const count = await withClient(flags, (client) => destroyAll(client, paths));
+  report(flags, { destroyed: count }, `destroyed: ${counted(count, "secret")}`);
+}
+
+/** Returns how many were still there. */
+async function destroyAll(client: StrongroomClient, paths: readonly string[]): Promise<number> {
+  let count = 0;
+  for (const path of paths) {
+    try {
+      await client.destroyTrashed(path);
+      count++;
+    } catch (error) {
+      if (!(error instanceof StrongroomError) || error.code !== "NOT_FOUND") throw error;
+    }
+  }
+  return count;
+}
