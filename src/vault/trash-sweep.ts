@@ -18,7 +18,7 @@ type TrashSweepOptions = {
 };
 
 /** In milliseconds. */
-const firstAfterMs = 15_000;
+const firstAfterMs = 2_000;
 const everyMs = 3_600_000;
 const dayMs = 24 * 3_600_000;
 

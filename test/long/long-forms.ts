@@ -36,6 +36,11 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     files: ["durability/key-changes.test"],
     numbers: { STRONGROOM_KEY_KILLS: "200", STRONGROOM_KEY_CUTS: "40" },
   },
+  trash: {
+    meaning: "kills a server, and cuts its power, while secrets move to the trash and back and transit keys change",
+    files: ["durability/beside-changes.test"],
+    numbers: { STRONGROOM_TRASH_KILLS: "200", STRONGROOM_TRASH_CUTS: "40" },
+  },
   claim: {
     meaning: "starts 20 servers at once on one vault",
     files: ["durability/claim.test"],
