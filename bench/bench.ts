@@ -1,6 +1,7 @@
 /** Entry point of `npm run bench`: what a get and a put cost, what an unlock storm does to others, what size costs. */
 import { arch, cpus } from "node:os";
 import { cleanUpMark, cleanUpTo } from "../test/support/clean-up.js";
+import { measureBroker } from "./broker.js";
 import type { Outcome } from "./figures.js";
 import { compareGets, comparePuts } from "./get-and-put.js";
 import { type Loaders, startLoaders } from "./measure.js";
@@ -16,6 +17,7 @@ const questions = {
   put: "a put, beside a bare durable loop, and one behind node:https",
   storm: "status and get while 16 clients unlock, beside a busy process",
   transit: "encrypt, decrypt and sign beside a get; gets while RSA keys are made",
+  broker: "gets beside 1,000 streams through the broker; a body of 1 GB beside a plain CONNECT tunnel (needs curl)",
   scale: "start, list, backup, restore and doctor with 1,000 to 100,000 secrets (--million: 1,000,000)",
 } as const;
 
@@ -52,5 +54,6 @@ function answer(question: Question, loaders: Loaders, options: Options): AsyncGe
   if (question === "put") return comparePuts(loaders, options);
   if (question === "storm") return measureStorm(loaders, options);
   if (question === "transit") return measureTransit(loaders, options);
+  if (question === "broker") return measureBroker(loaders, options);
   return measureScale(options);
 }

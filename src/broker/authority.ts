@@ -54,7 +54,6 @@ export class SessionAuthority {
    */
   static async make(hosts: readonly string[], now: number): Promise<SessionAuthority> {
     const [keys, hostKeys] = [await makeKeys(), await makeKeys()];
-    const name = "CN=Strongroom broker, one session";
     const certificate = await X509CertificateGenerator.create({
       subject: name,
       issuer: name,
@@ -99,9 +98,9 @@ export class SessionAuthority {
   }
 
   async #makeContext(host: string): Promise<SecureContext> {
-    const { notBefore, notAfter, subject } = this.#certificate;
+    const { notBefore, notAfter } = this.#certificate;
     const certificate = await X509CertificateGenerator.create({
-      issuer: subject,
+      issuer: name,
       notBefore,
       notAfter,
       publicKey: this.#hostKeys.publicKey,
@@ -125,6 +124,9 @@ export class SessionAuthority {
 function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
 }
+
+/** Of the authority, and of its certificates' issuer. A comma would begin another part of the name. */
+const name = "CN=Strongroom broker session";
 
 const nameConstraints = "2.5.29.30";
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer as createTls } from "node:https";
+import { createServer as createTls, type Server } from "node:https";
 import { type AddressInfo, connect, isIP, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls, type TLSSocket } from "node:tls";
@@ -25,6 +25,7 @@ export type Upstream = {
   readonly seen: Seen[];
   /** Own address of each connection that was made to it. */
   readonly places: string[];
+  readonly server: Server;
 };
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
@@ -72,7 +73,7 @@ export async function startUpstream(
     server.closeAllConnections();
     server.close();
   });
-  return { port: (server.address() as AddressInfo).port, certificate: cert, seen, places };
+  return { port: (server.address() as AddressInfo).port, certificate: cert, seen, places, server };
 }
 
 function recordOf({ method = "", url = "", headers, rawHeaders }: IncomingMessage, bytes: number): Seen {

@@ -142,7 +142,7 @@ describe("a project file", () => {
 
   const invalid: Readonly<Record<string, readonly [text: string, says: string]>> = {
     "is no TOML": ["prefix = \n", "line 1, column"],
-    "has an unknown name": ['home = "/tmp"\n', "home is not one of prefix, name, env-file and set"],
+    "has an unknown name": ['home = "/tmp"\n', "home is not one of prefix, name, env-file, set and agent"],
     "has an unknown naming": ['name = "first"\n', "name: it must be one of last, path"],
     "has a prefix that is no text": ["prefix = 1\n", "prefix: it must be a string"],
     "sets a name that steers programs": ['[set]\nLD_PRELOAD = "app/x"\n', "LD_PRELOAD: it changes how programs run"],

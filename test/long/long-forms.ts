@@ -126,9 +126,14 @@ export const longForms: Readonly<Record<string, LongForm>> = {
     numbers: { STRONGROOM_TRANSIT_REQUESTS: "10000" },
   },
   broker: {
-    meaning: "sends all 1,200 requests of the broker's matrix of bindings, hosts, methods and paths",
-    files: ["broker/matrix.test"],
-    numbers: { STRONGROOM_BROKER_MATRIX: "1200" },
+    meaning: "all 1,200 requests of the broker's matrix; memory after 200 requests with a credential",
+    files: ["broker/matrix.test", "isolation/broker-memory.test"],
+    numbers: { STRONGROOM_BROKER_MATRIX: "1200", STRONGROOM_BROKER_REQUESTS: "200" },
+  },
+  agents: {
+    meaning: "installs SDKs from npm and PyPI and runs them, gh and streams of 1 GB through the broker (network)",
+    files: ["broker/clients.process.test"],
+    numbers: { STRONGROOM_CLIENTS: "1" },
   },
   vectors: {
     meaning: "runs the long cipher vectors, 500 random models, an unlock for each damaged header",

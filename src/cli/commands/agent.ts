@@ -11,10 +11,11 @@ import { readOneSetting } from "../../config/settings.js";
 import { homeAt } from "../../files/home.js";
 import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
-import { canonicalPath } from "../lib/paths.js";
+import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
 import { agentEnvironment } from "../run/agent-environment.js";
 import { runChild } from "../run/child-process.js";
+import { findProject } from "../run/project.js";
 import { sandboxed, startProgram, startRelay } from "../run/sandbox.js";
 
 type Flags = ConnectionFlags & {
@@ -35,8 +36,9 @@ git, Python, Node.js, Go, Cargo and Deno, and nothing of STRONGROOM_*. A binding
 with a name is also served at http://127.0.0.1:PORT/r/NAME/, for programs that
 take a base URL; they send the token in AGENT_TOKEN as their key.
 
-Without --use, the program may use every secret that is bound to a host. Other
-hosts are refused, except those of --allow-host; --egress any allows all.
+Without --use and --allow-host, the table [agent] of the project file is used
+(strongroom help allow), and without one every secret that is bound to a host.
+Other hosts are refused, except those of --allow-host; --egress any allows all.
 
 Without --sandbox, a program of your user can read the root token's file, and
 with it every secret. --sandbox (bubblewrap) hides the vault's home, other
@@ -70,8 +72,7 @@ export function define(command: Command): void {
 }
 
 function readPaths(path: string, before: readonly string[] = []): string[] {
-  canonicalPath(path.replace(/\/$/, ""), "--use");
-  return [...before, path.normalize("NFC")];
+  return [...before, mustBeScope(path, "--use")];
 }
 
 function readNames(name: string, before: readonly string[] = []): string[] {
@@ -83,9 +84,10 @@ function append(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-async function agent(_action: string, command: readonly string[], flags: Flags): Promise<void> {
+async function agent(_action: string, command: readonly string[], given: Flags): Promise<void> {
   const [program, ...args] = command;
   if (program === undefined) throw new CommandFailure("usage", "no program given: add it after --");
+  const flags = { ...(await projectFlags(given)), ...given };
   await withClient(flags, async (client) => {
     const session = await client.createAgent({
       ...(flags.use && { paths: flags.use }),
@@ -101,6 +103,23 @@ async function agent(_action: string, command: readonly string[], flags: Flags):
       await revoke(client, session);
     }
   });
+}
+
+/**
+ * Returns what the project file says, unless flags say it. It must be allowed also where it has no [agent]: a program that
+ * removed the table would otherwise get more secrets at its next run. @throws CommandFailure usage
+ */
+async function projectFlags({ use, allowHost }: Flags): Promise<Flags> {
+  if (use !== undefined || allowHost !== undefined) return {};
+  const { agent: found = null } = (await findProject()) ?? {};
+  if (found === null) return {};
+  const { use: paths, allowHosts, placeholders, sandbox } = found;
+  return {
+    ...(paths.length > 0 && { use: paths }),
+    ...(allowHosts.length > 0 && { allowHost: allowHosts }),
+    ...(placeholders.length > 0 && { placeholder: placeholders }),
+    ...(sandbox && { sandbox }),
+  };
 }
 
 type Run = {

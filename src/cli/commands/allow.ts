@@ -1,9 +1,17 @@
-/** `strongroom allow`: lets `run`, `export` and `inject` use a project file as it is now. */
+/** `strongroom allow`: lets `run`, `export`, `inject` and `agent run` use a project file as it is now. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { CommandFailure } from "../lib/errors.js";
 import { counted, type OutputFlags, report, withOutput } from "../lib/output.js";
-import { allow, type Project, projectFileAbove, projectFileName, readProject, revoke } from "../run/project.js";
+import {
+  allow,
+  type Project,
+  type ProjectAgent,
+  projectFileAbove,
+  projectFileName,
+  readProject,
+  revoke,
+} from "../run/project.js";
 
 type Flags = OutputFlags & { readonly revoke?: true };
 
@@ -14,6 +22,8 @@ ${projectFileName} says which secrets programs get in its directory and below:
   env-file = ".env.secrets"  as run --env-file, beside the project file
   [set]                      as run --set
   PGPASSWORD = "app/db/password"
+  [agent]                    agent run: sandbox = true as --sandbox, and
+  use = ["ai/"]              --use; allow-hosts, placeholders in the same way
 run, and export as dotenv or shell, use it when no --prefix, --set or --env-file
 is given. In a template, strongroom://./db/password is a path in its prefix.
 
@@ -34,17 +44,24 @@ async function allowProject(given: string | undefined, flags: Flags): Promise<vo
   if (file === null) throw new CommandFailure("usage", `there is no ${projectFileName} here or in a directory above`);
   const project = await readProject(file);
   await (flags.revoke ? revoke : allow)(project.files);
-  const { prefix, set } = project.sources;
+  const { agent, sources } = project;
+  const { prefix, set } = sources;
   const envFiles = project.sources.envFiles.map(({ file }) => file);
-  const done = { file, allowed: !flags.revoke, prefix, set, envFiles };
+  const done = { file, allowed: !flags.revoke, prefix, set, envFiles, ...(agent && { agent }) };
   report(flags, done, flags.revoke ? `${file} is no longer allowed` : `${file} is allowed: ${summaryOf(project)}`);
 }
 
-function summaryOf({ sources: { prefix, set, envFiles } }: Project): string {
+function summaryOf({ agent, sources: { prefix, set, envFiles } }: Project): string {
   const parts = [
     ...(prefix === undefined ? [] : [`the secrets in ${prefix}`]),
     ...set.map(({ name, path }) => `${name} from ${path}`),
     ...envFiles.map(({ file }) => `the variables of ${file}`),
+    ...(agent === null ? [] : [`agent run may use ${agentSummary(agent)}`]),
   ];
   return parts.length === 0 ? counted(0, "secret") : parts.join(", ");
+}
+
+function agentSummary({ use, allowHosts, sandbox }: ProjectAgent): string {
+  const hosts = allowHosts.length === 0 ? "" : ` and reach ${allowHosts.join(", ")}`;
+  return `${use.join(", ") || "every bound secret"}${hosts}${sandbox ? " in the sandbox" : ""}`;
 }

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { entryFile } from "../../program-files.js";
 import { RepeatableOption } from "../lib/args.js";
 import { CommandFailure } from "../lib/errors.js";
+import { mustBeScope } from "../lib/paths.js";
 import { type ConnectionFlags, withConnection } from "../lib/server.js";
 import { runChild } from "../run/child-process.js";
 import { findProgram } from "../run/find-program.js";
@@ -23,11 +24,12 @@ It is a package of its own:  npm install --global strongroom-mcp`;
 
 export function define(command: Command): void {
   const append = (text: string, before: readonly string[] = []) => [...before, text];
+  const scope = (path: string, before: readonly string[] = []) => [...before, mustBeScope(path, "--use")];
   const use = new RepeatableOption("--use <path>", "a secret, or a subtree if it ends in a slash; may be repeated");
   const allow = new RepeatableOption("--allow-host <host>", "a host to reach without a secret; may be repeated");
   command
     .description("Serves coding agents (MCP): they use secrets that they never see.")
-    .addOption(use.argParser(append))
+    .addOption(use.argParser(scope))
     .addOption(allow.argParser(append))
     .addHelpText("after", details);
   withConnection(command).action(mcp);

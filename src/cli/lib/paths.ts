@@ -23,6 +23,12 @@ export function canonicalPath(path: string, where: string): string {
   throw new CommandFailure("usage", `${where === "" ? "" : `${where}: `}${parsed.problem}`);
 }
 
+/** Returns the canonical form of a path, or of a subtree, which ends in a slash. @throws CommandFailure usage */
+export function mustBeScope(path: string, where = ""): string {
+  canonicalPath(path.replace(/\/$/, ""), where);
+  return canonical(path);
+}
+
 /** Returns why a path is invalid, or null. */
 export function problemOfPath(path: string): string | null {
   const parsed = parsePath(path);

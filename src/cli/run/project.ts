@@ -1,6 +1,6 @@
 /**
- * Project file `.strongroom.toml`, the nearest one from the working directory upwards: which secrets `run`, `export` and
- * `inject` use here. A file that others can write or replace is refused, and one that the user has not allowed is not used.
+ * Project file `.strongroom.toml`, the nearest one from the working directory upwards: which secrets `run`, `export`,
+ * `inject` and `agent run` use here. A file that others can write or replace is refused, and one that the user has not allowed is not used.
  *
  *   prefix = "app/"
  *   name = "path"
@@ -8,6 +8,11 @@
  *   [set]
  *   PGPASSWORD = "app/db/password"
  *   PGUSER = "strongroom://app/db/account#user"
+ *   [agent]
+ *   use = ["ai/"]
+ *   allow-hosts = ["registry.npmjs.org"]
+ *   placeholders = ["GH_TOKEN"]
+ *   sandbox = true
  */
 
 import { createHash } from "node:crypto";
@@ -18,6 +23,7 @@ import { parse, TomlError } from "smol-toml";
 import { CommandFailure } from "../lib/errors.js";
 import { isObject, textOfInput } from "../lib/input.js";
 import { printable } from "../lib/output.js";
+import { mustBeScope } from "../lib/paths.js";
 import { pathOrReference } from "../lib/references.js";
 import type { Sources } from "./environment.js";
 import { digestOf, type OwnFile, readOwnFile } from "./own-file.js";
@@ -26,9 +32,19 @@ import { type Named, type Naming, namings, problemOfName } from "./variables.js"
 
 export const projectFileName = ".strongroom.toml";
 
+/** What `agent run` uses; no path in `use`: every secret that is bound to a host. */
+export type ProjectAgent = {
+  readonly use: readonly string[];
+  readonly allowHosts: readonly string[];
+  readonly placeholders: readonly string[];
+  readonly sandbox: boolean;
+};
+
 export type Project = {
   readonly file: string;
   readonly sources: Sources;
+  /** Null without the table. */
+  readonly agent: ProjectAgent | null;
   /** What the user allows: the project file, and its env file. */
   readonly files: readonly OwnFile[];
 };
@@ -52,10 +68,12 @@ export async function readProject(file: string): Promise<Project> {
     name: naming,
     "env-file": envFile,
     set = {},
+    agent,
     ...unknown
   } = parsed(textOfInput(own.bytes, name), name);
   const [stray] = Object.keys(unknown);
-  if (stray !== undefined) throw invalid(name, `${printable(stray)} is not one of prefix, name, env-file and set`);
+  if (stray !== undefined)
+    throw invalid(name, `${printable(stray)} is not one of prefix, name, env-file, set and agent`);
   const envFiles = envFile === undefined ? [] : [resolve(dirname(file), textOf(envFile, `${name}: env-file`))];
   const files = await Promise.all(envFiles.map(readOwnFile));
   const sources = {
@@ -64,7 +82,31 @@ export async function readProject(file: string): Promise<Project> {
     set: namedIn(set, name),
     envFiles: files.map(({ file, bytes }) => ({ file, sha256: digestOf(bytes) })),
   };
-  return { file, sources, files: [own, ...files] };
+  return { file, sources, agent: agent === undefined ? null : agentIn(agent, name), files: [own, ...files] };
+}
+
+function agentIn(table: unknown, file: string): ProjectAgent {
+  if (!isObject(table)) throw invalid(file, "agent is not a table");
+  const { use = [], "allow-hosts": allowHosts = [], placeholders = [], sandbox = false, ...unknown } = table;
+  const [stray] = Object.keys(unknown);
+  const known = "use, allow-hosts, placeholders and sandbox";
+  if (stray !== undefined) throw invalid(`${file}: agent`, `${printable(stray)} is not one of ${known}`);
+  if (typeof sandbox !== "boolean") throw invalid(`${file}: sandbox`, "it must be true or false");
+  return {
+    use: textsIn(use, `${file}: use`).map((path) => mustBeScope(path, `${file}: use`)),
+    allowHosts: textsIn(allowHosts, `${file}: allow-hosts`),
+    placeholders: textsIn(placeholders, `${file}: placeholders`).map((name) => {
+      const problem = steersPrograms(name) ? `${name} changes how programs run` : problemOfName(name);
+      if (problem !== null) throw invalid(`${file}: placeholders`, problem);
+      return name;
+    }),
+    sandbox,
+  };
+}
+
+function textsIn(list: unknown, where: string): string[] {
+  if (Array.isArray(list)) return list.map((text) => textOf(text, where));
+  throw invalid(where, "it must be a list of strings");
 }
 
 /** Returns the nearest project file, or null. */

@@ -1,0 +1,134 @@
+/** What the broker costs others and a body: gets beside 1,000 open streams, and 1 GB beside a plain CONNECT tunnel. */
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TLSSocket } from "node:tls";
+import { promisify } from "node:util";
+import { generate } from "selfsigned";
+import { type Agent, bind, openTunnel, startAgent, startTls } from "../test/broker/broker-rig.js";
+import { temporaryDirectory } from "../test/support/clean-up.js";
+import { mustInit, mustPut } from "../test/support/test-client.js";
+import { found, type Outcome, ratios } from "./figures.js";
+import { type Loaders, pacedStream, sendPaced, settle } from "./measure.js";
+import type { Options } from "./options.js";
+import { memoryOf } from "./process-usage.js";
+import { type StrongroomSubject, startProgram, startStrongroom } from "./subjects.js";
+import { pathOf } from "./vaults.js";
+
+const streams = 1000;
+const bodyBytes = 1_000_000_000;
+const perSecond = 200;
+
+/** A p99 needs a thousand requests. */
+const leastSeconds = 5;
+
+type Rig = { readonly subject: StrongroomSubject; readonly agent: Agent; readonly at: string; readonly root: string };
+
+export async function* measureBroker({ pacer }: Loaders, options: Options): AsyncGenerator<Outcome> {
+  const rig = await startRig(options);
+  yield await measureStreams(rig, pacer, options);
+  yield await measureBodies(rig, options);
+}
+
+async function startRig({ nodeFlags }: Options): Promise<Rig> {
+  const directory = temporaryDirectory();
+  const [root, key] = [join(directory, "root.pem"), join(directory, "key.pem")];
+  const altNames = [{ type: 2 as const, value: "localhost" }];
+  const made = await generate([{ name: "commonName", value: "upstream" }], {
+    keyType: "ec",
+    extensions: [{ name: "subjectAltName", altNames }],
+  });
+  writeFileSync(root, made.cert);
+  writeFileSync(key, made.private);
+  const { greeting } = await startProgram("upstream.js", { BENCH_CERT: root, BENCH_KEY: key });
+  const { port } = greeting as { readonly port: number };
+  const environment = { STRONGROOM_BROKER_PORT: "0", STRONGROOM_UPSTREAM_CA: root };
+  const subject = await startStrongroom(join(directory, "home"), { environment, nodeFlags });
+  await mustInit(subject.server);
+  await mustPut(subject.server, pathOf(0), "v".repeat(200));
+  await mustPut(subject.server, "used/key", "credential-of-the-benchmark");
+  await bind(subject.server, "used/key", { host: "localhost", port, private: true });
+  return { subject, agent: await startAgent(subject.server), at: `localhost:${port}`, root };
+}
+
+async function measureStreams(rig: Rig, pacer: Loaders["pacer"], options: Options): Promise<Outcome> {
+  const seconds = Math.max(leastSeconds, options.seconds);
+  const requests = [{ method: "GET" as const, path: `/v1/secrets/${pathOf(0)}` }];
+  const paced = [pacedStream(rig.subject, { connections: 8, requests }, perSecond)];
+  const p99 = async () => (await sendPaced(pacer, { url: rig.subject.url, paced, seconds }))[0]?.p99 ?? Number.NaN;
+  const [alone, beside, memory]: [number[], number[], number[]] = [[], [], []];
+  for (let round = -1; round < options.rounds; round++) {
+    await settle(rig.subject);
+    const before = memoryOf(rig.subject.pid).now;
+    const quiet = await p99();
+    const open = await openStreams(rig);
+    const used = memoryOf(rig.subject.pid).now - before;
+    const busy = await p99();
+    for (const socket of open) socket.destroy();
+    if (round < 0) continue; // the first is warm-up
+    alone.push(quiet);
+    beside.push(busy);
+    memory.push((used * 1024) / streams);
+  }
+  const findings = [
+    found("get p99", alone, "ms"),
+    found(`get p99 beside ${streams} streams`, beside, "ms"),
+    found("of that alone", ratios(beside, alone), "×"),
+    found("memory a stream", memory, "KiB"),
+  ];
+  return { title: `${streams} streams of events through the broker, one event a second on each`, findings };
+}
+
+/** Some at a time, as programs open them. */
+async function openStreams(rig: Rig): Promise<TLSSocket[]> {
+  const open: TLSSocket[] = [];
+  while (open.length < streams) open.push(...(await Promise.all(Array.from({ length: 25 }, () => openStream(rig)))));
+  await sleep(2000);
+  return open;
+}
+
+async function openStream({ agent, at }: Rig): Promise<TLSSocket> {
+  const opened = await openTunnel(agent, at);
+  if (typeof opened === "string") throw new Error(opened);
+  const socket = await startTls(agent, opened, "localhost", "localhost");
+  socket.write(`GET /events HTTP/1.1\r\nHost: ${at}\r\n\r\n`);
+  await new Promise((resolve) => socket.once("data", resolve));
+  socket.resume();
+  return socket;
+}
+
+async function measureBodies({ agent, at, root }: Rig, { rounds }: Options): Promise<Outcome> {
+  const { greeting } = await startProgram("connect-tunnel.js");
+  const { port } = greeting as { readonly port: number };
+  const [tunnel, broker]: [number[], number[]] = [[], []];
+  for (let round = 0; round < rounds; round++) {
+    tunnel.push(await download(`http://127.0.0.1:${port}`, root, at));
+    broker.push(await download(`http://x:${agent.token}@127.0.0.1:${agent.port}`, agent.caFile, at));
+  }
+  const findings = [
+    found("plain CONNECT tunnel", tunnel, "MB/s"),
+    found("through the broker", broker, "MB/s"),
+    found("of the tunnel", ratios(broker, tunnel), "×"),
+  ];
+  return { title: "a body of 1 GB, received by curl", findings };
+}
+
+/** Returns megabytes a second. */
+async function download(proxy: string, ca: string, at: string): Promise<number> {
+  const flags = [
+    "-sSf",
+    "-o",
+    "/dev/null",
+    "--proxy",
+    proxy,
+    "--noproxy",
+    "",
+    "--cacert",
+    ca,
+    "-w",
+    "%{speed_download}",
+  ];
+  const { stdout } = await promisify(execFile)("curl", [...flags, `https://${at}/body/${bodyBytes}`]);
+  return Number(stdout) / 1e6;
+}

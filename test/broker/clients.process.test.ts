@@ -1,0 +1,347 @@
+/**
+ * Programs as they are, with the environment of `agent run` alone: curl, git, Python, Node, SSE and WebSocket here; Go, gh and
+ * the SDKs of providers in the long form, which installs them (npm run test:long -- agents).
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { expect } from "chai";
+import { shared, temporaryDirectory } from "../support/clean-up.js";
+import { type Ended, run } from "../support/process.js";
+import type { TestServer } from "../support/server.js";
+import { mustPut } from "../support/test-client.js";
+import { bind, startUpstream, startWithBroker, type Upstream, value } from "./broker-rig.js";
+
+const isLong = process.env["STRONGROOM_CLIENTS"] === "1";
+/** Of a stream in each direction: 1 GB in the long form. */
+const streamBytes = isLong ? 1_000_000_000 : 20_000_000;
+
+type Rig = {
+  readonly server: TestServer;
+  readonly upstream: Upstream;
+  readonly at: string;
+  readonly repository: string;
+};
+
+const rig = shared(async (): Promise<Rig> => {
+  const repository = makeRepository();
+  const upstream = await startUpstream(["localhost"], (req, res) => answer(req, res));
+  upstream.server.on("upgrade", acceptWebSocket);
+  const server = await startWithBroker([upstream]);
+  const place = { host: "localhost", port: upstream.port, private: true };
+  for (const [path, binding] of [
+    ["app/key", { name: "up" }],
+    ["git/key", { basic: "x-access-token" }],
+    ["anthropic/key", { header: "x-api-key", format: "{}", name: "anthropic" }],
+    ["gh/key", { format: "token {}" }],
+  ] as const) {
+    await mustPut(server, path, { value });
+    await bind(server, path, { ...place, ...binding });
+  }
+  return { server, upstream, at: `https://localhost:${upstream.port}`, repository };
+});
+
+function makeRepository(): string {
+  const directory = temporaryDirectory();
+  const git = (...args: readonly string[]) => {
+    const identity = ["-c", "user.name=t", "-c", "user.email=t@t.test", "-c", "init.defaultBranch=main"];
+    execFileSync("git", [...identity, "-C", directory, ...args], {
+      env: { PATH: process.env["PATH"], HOME: directory },
+    });
+  };
+  git("init", "-q");
+  writeFileSync(join(directory, "file"), "of the repository\n");
+  git("add", "file");
+  git("commit", "-qm", "one");
+  return directory;
+}
+
+/** Each credential in its own form; anything without one is refused, so that a success shows that it was there. */
+const credentials = [
+  `Bearer ${value}`,
+  `Basic ${Buffer.from(`x-access-token:${value}`).toString("base64")}`,
+  `token ${value}`,
+];
+
+function answer(req: IncomingMessage, res: ServerResponse): void {
+  const given = [req.headers.authorization, req.headers["x-api-key"] === value ? credentials[0] : undefined];
+  if (!given.some((credential) => credential !== undefined && credentials.includes(credential)))
+    return void res.writeHead(401, { "WWW-Authenticate": 'Basic realm="r"' }).end();
+  const { pathname } = new URL(req.url ?? "", "https://x");
+  const handle = pathname.startsWith("/r.git/") ? serveRepository : (special[pathname] ?? report);
+  handle(req, res);
+}
+
+function report(req: IncomingMessage, res: ServerResponse): void {
+  const { pathname } = new URL(req.url ?? "", "https://x");
+  let bytes = 0;
+  req.on("data", (piece: Buffer) => {
+    bytes += piece.length;
+  });
+  req.on("end", () => {
+    const known = json[pathname];
+    if (known !== undefined) res.setHeader("Content-Type", "application/json").end(JSON.stringify(known));
+    else res.end(`${req.method} ${pathname} ${bytes}\n`);
+  });
+}
+
+const special: Readonly<Record<string, typeof report>> = { "/sse": streamEvents, "/big": streamBody };
+
+const json: Readonly<Record<string, object>> = {
+  "/v1/messages": {
+    id: "m",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [{ type: "text", text: "hello from upstream" }],
+    stop_reason: "end_turn",
+    usage: { input_tokens: 1, output_tokens: 1 },
+  },
+  "/v1/chat/completions": {
+    id: "c",
+    object: "chat.completion",
+    created: 1,
+    model: "m",
+    choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "hello from upstream" } }],
+  },
+  "/api/v3/user": { login: "hello-from-upstream" },
+};
+
+/** The next event is sent only once the one before it was received: a proxy that collects would stop here. */
+function streamEvents(_: IncomingMessage, res: ServerResponse): void {
+  res.writeHead(200, { "Content-Type": "text/event-stream" });
+  let n = 0;
+  const timer = setInterval(() => {
+    res.write(`data: ${n++}\n\n`);
+    if (n === 3) res.end();
+  }, 30);
+  res.once("close", () => clearInterval(timer));
+}
+
+function streamBody(_: IncomingMessage, res: ServerResponse): void {
+  const chunk = Buffer.alloc(64 * 1024, "x");
+  let left = streamBytes;
+  const send = () => {
+    while (left > 0) {
+      const piece = chunk.subarray(0, Math.min(left, chunk.length));
+      left -= piece.length;
+      if (!res.write(piece)) return void res.once("drain", send);
+    }
+    res.end();
+  };
+  send();
+}
+
+/** git's own program for smart HTTP (git-http-backend(1)). */
+function serveRepository(req: IncomingMessage, res: ServerResponse): void {
+  const { pathname, search } = new URL(req.url ?? "", "https://x");
+  const pieces: Buffer[] = [];
+  req.on("data", (piece: Buffer) => pieces.push(piece));
+  req.on("end", () => {
+    const env = {
+      PATH: process.env["PATH"],
+      GIT_PROJECT_ROOT: join(rig().repository, ".git"),
+      GIT_HTTP_EXPORT_ALL: "1",
+      PATH_INFO: pathname.slice("/r.git".length),
+      QUERY_STRING: search.slice(1),
+      REQUEST_METHOD: req.method,
+      CONTENT_TYPE: req.headers["content-type"] ?? "",
+      ...(req.headers["content-encoding"] && { HTTP_CONTENT_ENCODING: req.headers["content-encoding"] }),
+    };
+    const { stdout } = spawnSync("git", ["http-backend"], { env, input: Buffer.concat(pieces) });
+    const end = stdout.indexOf("\r\n\r\n");
+    for (const line of stdout.toString("latin1", 0, end).split("\r\n")) {
+      const [name = "", text = ""] = line.split(": ");
+      if (name.toLowerCase() === "status") res.statusCode = Number.parseInt(text, 10);
+      else res.setHeader(name, text);
+    }
+    res.end(stdout.subarray(end + 4));
+  });
+}
+
+/** Sends back what comes, byte by byte as it is: masked frames of a client are not read. */
+function acceptWebSocket(req: IncomingMessage, socket: Duplex): void {
+  const key = `${req.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+  const accept = createHash("sha1").update(key).digest("base64");
+  const isKnown = credentials.includes(req.headers.authorization ?? "");
+  const status = isKnown ? "101 Switching Protocols" : "401 Unauthorized";
+  socket.write(
+    `HTTP/1.1 ${status}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
+  if (!isKnown) return void socket.end();
+  socket.on("error", () => {}).on("data", () => socket.write(Buffer.from([0x81, 5, ...Buffer.from("hello")])));
+}
+
+/** Runs a program under `agent run`. */
+function agent(use: string, command: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const { server } = rig();
+  const env = { STRONGROOM_HOME: server.home, STRONGROOM_ADDRESS: server.url, LANG: "C.UTF-8", ...more };
+  return run(["agent", "run", "-q", "--use", use, ...(flags[use] ?? []), "--", ...command], env);
+}
+
+const flags: Readonly<Record<string, readonly string[]>> = { "gh/": ["--placeholder", "GH_ENTERPRISE_TOKEN"] };
+
+function has(program: string, ...args: readonly string[]): boolean {
+  return spawnSync(program, args, { stdio: "ignore" }).status === 0;
+}
+
+describe("programs as they are", function () {
+  this.timeout(0);
+
+  it("curl, also with --http2, a chunked upload and a long stream both ways", async () => {
+    const { at } = rig();
+    const file = join(temporaryDirectory(), "body");
+    writeFileSync(file, Buffer.alloc(streamBytes, "y"));
+    const script = `curl -sSf --http2 -w '%{http_version}\n' ${at}/a
+curl -sSf -H 'Transfer-Encoding: chunked' -T ${file} ${at}/up
+curl -sSf ${at}/big | wc -c`;
+    const { stdout, stderr } = await agent("app/", ["sh", "-c", script]);
+    expect(stdout, stderr).to.equal(`GET /a 0\n1.1\nPUT /up ${streamBytes}\n${streamBytes}\n`);
+  });
+
+  it("git clones behind Basic authentication", async () => {
+    const clone = join(temporaryDirectory(), "clone");
+    const { code, stderr } = await agent("git/", ["git", "clone", "-q", `${rig().at}/r.git`, clone]);
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
+    expect(existsSync(join(clone, "file"))).to.equal(true);
+  });
+
+  it("Python's urllib, and requests where it is installed", async function () {
+    const { at } = rig();
+    const urllib = `import urllib.request as u; print(u.urlopen("${at}/py", data=b"abc").read().decode())`;
+    expect((await agent("app/", ["python3", "-c", urllib])).stdout).to.contain("POST /py 3");
+    if (!has("python3", "-c", "import requests")) return this.skip();
+    const { stdout } = await agent("app/", ["python3", "-c", `import requests; print(requests.get("${at}/rq").text)`]);
+    expect(stdout).to.contain("GET /rq 0");
+    return undefined;
+  });
+
+  it("events arrive one by one", async () => {
+    const python = `import urllib.request, time
+r = urllib.request.urlopen("${rig().at}/sse"); t = []
+for line in r:
+    if line.strip(): print(line.decode().strip()); t.append(time.monotonic())
+print("apart" if t[2] - t[0] > 0.03 else "together")`;
+    const { stdout, stderr } = await agent("app/", ["python3", "-c", python]);
+    expect(stdout, stderr).to.equal("data: 0\ndata: 1\ndata: 2\napart\n");
+  });
+
+  it("a WebSocket, opened by curl's upgrade", async () => {
+    const script = `(printf 'x'; sleep 1) | curl -sS --http1.1 -N -m 5 -H 'Connection: Upgrade' -H 'Upgrade: websocket' \\
+-H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' -D - -o /dev/null ${rig().at}/ws || true`;
+    const { stdout } = await agent("app/", ["sh", "-c", script]);
+    expect(stdout).to.contain("101 Switching Protocols").and.contain("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+  });
+
+  it("Node's fetch, from 22 on", async function () {
+    const node = process.env["STRONGROOM_FETCH_NODE"] ?? process.execPath;
+    const [major = 0, minor = 0] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" })
+      .split(".")
+      .map(Number);
+    if (major < 22 || (major === 22 && minor < 21)) return this.skip(); // those before know no NODE_USE_ENV_PROXY
+    const script = `fetch("${rig().at}/node", { method: "POST", body: "xyz" }).then((r) => r.text()).then(console.log)`;
+    const { stdout, stderr } = await agent("app/", [node, "-e", script]);
+    expect(stdout, stderr).to.equal("POST /node 3\n\n");
+    return undefined;
+  });
+});
+
+describe("programs that are installed for the test", function () {
+  this.timeout(0);
+  before(function () {
+    if (!isLong) this.skip();
+  });
+
+  it("Go", async function () {
+    if (!has("go", "version")) return this.skip();
+    const directory = temporaryDirectory();
+    writeFileSync(
+      join(directory, "main.go"),
+      `package main
+import ("fmt"; "io"; "net/http"; "net/url"; "os")
+func main() {
+	// By itself Go uses no proxy for localhost, where the test's upstream is.
+	proxy, _ := url.Parse(os.Getenv("HTTPS_PROXY"))
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}
+	r, err := client.Get(os.Args[1])
+	if err != nil { fmt.Println(err); os.Exit(1) }
+	b, _ := io.ReadAll(r.Body)
+	fmt.Print(string(b))
+}`,
+    );
+    const program = join(directory, "program");
+    execFileSync("go", ["build", "-o", program, join(directory, "main.go")], {
+      env: { ...process.env, CGO_ENABLED: "0" },
+    });
+    const { stdout, stderr } = await agent("app/", [program, `${rig().at}/go`]);
+    expect(stdout, stderr).to.equal("GET /go 0\n");
+    return undefined;
+  });
+
+  it("gh", async function () {
+    if (!has("gh", "--version")) return this.skip();
+    const host = `localhost:${rig().upstream.port}`;
+    const { stdout, stderr } = await agent("gh/", ["gh", "api", "user"], { GH_HOST: host });
+    expect(stdout, stderr).to.contain("hello-from-upstream");
+    return undefined;
+  });
+
+  it("the SDKs of Anthropic and OpenAI from npm, by base URL", async () => {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, "node_modules"));
+    execFileSync("npm", ["install", "--no-audit", "--no-fund", "--prefix", directory, "openai", "@anthropic-ai/sdk"], {
+      stdio: "ignore",
+    });
+    const script = `const { port } = new URL(process.env.HTTPS_PROXY), apiKey = process.env.AGENT_TOKEN, base = "http://127.0.0.1:" + port + "/r/";
+const ask = { model: "m", max_tokens: 9, messages: [{ role: "user", content: "x" }] };
+process.chdir(${JSON.stringify(directory)});
+const load = (name) => require(require.resolve(name, { paths: [process.cwd()] }));
+(async () => {
+  const name = process.argv[1];
+  if (name === "anthropic") { const A = load("@anthropic-ai/sdk"); console.log((await new A.Anthropic({ apiKey, baseURL: base + name }).messages.create(ask)).content[0].text); }
+  else { const O = load("openai"); console.log((await new O.OpenAI({ apiKey, baseURL: base + name + "/v1" }).chat.completions.create(ask)).choices[0].message.content); }
+})();`;
+    for (const [use, name] of [
+      ["anthropic/", "anthropic"],
+      ["app/", "up"],
+    ] as const) {
+      const { stdout, stderr } = await agent(use, [process.execPath, "-e", script, name]);
+      expect(stdout, stderr).to.equal("hello from upstream\n");
+    }
+  });
+
+  it("the SDKs of Anthropic and OpenAI, requests and httpx from PyPI", async () => {
+    const directory = temporaryDirectory();
+    execFileSync("python3", ["-m", "venv", directory], { stdio: "ignore" });
+    const python = join(directory, "bin", "python");
+    execFileSync(python, ["-m", "pip", "install", "-q", "requests", "httpx", "openai", "anthropic"], {
+      stdio: "ignore",
+    });
+    const { at } = rig();
+    const base = `import os, urllib.parse as p; key = os.environ["AGENT_TOKEN"]
+base = "http://127.0.0.1:%d/r/" % p.urlparse(os.environ["HTTPS_PROXY"]).port
+ask = dict(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
+`;
+    const programs: readonly (readonly [use: string, program: string, says: string])[] = [
+      ["app/", `import requests; print(requests.get("${at}/rq").text)`, "GET /rq 0"],
+      ["app/", `import httpx; print(httpx.post("${at}/hx", content=b"ab").text)`, "POST /hx 2"],
+      [
+        "app/",
+        `${base}import openai; print(openai.OpenAI(api_key=key, base_url=base + "up/v1").chat.completions.create(**ask).choices[0].message.content)`,
+        "hello from upstream",
+      ],
+      [
+        "anthropic/",
+        `${base}import anthropic; print(anthropic.Anthropic(api_key=key, base_url=base + "anthropic").messages.create(**ask).content[0].text)`,
+        "hello from upstream",
+      ],
+    ];
+    for (const [use, program, says] of programs) {
+      const { stdout, stderr } = await agent(use, [python, "-c", program]);
+      expect(stdout, stderr).to.contain(says);
+    }
+  });
+});

@@ -1,0 +1,77 @@
+/** The table [agent] of the project file: what `agent run` uses, only as the user has allowed it. */
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { mustDo, mustRefuseWith, strongroom } from "../cli/run-command.js";
+import { temporaryDirectory } from "../support/clean-up.js";
+import { mustPut } from "../support/test-client.js";
+import { bind, brokerRig } from "./broker-rig.js";
+
+const rig = brokerRig();
+
+function newProject(text: string) {
+  const root = join(realpathSync(temporaryDirectory()), "project");
+  const file = join(root, ".strongroom.toml");
+  mkdirSync(root);
+  writeFileSync(file, text, { mode: 0o600 });
+  const environment = { XDG_STATE_HOME: temporaryDirectory() };
+  return { file, here: (args: readonly string[]) => strongroom(rig().server, args, { cwd: root, environment }) };
+}
+
+const ask = () => [
+  "agent",
+  "run",
+  "-q",
+  "--",
+  "sh",
+  "-c",
+  `echo $GH_TOKEN; curl -sS https://localhost:${rig().upstream.port}/p`,
+];
+
+describe("the table [agent] of a project file", function () {
+  this.timeout(0);
+  before(async () => {
+    const { server, upstream } = rig();
+    await mustPut(server, "elsewhere/key", { value: "another-credential" });
+    await bind(server, "elsewhere/key", { host: "localhost", port: upstream.port, private: true });
+  });
+
+  it("chooses what agent run may use, once it is allowed, and again after each change", async () => {
+    const { file, here } = newProject('[agent]\nuse = ["app/"]\nplaceholders = ["GH_TOKEN"]\n');
+    mustRefuseWith(await here(ask()), 2, `${file} is new or has changed`);
+    expect(mustDo(await here(["allow"])).stdout).to.contain("agent run may use app/");
+    expect(mustDo(await here(ask())).stdout).to.match(/^strongroom-broker-placeholder\nGET \/p 0\n$/);
+    for (const changed of ['[agent]\nuse = ["elsewhere/"]\n', "", "[agent]\nuse = []\n", 'prefix = "app/"\n']) {
+      writeFileSync(file, changed);
+      mustRefuseWith(await here(ask()), 2, "is new or has changed");
+    }
+    const seen = rig().upstream.seen.map(({ headers }) => headers["authorization"]);
+    expect(seen).not.to.include("Bearer another-credential");
+  });
+
+  it("gives way to --use, and leads no secret to another host", async () => {
+    const { here } = newProject('[agent]\nuse = ["app/"]\nallow-hosts = ["evil.test"]\n');
+    mustDo(await here(["allow"]));
+    const { upstream } = rig();
+    const at = `https://localhost:${upstream.port}/own`;
+    mustDo(await here(["agent", "run", "-q", "--use", "elsewhere/", "--", "curl", "-sS", at]));
+    expect(upstream.seen.at(-1)?.headers).to.include({ authorization: "Bearer another-credential" });
+    const { stdout, stderr } = await here(["agent", "run", "-q", "--", "curl", "-sS", "https://other.test/"]);
+    expect(stdout + stderr).to.contain("403");
+  });
+
+  const invalid: readonly (readonly [text: string, says: string])[] = [
+    ["agent = 1\n", "agent is not a table"],
+    ["[agent]\nuse = 1\n", "it must be a list of strings"],
+    ['[agent]\nuse = ["../x"]\n', "use"],
+    ['[agent]\negress = "any"\n', "egress is not one of use, allow-hosts"],
+    ['[agent]\nsandbox = "yes"\n', "true or false"],
+    ['[agent]\nplaceholders = ["LD_PRELOAD"]\n', "changes how programs run"],
+    ['[agent]\nplaceholders = ["a b"]\n', "placeholders"],
+  ];
+  for (const [text, says] of invalid) {
+    it(`refuses ${JSON.stringify(text)}`, async () => {
+      mustRefuseWith(await newProject(text).here(["allow"]), 2, says);
+    });
+  }
+});
