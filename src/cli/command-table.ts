@@ -368,6 +368,13 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/check.js"),
   },
   {
+    name: "scan",
+    group: "Maintenance",
+    summary: "find values of the vault in files and git's history",
+    example: "scan --staged",
+    load: () => import("./commands/scan.js"),
+  },
+  {
     name: "prove",
     group: "Maintenance",
     summary: "check the running server's promises from outside",

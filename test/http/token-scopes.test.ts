@@ -83,6 +83,24 @@ const rows: Readonly<Record<string, Row>> = {
   "POST /v1/tokens/:name": root("POST", "/v1/tokens/get"),
   "DELETE /v1/tokens/:name": root("DELETE", "/v1/tokens/get"),
   "GET /v1/secrets": { request: { path: "/v1/secrets" }, may: ["list"], unlocked: "200", locked: isLocked },
+  "GET /v1/secrets?background": {
+    request: { path: "/v1/secrets?background=true" },
+    may: ["list"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "GET /v1/secrets/?background": {
+    request: { path: "/v1/secrets/?background=true" },
+    may: ["list"],
+    unlocked: "200",
+    locked: isLocked,
+  },
+  "POST /v1/check": {
+    request: { method: "POST", path: "/v1/check", body: { key: Buffer.alloc(32).toString("base64") } },
+    may: ["get"],
+    unlocked: "200",
+    locked: isLocked,
+  },
   "GET /v1/secrets/": { request: { path: "/v1/secrets/" }, may: ["list"], unlocked: "200", locked: isLocked },
   "GET /v1/secrets/:path": { request: { path: secret }, may: ["get"], unlocked: "200", locked: isLocked },
   "PUT /v1/secrets/:path": {

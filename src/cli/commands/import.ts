@@ -1,13 +1,17 @@
 /** `strongroom import`: secrets of another program's file, and the summary of what was stored. */
 import { type Command, Option } from "commander";
 import { type DuplicateAction, duplicateActions } from "../import/duplicates.js";
-import { type Format, folderOf, formats, planPaths, readSource } from "../import/plan.js";
+import type { ImportEntry } from "../import/entry.js";
+import { type Format, folderOf, formats, planPaths, type ReadSource, readSource } from "../import/plan.js";
+import { isReference, rewriteDotenv } from "../import/rewrite.js";
 import { storeAll, type Tally } from "../import/store.js";
 import { EarlierOption } from "../lib/args.js";
 import { CommandFailure, exitCodes } from "../lib/errors.js";
-import { type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
+import { counted, type OutputFlags, printable, printJson, withOutput } from "../lib/output.js";
 import { breakable, progressBar } from "../lib/progress.js";
 import { type ConnectionFlags, withClient, withConnection } from "../lib/server.js";
+import { steersPrograms } from "../run/steering.js";
+import { problemOfName } from "../run/variables.js";
 
 type Flags = ConnectionFlags &
   OutputFlags & {
@@ -15,6 +19,7 @@ type Flags = ConnectionFlags &
     readonly prefix?: string;
     readonly replace?: true;
     readonly dryRun?: true;
+    readonly rewrite?: true;
     readonly onDuplicate: DuplicateAction;
   };
 
@@ -50,7 +55,12 @@ damaged). Two entries with the same path are an error before anything is stored;
 time, the same at every import, and skip leaves them out.
 A secret that is already stored with the same value, type and description is
 unchanged; one with another value is skipped (exit code 7), or replaced with
---replace.`;
+--replace.
+
+--rewrite .env leaves NAME=strongroom://folder/NAME in the file for each value
+that the vault has then, so that  strongroom run -e .env -- command  runs with
+them. The file is replaced at once, and keeps its mode, comments and order. Lines
+that keep their value are named, and the exit code is then not 0.`;
 
 export function define(command: Command): void {
   const format = new Option(
@@ -66,6 +76,7 @@ export function define(command: Command): void {
     .option("--prefix <folder>", "folder for the imported secrets")
     .option("--replace", "replace secrets that are stored with another value")
     .addOption(new EarlierOption("--force", "replace"))
+    .option("--rewrite", "then put references in the place of the values in a dotenv file")
     .option("--dry-run", "store nothing, and print the same summary")
     .addHelpText("after", details);
   withConnection(withOutput(command)).action(importSecrets);
@@ -73,7 +84,12 @@ export function define(command: Command): void {
 
 async function importSecrets(file: string | undefined, flags: Flags): Promise<void> {
   const folder = folderOf(flags.prefix);
-  const source = await readSource(file, flags.format, { nonInteractive: flags.nonInteractive === true });
+  const source = withoutReferences(
+    await readSource(file, flags.format, { nonInteractive: flags.nonInteractive === true }),
+    flags,
+  );
+  if (flags.rewrite && (file === undefined || file === "-" || source.format !== "dotenv"))
+    throw new CommandFailure("usage", "--rewrite needs a dotenv file");
   if (flags.format === undefined && !flags.quiet && !flags.json) {
     process.stderr.write(`strongroom: the format is ${source.format}\n`);
   }
@@ -97,9 +113,37 @@ async function importSecrets(file: string | undefined, flags: Flags): Promise<vo
   const summary = { ...tally, total, leftOut: [...source.leftOut, ...leftOut] };
   report(summary, flags, failure);
   if (failure !== null) throw new CommandFailure(failure.exit, endedEarly(failure, summary));
+  if (flags.rewrite && file !== undefined) await rewrite(file, entries, flags);
   if (tally.refused.some(({ damaged }) => damaged)) process.exitCode = exitCodes.findings;
   else if (tally.refused.length > 0) process.exitCode = exitCodes.usage;
   else if (tally.skipped.length > 0) process.exitCode = exitCodes.conflict; // `import … && rm file` must keep the file
+}
+
+/** A line of an env file that comes from the vault already is no value to store. */
+function withoutReferences(source: ReadSource, { rewrite }: Flags): ReadSource {
+  if (!rewrite) return source;
+  return { ...source, found: source.found.filter(({ value }) => !isReference(value)) };
+}
+
+function problemOf(name: string): string | null {
+  const steers = `${name} changes how programs run: use  run --set ${name}=path`;
+  return problemOfName(name) ?? (steersPrograms(name) ? steers : null);
+}
+
+async function rewrite(file: string, entries: readonly ImportEntry[], flags: Flags): Promise<void> {
+  const paths = new Map(entries.map(({ origin, path }) => [origin, path]));
+  const pathOf = (line: number) => paths.get(`line ${line}`) ?? null;
+  const dryRun = flags.dryRun === true;
+  const { rewritten, kept } = await withClient(flags, (client) =>
+    rewriteDotenv(client, file, { pathOf, problemOf, dryRun }),
+  );
+  for (const { line, name, why } of kept)
+    process.stderr.write(`strongroom: ${printable(file)}, line ${line}: ${printable(name)} keeps its value: ${why}\n`);
+  if (kept.length > 0) process.exitCode = exitCodes.usage;
+  if (flags.json || flags.quiet) return;
+  const done = dryRun ? "would be replaced" : "replaced";
+  process.stdout.write(`${printable(file)}: ${counted(rewritten, "value")} ${done} by references\n`);
+  if (rewritten > 0 && !dryRun) process.stdout.write(`run with it: strongroom run -e ${printable(file)} -- command\n`);
 }
 
 /** Returns the failure that ended the work early, Ctrl-C included; null when it is complete. */

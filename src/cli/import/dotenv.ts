@@ -9,7 +9,14 @@
  */
 import { CommandFailure } from "../lib/errors.js";
 
-type Assignment = { readonly name: string; readonly value: string; readonly line: number };
+/** `from`, `to`: where the value stands, with its quotes, in the text without a byte order mark and with `\n` at line ends. */
+export type Assignment = {
+  readonly name: string;
+  readonly value: string;
+  readonly line: number;
+  readonly from: number;
+  readonly to: number;
+};
 
 const blank = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
 const start = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)[^\S\n]*=[^\S\n]*/y;
@@ -42,16 +49,17 @@ function* linesOf(text: string): Generator<Line, void, void> {
     const { line } = scanner;
     const name = scanner.match(start)?.[1];
     if (name !== undefined) yield { name, line, ...valueAt(scanner) };
-    else if (scanner.match(bare)) yield { name: "", value: "", line, problem: "not NAME=value" };
+    else if (scanner.match(bare)) yield { name: "", value: "", line, from: 0, to: 0, problem: "not NAME=value" };
     scanner.match(blank);
   }
 }
 
-function valueAt(scanner: Scanner): Pick<Line, "value" | "problem"> {
+function valueAt(scanner: Scanner): Pick<Line, "value" | "problem" | "from" | "to"> {
+  const from = scanner.at;
   const text = textOf(scanner.match(quoted));
-  if (text !== null) return { value: text, problem: null };
+  if (text !== null) return { value: text, from, to: scanner.at, problem: null };
   const value = withoutComment(scanner.match(bare)?.[0] ?? "");
-  return { value, problem: problemOfBare(value) };
+  return { value, from, to: from + value.length, problem: problemOfBare(value) };
 }
 
 class Scanner {
@@ -61,6 +69,10 @@ class Scanner {
 
   constructor(source: string) {
     this.#source = source;
+  }
+
+  get at(): number {
+    return this.#at;
   }
 
   get isAtEnd(): boolean {
