@@ -93,6 +93,23 @@ try:
 except hvac.exceptions.InvalidPath:
     pass
 assert "secret/" in client.sys.list_mounted_secrets_engines()["data"]
+transit, me = client.secrets.transit, client.auth.token
+transit.create_key("h")
+sealed = transit.encrypt_data("h", "aGk=")["data"]["ciphertext"]
+transit.rotate_key("h")
+sealed = transit.rewrap_data("h", sealed)["data"]["ciphertext"]
+assert sealed.startswith("vault:v2:") and transit.decrypt_data("h", sealed)["data"]["plaintext"] == "aGk="
+transit.create_key("signer", key_type="ecdsa-p256")
+signature = transit.sign_data("signer", "aGk=", hash_algorithm="sha2-512")["data"]["signature"]
+assert transit.verify_signed_data("signer", "aGk=", signature=signature, hash_algorithm="sha2-512")["data"]["valid"]
+assert sorted(transit.list_keys()["data"]["keys"]) == ["h", "signer"]
+child = me.create(ttl="10m", policies=["list"])["auth"]
+assert child["policies"] == ["list"] and me.lookup(child["client_token"])["data"]["ttl"] > 500
+me.revoke(child["client_token"])
+login = hvac.Client(url=os.environ["VAULT_ADDR"], verify=os.environ["VAULT_CACERT"])
+login.auth.approle.login(role_id="root", secret_id=os.environ["VAULT_TOKEN"])
+assert login.is_authenticated() and login.auth.token.renew_self()["auth"]["lease_duration"] > 80000
+login.logout(revoke_token=True)
 other = hvac.Client(url=os.environ["VAULT_ADDR"], token="hvs.wrong", verify=os.environ["VAULT_CACERT"])
 assert not other.is_authenticated()
 try:
@@ -134,6 +151,15 @@ async function main() {
   assert.equal((await client.read("app/data/a")).data.metadata.version, 2);
   await client.delete("app/metadata/a");
   assert.ok((await client.mounts())["secret/"]);
+  await client.write("transit/keys/n", {});
+  const { data: sealed } = await client.encryptData({ name: "n", plaintext: "aGk=" });
+  assert.equal((await client.decryptData({ name: "n", ciphertext: sealed.ciphertext })).data.plaintext, "aGk=");
+  assert.equal((await client.tokenCreate({ ttl: "5m" })).auth.lease_duration, 300);
+  client.token = token; // it has taken the child's
+  assert.equal((await client.tokenLookupSelf()).data.id, token);
+  const login = require("node-vault")({ endpoint });
+  await login.approleLogin({ role_id: "root", secret_id: token });
+  await login.tokenRevokeSelf();
   const other = require("node-vault")({ endpoint, token: "hvs.wrong" });
   await assert.rejects(other.read("app/data/a"), (error) => error.response.statusCode === 403);
   await client.seal();
