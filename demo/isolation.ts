@@ -8,7 +8,13 @@ import { tryAttacks } from "./attacks.js";
 import { type Step, showAttacks, showStep, showVerdict } from "./printout.js";
 import { playSteps } from "./steps.js";
 
-const asJson = process.argv.includes("--json");
+const flags = process.argv.slice(2);
+const asJson = flags.includes("--json");
+const unknown = flags.find((flag) => flag !== "--json");
+const legend = `Copies of each secret: as strings in the heaps of the two threads, and as bytes in all of the process's memory.
+halves: copies of the first or second half of a secret alone, as a freed buffer can keep them.
+canary: a text that must be found, or the search itself does not work.
+`;
 
 function say(text: string): void {
   if (!asJson) process.stdout.write(text);
@@ -16,7 +22,7 @@ function say(text: string): void {
 
 async function demonstrate(): Promise<boolean> {
   const steps: Step[] = [];
-  say("copies of each secret, as strings in the two threads' heaps and as bytes in all of the process's memory\n");
+  say(legend);
   for await (const step of playSteps()) {
     steps.push(step);
     say(showStep(step));
@@ -29,10 +35,26 @@ async function demonstrate(): Promise<boolean> {
   return holds;
 }
 
-if (!existsSync("/proc/self/mem")) {
-  process.stderr.write("the demonstration reads /proc/PID/mem, which only Linux has\n");
+/** Also when the reader is gone, as in `| head`, or a signal ends the demonstration: no server may be left behind. */
+function cleanUpAtEveryEnd(): void {
+  const end = (code: number) => void cleanUpTo(0).finally(() => process.exit(code));
+  process.stdout.once("error", () => end(1)).on("error", () => {});
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(1));
+}
+
+function refuse(problem: string): void {
+  process.stderr.write(`${problem}\n`);
   process.exitCode = 2;
+}
+
+if (unknown !== undefined) {
+  refuse(
+    `unknown argument ${JSON.stringify(unknown)}: the only flag is --json, as in  npm run demo:isolation -- --json`,
+  );
+} else if (!existsSync("/proc/self/mem")) {
+  refuse("the demonstration reads /proc/PID/mem, which only Linux has");
 } else {
+  cleanUpAtEveryEnd();
   try {
     process.exitCode = (await demonstrate()) ? 0 : 1;
   } finally {

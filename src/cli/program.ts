@@ -62,9 +62,10 @@ export async function loadProgram(
   };
 }
 
-/** For `help NAME` with an unknown name, the parser would print the whole help instead of an error. */
+/** For `help NAME` with an unknown name, the parser would print the whole help instead of an error; for `help help` as one. */
 function withoutLostHelp({ commands }: Command, args: readonly string[]): readonly string[] {
   const [first, name = "help"] = args;
+  if (first === "help" && name === "help") return ["help"];
   return first !== "help" || name.startsWith("-") || ["help", ...namesOf(commands)].includes(name) ? args : [name];
 }
 

@@ -7,7 +7,7 @@ import { temporaryDirectory } from "../support/clean-up.js";
 import { collect, environment, mainFile, node, run } from "../support/process.js";
 import { hasPython, runProgramOnTerminal } from "../support/pseudo-terminal.js";
 import { shareTestServer } from "../support/server.js";
-import { mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
+import { mustCreateToken, mustInit, mustLock, mustPut, mustUnlock } from "../support/test-client.js";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];
@@ -58,6 +58,9 @@ const rows: readonly (readonly [string, readonly string[], readonly string[]])[]
   ["words of a command", ["token", "ro"], ["rotate"]],
   ["words of a command behind a flag's value", ["token", "--path", "x", "ro"], ["rotate"]],
   ["no word of a command behind one of them", ["token", "revoke", "ro"], []],
+  ["names of tokens behind revoke", ["token", "revoke", "deploy-"], ["deploy-1", "deploy-2"]],
+  ["names of tokens behind rotate and flags", ["--json", "token", "rotate", "ru"], ["runner"]],
+  ["one name of a token", ["token", "revoke", "runner", "ru"], []],
   ["folders", ["get", "a"], ["app/"]],
   ["paths", ["get", "app/db/"], ["app/db/name", "app/db/password"]],
   ["paths of an alias", ["set", "app/db/n"], ["app/db/name"]],
@@ -74,6 +77,7 @@ describe("completion", () => {
     await mustInit(started);
     for (const path of ["app/db/password", "app/db/name", "b/c:d", "b/my key", `b/it's "$5" x`, "only one/secret"])
       await mustPut(started, path, "v");
+    for (const name of ["deploy-1", "deploy-2", "runner"]) await mustCreateToken(started, { name, can: ["get"] });
   });
 
   /** Runs `complete-paths` of this build, with more patience than at a prompt: other tests may keep the machine busy. */

@@ -189,6 +189,18 @@ describe("strongroom trust", () => {
   const server = shareTestServer();
   const here = () => ({ STRONGROOM_HOME: server().home });
 
+  it("--bundle writes the system's certificates and the server's, which it also prints variables for", async () => {
+    const file = join(temporaryDirectory(), "roots.pem");
+    const said = await must({ STRONGROOM_HOME: server().home }, ["trust", "--bundle", file]);
+    expect(said).to.contain(`SSL_CERT_FILE='${file}'`).and.contain(`REQUESTS_CA_BUNDLE='${file}'`);
+    const certificates =
+      readFileSync(file, "latin1").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    expect(certificates).to.have.lengthOf.above(20);
+    const own = new X509Certificate(readFileSync(join(server().home, "tls/cert.pem")));
+    const found = certificates.map((pem) => new X509Certificate(pem).fingerprint256);
+    expect(found).to.include(own.fingerprint256);
+  });
+
   it("prints the certificate's path, its fingerprint, and how each system can trust it", async () => {
     const { fingerprint256 } = new X509Certificate(server().certificate);
     const said = await must(here(), ["trust"]);

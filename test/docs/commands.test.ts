@@ -37,9 +37,10 @@ describe("the commands", () => {
       .and.not.to.match(/curl [^\n]*(?:\s-k\b|--insecure)/);
   });
 
-  it("begin with npm ci && npm start, which serves", async () => {
-    const [first] = blocksIn(readFileSync("README.md", "utf8"));
-    expect(first?.code).to.equal("npm ci && npm start\n");
+  it("begin with an installation that is no link into the clone; npm start serves", async () => {
+    const readme = readFileSync("README.md", "utf8");
+    expect(blocksIn(readme)[0]?.code).to.equal('npm ci && npm install -g "$(npm pack --silent)"\n');
+    expect(readme).to.contain("`npm ci && npm start`");
     const env = environment({ STRONGROOM_HOME: join(temporaryDirectory(), "home") });
     const npm = spawn("npm", ["--ignore-scripts", "start", "--", "--port", "0"], { env, detached: true });
     const ended = new Promise<void>((resolve) => npm.once("close", () => resolve()));

@@ -1,4 +1,4 @@
-/** Hidden command for the completion scripts: paths that start as typed, up to the next slash. Never an error. */
+/** Hidden command for the completion scripts: paths that start as typed, up to the next slash, or tokens. Never an error. */
 import type { Command } from "commander";
 import { StrongroomClient } from "../../client/client.js";
 import { duration } from "../../config/readers.js";
@@ -7,14 +7,27 @@ import { canonical } from "../lib/paths.js";
 /** A user is waiting at the prompt. */
 const defaultTimeoutMs = 2000;
 
+type Flags = { readonly timeout: number; readonly tokens?: true };
+
 export function define(command: Command): void {
   command
     .argument("[prefix]")
+    .option("--tokens", "the names of all client tokens instead")
     .option("--timeout <duration>", "how long the server may take", duration(60_000), defaultTimeoutMs)
-    .action(async (prefix: string | undefined, { timeout }: { readonly timeout: number }) => {
-      const found = await candidates(canonical(prefix ?? ""), timeout).catch(() => []); // locked or unreachable: none
+    .action(async (prefix: string | undefined, { timeout, tokens }: Flags) => {
+      const finding = tokens ? tokenNames(timeout) : candidates(canonical(prefix ?? ""), timeout);
+      const found = await finding.catch(() => []); // locked or unreachable: none
       process.stdout.write(found.map((path) => `${path}\n`).join(""));
     });
+}
+
+async function tokenNames(timeoutMs: number): Promise<string[]> {
+  const client = new StrongroomClient({ timeoutMs });
+  try {
+    return (await client.listTokens()).tokens.map(({ name }) => name);
+  } finally {
+    await client.close();
+  }
 }
 
 async function candidates(prefix: string, timeoutMs: number): Promise<string[]> {

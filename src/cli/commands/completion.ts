@@ -32,6 +32,7 @@ function specsOf(program: Command | null): CommandSpec[] {
     summary: command.summary() || command.description(),
     flags: command.options.filter((option) => !(option instanceof EarlierOption)).map(flagOf),
     argument: command.name() === "help" ? visible.map((each) => each.name()) : argumentOf(command),
+    tokenActions: command.name() === "token" ? ["revoke", "rotate"] : [],
   }));
 }
 

@@ -1,21 +1,37 @@
 /** `strongroom trust`: how other programs can trust the server's certificate. */
 import { X509Certificate } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { rootCertificates } from "node:tls";
 import type { Command } from "commander";
 import { StrongroomError } from "../../client/client.js";
 import { findServer } from "../../client/discovery.js";
+import { systemCode } from "../../errors.js";
+import { reasonOf } from "../../files/file-problem.js";
 import { quoted } from "../../files/home.js";
 import { nonEmpty } from "../lib/args.js";
 import { CommandFailure, exits } from "../lib/errors.js";
-import { localMinute, type OutputFlags, printable, printJson, withResult } from "../lib/output.js";
+import { localMinute, type OutputFlags, printable, printJson, report, withResult } from "../lib/output.js";
 import { withHome } from "../lib/server.js";
 
-type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string };
+type Flags = OutputFlags & { readonly home?: string; readonly cacert?: string; readonly bundle?: string };
+
+/** Where systems keep the certificates that they trust, in one file. */
+const systemBundles = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+const details = `
+Variables such as SSL_CERT_FILE replace all certificates that a program trusts,
+so that it no longer reaches other servers. --bundle writes the system's
+certificates and the server's into one file, for these variables.`;
 
 /** The command, or what to do, for each program; the file's name is quoted for a shell. */
 const ways: readonly (readonly [string, (file: string) => string])[] = [
   ["curl", (file) => `curl --cacert ${file} …`],
   ["Node", (file) => `export NODE_EXTRA_CA_CERTS=${file}`],
-  ["Python", (file) => `export SSL_CERT_FILE=${file} REQUESTS_CA_BUNDLE=${file}`],
+  [
+    "Python",
+    () => "strongroom trust --bundle roots.pem; export SSL_CERT_FILE=$PWD/roots.pem REQUESTS_CA_BUNDLE=$PWD/roots.pem",
+  ],
   [
     "Debian, Ubuntu",
     (file) => `sudo cp ${file} /usr/local/share/ca-certificates/strongroom.crt && sudo update-ca-certificates`,
@@ -29,8 +45,9 @@ const ways: readonly (readonly [string, (file: string) => string])[] = [
 export function define(command: Command): void {
   command
     .description("Prints the server's certificate file, its fingerprint, and how other programs can trust it.")
-    .option("--cacert <file>", "the certificate (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty);
-  withResult(withHome(command)).action(trust);
+    .option("--cacert <file>", "the certificate (STRONGROOM_TLS_CERT; tls/cert.pem in the home)", nonEmpty)
+    .option("--bundle <file>", "write the system's certificates and this one to a file", nonEmpty);
+  withResult(withHome(command)).addHelpText("after", details).action(trust);
 }
 
 async function trust(flags: Flags): Promise<void> {
@@ -38,6 +55,7 @@ async function trust(flags: Flags): Promise<void> {
   const { fingerprint256, subjectAltName = "", validTo } = new X509Certificate(certificate);
   const names = subjectAltName.replace(/\b(?:DNS|IP Address):/g, "");
   const end = new Date(validTo);
+  if (flags.bundle !== undefined) return writeBundle(flags.bundle, certificate, flags);
   if (flags.json) {
     return printJson({ path: file, sha256: fingerprint256, names: names.split(", "), validUntil: end.toISOString() });
   }
@@ -53,6 +71,28 @@ The strongroom command and its client library trust it already. For other progra
 ${rows(ways.map(([name, how]) => [name, how(shown)]))}
 The server replaces the certificate when fewer than 30 days are left or its names change: repeat the steps then.
 `);
+}
+
+/** Certificates are no secrets: the file may be read by all, and replaces an earlier one. @throws CommandFailure usage */
+async function writeBundle(file: string, certificate: Uint8Array | string, flags: Flags): Promise<void> {
+  const own = Buffer.from(certificate).toString("latin1").trim();
+  const parts = [await systemCertificates(), own];
+  try {
+    await writeFile(file, parts.map((part) => `${part.trim()}\n`).join(""), { mode: 0o644 });
+  } catch (error) {
+    throw new CommandFailure("usage", `${printable(file)} cannot be written${reasonOf(systemCode(error))}`);
+  }
+  const shown = quoted(resolve(file));
+  report(flags, { file }, `${file} written: export SSL_CERT_FILE=${shown} REQUESTS_CA_BUNDLE=${shown}`);
+}
+
+/** Those that come with Node where the system has no file of its own. */
+async function systemCertificates(): Promise<string> {
+  for (const file of systemBundles) {
+    const found = await readFile(file, "latin1").catch(() => null);
+    if (found !== null) return found;
+  }
+  return rootCertificates.join("\n");
 }
 
 async function find({ home, cacert }: Flags) {

@@ -1,5 +1,13 @@
 /** Completion script for bash. */
-import { branches, leadingBranches, lines, type Script, valueBranches, withoutCommand } from "./command-spec.js";
+import {
+  branches,
+  leadingBranches,
+  lines,
+  type Script,
+  tokenPatterns,
+  valueBranches,
+  withoutCommand,
+} from "./command-spec.js";
 
 export const bashScript: Script = (commands, leading) => {
   const all = [withoutCommand(leading), ...commands];
@@ -37,6 +45,9 @@ ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
   for ((i = at + 1; i < last; i++)); do
     if [[ $kind == *$'\\n'* && $'\\n'$kind$'\\n' == *$'\\n'"\${words[i]}"$'\\n'* ]]; then kind=any; fi
   done
+  case "$command:\${words[at+1]}" in
+    ${tokenPatterns(commands)}) if ((last == at + 2)); then kind=tokens; fi ;;
+  esac
   if [[ $word == --*=* ]]; then previous="\${word%%=*}" word="\${word#*=}"; fi
   case "$command:$previous" in
 ${valueBranches(all)}
@@ -46,6 +57,7 @@ ${valueBranches(all)}
     any) ;;
     files) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null ;;
     program) COMPREPLY=($(compgen -c -- "$word")) ;;
+    tokens) COMPREPLY=($(compgen -W "$(strongroom complete-paths --tokens 2>/dev/null)" -- "$word")) ;;
     paths | named) _strongroom_paths "$kind" "$word" ;;
     *) COMPREPLY=($(compgen -W "$kind" -- "$word")) ;;
   esac

@@ -20,6 +20,8 @@ export type CommandSpec = {
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
   readonly argument: Completable;
+  /** Actions behind which the name of a client token follows. */
+  readonly tokenActions: readonly string[];
 };
 
 /** `leading`: the flags that may come before the command's name. */
@@ -27,7 +29,7 @@ export type Script = (commands: readonly CommandSpec[], leading: readonly FlagSp
 
 /** What may be typed before a command's name, as a command without a name. */
 export function withoutCommand(leading: readonly FlagSpec[]): CommandSpec {
-  return { names: [""], summary: "", flags: leading, argument: "any" };
+  return { names: [""], summary: "", flags: leading, argument: "any", tokenActions: [] };
 }
 
 export function withValues(flags: readonly FlagSpec[]): string[] {
@@ -61,6 +63,13 @@ export function valueBranches(commands: readonly CommandSpec[]): string {
     }
   }
   return [...byKind].map(([kind, flags]) => `    ${flags.join("|")}) kind=${kind} ;;`).join("\n");
+}
+
+/** `command:action` patterns behind which the name of a client token follows. */
+export function tokenPatterns(commands: readonly CommandSpec[]): string {
+  return commands
+    .flatMap(({ names, tokenActions }) => names.flatMap((name) => tokenActions.map((action) => `${name}:${action}`)))
+    .join("|");
 }
 
 function kindOf(value: Completable): string {

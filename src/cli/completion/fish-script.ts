@@ -2,12 +2,13 @@
 import { type Completable, type FlagSpec, type Script, withValues } from "./command-spec.js";
 
 export const fishScript: Script = (commands, leading) => {
-  const rows = commands.flatMap(({ names, summary, flags, argument }) => {
+  const rows = commands.flatMap(({ names, summary, flags, argument, tokenActions }) => {
     const inCommand = `__strongroom_in ${names.join(" ")}`;
     const takesArgument = `${inCommand}${fishCondition(argument)}`;
     return [
       `complete -c strongroom -n __strongroom_starts -a '${names.join(" ")}' -d ${fishText(summary)}`,
       `complete -c strongroom -n '${takesArgument}'${fishCandidates(argument)}`,
+      ...(tokenActions.length === 0 ? [] : [fishTokens(inCommand, tokenActions)]),
       ...flags.map((flag) => `complete -c strongroom -n '${inCommand}'${fishFlag(flag)}`),
     ];
   });
@@ -15,6 +16,11 @@ export const fishScript: Script = (commands, leading) => {
   const all = ["complete -c strongroom -f", ...before, ...rows].join("\n");
   return `# completion of strongroom for fish\n${fishFunctions(leading)}${all}\n`;
 };
+
+function fishTokens(inCommand: string, actions: readonly string[]): string {
+  const candidates = "(strongroom complete-paths --tokens 2>/dev/null)";
+  return `complete -c strongroom -n '${inCommand}; and __strongroom_typed_one ${actions.join(" ")}' -a '${candidates}'`;
+}
 
 /** An action is typed once. */
 function fishCondition(argument: Completable): string {

@@ -1,5 +1,13 @@
 /** Completion script for zsh. */
-import { branches, leadingBranches, lines, type Script, valueBranches, withoutCommand } from "./command-spec.js";
+import {
+  branches,
+  leadingBranches,
+  lines,
+  type Script,
+  tokenPatterns,
+  valueBranches,
+  withoutCommand,
+} from "./command-spec.js";
 
 export const zshScript: Script = (commands, leading) => {
   const all = [withoutCommand(leading), ...commands];
@@ -34,6 +42,9 @@ ${branches(all, ({ flags }) => `flags=${lines(flags.map(({ name }) => name))}`)}
     found=("\${(@f)kind}")
     for word in "\${(@)words[at+1,CURRENT-1]}"; do if ((\${found[(Ie)$word]})); then kind=any; fi; done
   fi
+  case "$command:\${words[at+1]}" in
+    ${tokenPatterns(commands)}) if ((CURRENT == at + 2)); then kind=tokens; fi ;;
+  esac
   case "$command:\${words[CURRENT-1]}" in
 ${valueBranches(all)}
     *) if [[ $PREFIX == -* ]]; then kind="$flags"; fi ;;
@@ -42,6 +53,7 @@ ${valueBranches(all)}
     any) ;;
     files) _files ;;
     program) _command_names -e ;;
+    tokens) compadd -- \${(f)"$(strongroom complete-paths --tokens 2>/dev/null)"} ;;
     paths | named)
       local typed="\${(Q)PREFIX}" name=""
       if [[ $kind == named && $typed != *=* ]]; then return; fi
