@@ -192,7 +192,7 @@ describe("strongroom trust", () => {
   it("--bundle writes the system's certificates and the server's, which it also prints variables for", async () => {
     const file = join(temporaryDirectory(), "roots.pem");
     const said = await must({ STRONGROOM_HOME: server().home }, ["trust", "--bundle", file]);
-    expect(said).to.contain(`SSL_CERT_FILE='${file}'`).and.contain(`REQUESTS_CA_BUNDLE='${file}'`);
+    expect(said).to.contain(`SSL_CERT_FILE=${file} `).and.contain(`REQUESTS_CA_BUNDLE=${file}`);
     const certificates =
       readFileSync(file, "latin1").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
     expect(certificates).to.have.lengthOf.above(20);

@@ -19,7 +19,8 @@ export const fishScript: Script = (commands, leading) => {
 
 function fishTokens(inCommand: string, actions: readonly string[]): string {
   const candidates = "(strongroom complete-paths --tokens 2>/dev/null)";
-  return `complete -c strongroom -n '${inCommand}; and __strongroom_typed_one ${actions.join(" ")}' -a '${candidates}'`;
+  const behindAction = `contains -- (commandline -opc)[-1] ${actions.join(" ")}`;
+  return `complete -c strongroom -n '${inCommand}; and ${behindAction}' -a '${candidates}'`;
 }
 
 /** An action is typed once. */
