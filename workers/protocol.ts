@@ -431,6 +431,8 @@ export type SealReply = {
   readonly ok: true;
   readonly blob: Bytes;
   readonly headLength: number;
+  /** In milliseconds since 1970; null: it does not expire; undefined: it was not looked at. */
+  readonly expiresAt?: number | null;
   readonly reply: Bytes;
   readonly etag: string;
 };

@@ -273,8 +273,10 @@ export class Batches {
   }
 }
 
-function written(path: string, { blob, headLength, reply }: SealReply, expected: Expected | undefined): StepResult {
-  return { reply, changes: [{ path, blob, ...(expected && { expected }) }], sealed: { path, blob, headLength } };
+function written(path: string, sealed: SealReply, expected: Expected | undefined): StepResult {
+  const { blob, headLength, expiresAt, reply } = sealed;
+  const changes = [{ path, blob, ...(expected && { expected }) }];
+  return { reply, changes, sealed: { path, blob, headLength, expiresAt } };
 }
 
 async function settledValue<T>(result: PromiseSettledResult<T> | undefined): Promise<T> {

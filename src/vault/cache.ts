@@ -17,16 +17,29 @@ export type CachedStoreOptions = {
 };
 
 /** A blob that was made for a path, with the length of its head. */
-export type SealedBlob = Pick<SealReply, "blob" | "headLength"> & { readonly path: string };
+export type SealedBlob = Pick<SealReply, "blob" | "headLength"> & SecretChange;
 
-export type ResealedBlob = SealedBlob & { readonly currentLength: number };
+export type ResealedBlob = Pick<SealReply, "blob" | "headLength"> & {
+  readonly path: string;
+  readonly currentLength: number;
+};
+
+/** A change of a secret. `expiresAt`: of what it writes, null for what does not expire or is removed; undefined: unknown. */
+export type SecretChange = { readonly path: string; readonly expiresAt?: number | null | undefined };
+
+export type CommitWatcher = {
+  /** Is awaited before the commit of changes that write secrets which expire, or may. */
+  readonly expiring?: () => Promise<void>;
+  /** Called when a commit has ended, whether it succeeded or not. */
+  readonly ended: (changes: readonly SecretChange[]) => void;
+};
 
 export class CachedStore {
   readonly store: SecretStore;
   /** The first bytes of blobs, up to the end of their sealed metadata, for lists and puts. */
   readonly heads: CiphertextCache<Head>;
   readonly #keepsHistory: boolean;
-  readonly #listeners: ((changes: readonly Change[]) => void)[] = [];
+  readonly #watchers: CommitWatcher[] = [];
   /** Blobs without their earlier versions. A get that hits here reads no file. */
   readonly #currents: CiphertextCache<Bytes>;
   /** Whole blobs as a put has written them: the next put keeps them as earlier versions, and reads no file. */
@@ -41,9 +54,8 @@ export class CachedStore {
     this.#written = new CiphertextCache(keepsHistory ? cacheBytes / 16 : 0);
   }
 
-  /** Calls back with the changes of every commit once it has ended. */
-  watch(listener: (changes: readonly Change[]) => void): void {
-    this.#listeners.push(listener);
+  watch(watcher: CommitWatcher): void {
+    this.#watchers.push(watcher);
   }
 
   /** Whether other servers also change the secrets. */
@@ -120,6 +132,25 @@ export class CachedStore {
     sealed: readonly SealedBlob[],
     bases: readonly Basis[] = [],
   ): Promise<CommitResult> {
+    let changed = secretChanges(changes, sealed);
+    if (changed.some(({ expiresAt }) => expiresAt !== null)) {
+      for (const watcher of this.#watchers) await watcher.expiring?.();
+    }
+    try {
+      return await this.#commit(changes, sealed, bases);
+    } catch (error) {
+      changed = changed.map(({ path }) => ({ path }));
+      throw error;
+    } finally {
+      for (const watcher of this.#watchers) watcher.ended(changed);
+    }
+  }
+
+  async #commit(
+    changes: readonly Change[],
+    sealed: readonly SealedBlob[],
+    bases: readonly Basis[],
+  ): Promise<CommitResult> {
     const { store } = this;
     const caches = [this.heads, this.#written, this.#currents];
     for (const cache of caches) cache.beginChange(changes);
@@ -135,15 +166,13 @@ export class CachedStore {
     } catch (error) {
       for (const cache of caches) cache.endChange(changes);
       throw error;
-    } finally {
-      for (const listener of this.#listeners) listener(changes);
     }
   }
 
   /** Commits a blob that is another sealing of the current one; what was in memory of it stays there. */
   async commitResealed({ path, blob, headLength, currentLength }: ResealedBlob, expected: Expected): Promise<void> {
     const [hadHead, hadCurrent] = [this.heads.get(path) !== undefined, this.#currents.get(path) !== undefined];
-    const { committed } = await this.commit([{ path, blob, expected }], []);
+    const { committed } = await this.#commit([{ path, blob, expected }], [], []);
     if (!committed) throw conflictAt(unconditional, path);
     if (hadHead) this.heads.keep(path, headOf(blob, headLength));
     if (hadCurrent) this.#currents.keep(path, currentVersionOf(blob, currentLength));
@@ -163,6 +192,15 @@ export class CachedStore {
     this.heads.keep(path, headOf(blob, headLength));
     this.#written.keep(path, blob);
   }
+}
+
+/** Without the other spaces. */
+function secretChanges(changes: readonly Change[], sealed: readonly SealedBlob[]): readonly SecretChange[] {
+  return changes
+    .filter(({ space = "secrets" }) => space === "secrets")
+    .map(({ path, blob }) => {
+      return { path, expiresAt: blob === null ? null : sealed.find((one) => one.blob === blob)?.expiresAt };
+    });
 }
 
 /** Caches the current version of a blob that was read. */

@@ -1,11 +1,17 @@
 /**
  * Times at which secrets expire. They are sealed with the metadata, so they are read once after an unlock, kept current as
  * secrets change, and forgotten when the vault is locked. Only their counts are shown.
+ *
+ * Most vaults have no secret that expires. A document says so, and nothing is read: those who do not use it do not pay. It
+ * is made after a look at all secrets, and taken back before the first secret that expires is stored. Who can change the
+ * files can make the counts wrong by it, and nothing else.
  */
 import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
+import type { SecretChange } from "./cache.js";
 import type { LockState } from "./lock-state.js";
+import { Mutex } from "./locks.js";
 import type { VaultSecrets } from "./secrets.js";
 
 /** Numbers of secrets. Those that have expired are not among those that will. */
@@ -41,10 +47,12 @@ const pageEntries = 512;
 
 export class ExpiryIndex {
   readonly #options: ExpiryIndexOptions;
+  readonly #mark: NoExpiryMark | null;
   readonly #times = new Map<string, number>();
   /** Paths that have changed since they were read; null: nothing is known yet. */
   #changed: Set<string> | null = null;
   #isComplete = false;
+  #isReading = false;
   #completeAt = 0;
   /** Counts the unlocks and locks: an update that began before the last one ends without effect. */
   #run = 0;
@@ -54,11 +62,21 @@ export class ExpiryIndex {
 
   constructor(options: ExpiryIndexOptions) {
     this.#options = options;
-    options.secrets.watch((paths) => {
-      if (this.#changed === null) return;
-      for (const path of paths) this.#changed.add(path);
-      if (this.#isComplete) this.#plan(collectMs);
+    this.#mark = options.store.shared === undefined ? new NoExpiryMark(options.store) : null;
+    options.secrets.watch({
+      expiring: async () => this.#mark?.remove(),
+      ended: (changes) => this.#follow(changes),
     });
+  }
+
+  /** What a commit has written is known, except where it failed or a secret was moved as it was sealed. */
+  #follow(changes: readonly SecretChange[]): void {
+    if (this.#changed === null) return;
+    for (const { path, expiresAt } of changes) {
+      if (expiresAt === undefined || this.#isReading) this.#changed.add(path);
+      else this.#note(path, expiresAt);
+    }
+    if (this.#isComplete && this.#changed.size > 0) this.#plan(collectMs);
   }
 
   /** Reads all times in the background; after an unlock. */
@@ -104,6 +122,7 @@ export class ExpiryIndex {
   /** Never rejects. A failure, such as a lock, forgets everything; while the vault is unlocked, it is tried again. */
   async #update(run: number): Promise<void> {
     const { store, lockState, log } = this.#options;
+    this.#isReading = true;
     try {
       await this.#read(run);
       if (run === this.#run && store.shared !== undefined) this.#plan(otherServersMs);
@@ -113,6 +132,8 @@ export class ExpiryIndex {
       if (!lockState.unlocked) return;
       log.warn({ event: "expiry-unknown", error });
       this.#plan(retryMs);
+    } finally {
+      this.#isReading = false;
     }
   }
 
@@ -130,6 +151,7 @@ export class ExpiryIndex {
 
   async #readAll(run: number): Promise<void> {
     this.#changed = new Set();
+    if (await this.#mark?.exists()) return;
     const seen = new Set<string>();
     for (let after = ""; run === this.#run; ) {
       const { paths, heads } = await this.#options.secrets.page(after, pageEntries);
@@ -141,6 +163,7 @@ export class ExpiryIndex {
     if (run !== this.#run) return;
     for (const path of this.#times.keys()) if (!seen.has(path)) this.#times.delete(path);
     this.#completeAt = this.#options.clock.elapsed();
+    if (this.#times.size === 0) await this.#mark?.write().catch(() => {}); // then all are read again after the next unlock
   }
 
   async #readTimes(run: number, paths: readonly string[], heads: Map<string, string>): Promise<void> {
@@ -158,4 +181,47 @@ export class ExpiryIndex {
     if (time === null) this.#times.delete(path);
     else this.#times.set(path, time);
   }
+}
+
+const markName = "expiry";
+
+/** Document that says that no secret of the vault expires. */
+class NoExpiryMark {
+  readonly #store: SecretStore;
+  readonly #mutex = new Mutex();
+  /** A secret that expires may have been stored since the start: no mark is made any more. */
+  #isRefuted = false;
+  #isRemoved = false;
+
+  constructor(store: SecretStore) {
+    this.#store = store;
+  }
+
+  async exists(): Promise<boolean> {
+    return !this.#isRefuted && textOf((await this.#store.readDocument(markName))?.bytes) === "none";
+  }
+
+  write(): Promise<void> {
+    return this.#mutex.run(async () => {
+      if (!this.#isRefuted) await this.#replace("none");
+    });
+  }
+
+  /** @throws VaultError UNAVAILABLE */
+  async remove(): Promise<void> {
+    this.#isRefuted = true; // before the wait, so that a `write` that waits makes no mark
+    if (this.#isRemoved) return;
+    await this.#mutex.run(() => this.#replace("some"));
+    this.#isRemoved = true;
+  }
+
+  async #replace(text: string): Promise<void> {
+    const stored = await this.#store.readDocument(markName);
+    if (textOf(stored?.bytes) === text || (stored === null && text === "some")) return;
+    await this.#store.writeDocument(markName, Buffer.from(text), stored?.tag ?? null);
+  }
+}
+
+function textOf(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? "" : Buffer.from(bytes).toString("latin1");
 }

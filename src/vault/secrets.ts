@@ -21,7 +21,7 @@ import { tagHeadBytes, tagOf } from "../storage/blob-tag.js";
 import type { Expected, SecretStore } from "../storage/secret-store.js";
 import { Batches } from "./batch.js";
 import type { BatchPermit } from "./batch-plan.js";
-import { CachedStore } from "./cache.js";
+import { CachedStore, type CommitWatcher } from "./cache.js";
 import { type CheckQuery, checkSecrets } from "./check.js";
 import {
   type Condition,
@@ -351,9 +351,9 @@ export class VaultSecrets {
     return checkSecrets(parts, query);
   }
 
-  /** Calls back once changes of secrets that this server makes have ended, whether they succeeded or not. */
-  watch(listener: (paths: readonly string[]) => void): void {
-    this.#cached.watch((changes) => listener(changes.map(({ path }) => path)));
+  /** Watches changes of secrets that this server makes. */
+  watch(watcher: CommitWatcher): void {
+    this.#cached.watch(watcher);
   }
 
   /**
@@ -514,12 +514,12 @@ export class VaultSecrets {
     path: string,
     condition: Condition,
     previous: Bytes | Head | null,
-    { blob, headLength, reply, etag }: SealReply,
+    { blob, headLength, expiresAt, reply, etag }: SealReply,
   ): Promise<TaggedReply> {
     requireOf(condition, path, previous);
     const isBased = this.#cached.isShared || isConditional(condition);
     const change = { path, blob, ...(isBased && { expected: expectedAs(previous) }) };
-    const { committed } = await this.#cached.commit([change], [{ path, blob, headLength }]);
+    const { committed } = await this.#cached.commit([change], [{ path, blob, headLength, expiresAt }]);
     if (!committed) throw conflictAt(condition, path);
     return { reply, tag: etag };
   }

@@ -32,8 +32,10 @@ export class UseIndex {
     this.#secrets = secrets;
     this.#clock = clock;
     this.#isShared = isShared;
-    secrets.watch((paths) => {
-      for (const path of paths) this.#changed?.add(path);
+    secrets.watch({
+      ended: (changes) => {
+        for (const { path } of changes) this.#changed?.add(path);
+      },
     });
   }
 

@@ -258,7 +258,14 @@ type Sealed = { readonly valueBytes: number; readonly supplied: string; readonly
 export function sealReply(path: string, blob: Bytes, { valueBytes, supplied, version }: Sealed): SealReply {
   const etag = etagOfCurrent(blob);
   const reply = putReply(path, valueBytes, supplied, version, etag);
-  return { ok: true, blob, headLength: metadataEnd(blob), reply, etag };
+  return { ok: true, blob, headLength: metadataEnd(blob), expiresAt: expiryIn(supplied), reply, etag };
+}
+
+/** `metadata`: JSON. Most secrets do not expire, and are not parsed again. */
+function expiryIn(metadata: string): number | null {
+  if (!metadata.includes('"expiresAt":')) return null;
+  const { expiresAt } = JSON.parse(metadata) as Metadata;
+  return expiresAt === undefined ? null : Date.parse(expiresAt);
 }
 
 type History = { readonly earlier: readonly SealedVersion[]; readonly isSame: boolean };
