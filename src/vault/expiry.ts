@@ -10,7 +10,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../log.js";
 import type { SecretStore } from "../storage/secret-store.js";
 import type { SecretChange } from "./cache.js";
-import type { LockState } from "./lock-state.js";
+import type { LastLock, LockState } from "./lock-state.js";
 import { Mutex } from "./locks.js";
 import type { VaultSecrets } from "./secrets.js";
 
@@ -54,6 +54,8 @@ export class ExpiryIndex {
   #isComplete = false;
   #isReading = false;
   #completeAt = 0;
+  /** The last lock before it was woken. */
+  #lastLock: LastLock | null = null;
   /** Counts the unlocks and locks: an update that began before the last one ends without effect. */
   #run = 0;
   #updating: Promise<void> = Promise.resolve();
@@ -79,8 +81,12 @@ export class ExpiryIndex {
     if (this.#isComplete && this.#changed.size > 0) this.#plan(collectMs);
   }
 
-  /** Reads all times in the background; after an unlock. */
+  /** Reads all times in the background; after an unlock. One of a vault that was not locked changes nothing. */
   wake(): void {
+    const { lastLock } = this.#options.lockState;
+    const isAwake = this.#changed !== null || this.#cancel !== null;
+    if (isAwake && lastLock === this.#lastLock) return;
+    this.#lastLock = lastLock;
     this.clear();
     this.#plan(startMs);
   }

@@ -42,6 +42,7 @@ async function startFailing(): Promise<Failing> {
   const server = await startTestServer({ files: faults.files, clock, idleTimeoutMs: 0 });
   await mustInit(server);
   await mustPut(server, "a", "kept");
+  while ((await mustStatus(server))["expiry"] === undefined) clock.advance(1_000); // no background work takes a fault
   return { server, faults, clock };
 }
 
