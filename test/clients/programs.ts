@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { temporaryDirectory } from "../support/clean-up.js";
 import type { VaultServer } from "../vault-api/vault-client.js";
 
-/** Where `npm run clients` puts what it installs. */
+/** Where `npm run test:clients` puts what it installs. */
 export const clientsDirectory = join(process.cwd(), ".clients");
 
 const path = [join(clientsDirectory, "bin"), process.env["PATH"]].join(delimiter);
